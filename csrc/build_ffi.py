@@ -50,6 +50,7 @@ HEADERS = [
     "drive/scene.h",
     "drive/index.h",
     "drive/simplify.h",
+    "drive/columns.h",
     "drive/tables.h",
 ]
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.scenes.columns import Column, listed
 from drive_env.scenes.schema import Floats
 from puffervec.errors import SceneError
 
@@ -59,9 +60,9 @@ class Checker:
             self.fail(key, "a JSON object {...}", value)
         return value
 
-    def items(self, value: Any, key: str, limit: int) -> list[Any]:
-        """Return a list of at most `limit` items."""
-        if not isinstance(value, list):
+    def items(self, value: Any, key: str, limit: int) -> Any:
+        """Return a list of at most `limit` items, or a Column of as many."""
+        if not isinstance(value, (list, Column)):
             self.fail(key, "a list", value)
         if len(value) > limit:
             self.fail(key, f"at most {limit} items", value)
@@ -87,8 +88,8 @@ class Checker:
             self.fail(key, f"{SIZE_LEAST_M:g} to {SIZE_LIMIT_M:g} (metres)", value)
         return float(value) if used else 1.0
 
-    def length(self, value: Any, key: str, count: int) -> list[Any]:
-        """Return a list of exactly `count` items."""
+    def length(self, value: Any, key: str, count: int) -> Any:
+        """Return a list, or a Column, of exactly `count` items."""
         items = self.items(value, key, MAX_FRAMES if count == 0 else max(count, MAX_FRAMES))
         if len(items) != count:
             self.fail(key, f"a list of {count}", value)
@@ -101,6 +102,8 @@ class Checker:
             self.fail(key, "at least one frame", value)
         if count and len(items) != count:
             self.fail(key, f"a list of {count} (as many frames as objects[0])", value)
+        if isinstance(items, Column):
+            return items.values
         for index, item in enumerate(items):
             if item is not True and item is not False:
                 self.flag(item, f"{key}[{index}]")
@@ -109,12 +112,12 @@ class Checker:
     def numbers(self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool) -> Floats:
         """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0."""
         items = self.length(value, key, count)
-        column = self._column(items, lambda index: f"{key}[{index}]", "")
+        column = items.values if isinstance(items, Column) else self._column(items, lambda index: f"{key}[{index}]", "")
         limit = HEADING_LIMIT_DEG if degrees else HEADING_LIMIT_RAD
         bad = np.flatnonzero(used & ~(np.abs(column) <= limit))
         if bad.size:
             expected = f"degrees between -{limit:g} and {limit:g}" if degrees else "radians between -2 pi and 2 pi"
-            self.fail(f"{key}[{bad[0]}]", expected, items[bad[0]])
+            self.fail(f"{key}[{bad[0]}]", expected, listed(items)[bad[0]])
         return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
 
     def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:
@@ -124,6 +127,17 @@ class Checker:
         def name(index: int) -> str:
             return key if key.endswith("goalPosition") else f"{key}[{index}]"
 
+        within = isinstance(items, Column) and items.largest <= limit
+        result = items.points(len(axes)) if isinstance(items, Column) else self._points(items, count, axes, name)
+        good = within or (np.abs(result) <= limit) | ~used[:, None]
+        if not np.all(good):
+            index, axis = np.argwhere(~np.asarray(good))[0].tolist()
+            found = listed(items)[index][axes[axis]]
+            self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", found)
+        return result if used.all() else np.where(used[:, None], result, 0.0)
+
+    def _points(self, items: list[Any], count: int, axes: str, name: Callable[[int], str]) -> Floats:
+        """Return the numbers of a list of points, (count, len(axes)), without a look at how large they are."""
         result = np.zeros((count, len(axes)))
         for axis, letter in enumerate(axes):
             if letter == "z" and items and isinstance(items[0], dict) and "z" not in items[0]:
@@ -133,11 +147,6 @@ class Checker:
             except (KeyError, TypeError, IndexError):
                 self._fail_point(items, letter, name)
             result[:, axis] = self._column(column, name, f".{letter}")
-        good = (np.abs(result) <= limit) | ~used[:, None]
-        if not good.all():
-            index, axis = np.argwhere(~good)[0].tolist()
-            self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", items[index][axes[axis]])
-        result[~used] = 0.0
         return result
 
     def _fail_point(self, items: list[Any], letter: str, name: Callable[[int], str]) -> NoReturn:

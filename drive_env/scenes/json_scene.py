@@ -36,6 +36,7 @@ from drive_env.scenes.check import (
     Checker,
     wrapped,
 )
+from drive_env.scenes.columns import Column, listed, tree_with_columns
 from drive_env.scenes.schema import (
     CONTROL_KINDS,
     GREEN,
@@ -50,10 +51,8 @@ from drive_env.scenes.schema import (
     Scene,
     SceneObject,
 )
-from puffervec import extras
 from puffervec.errors import SceneError
 
-ROUNDED = 2.0**63  # orjson makes whole numbers of more than 64 bits floats
 # Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
 DEFAULTS: dict[str, Any] = {
     "mark_as_expert": False,
@@ -74,14 +73,14 @@ AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading an
 def parse_json(data: bytes, source: str, name: str) -> Scene:
     """Check one scene given as JSON text and turn it into arrays. `source` starts every error message.
 
-    orjson reads it where it is installed. What it refuses (NaN, numbers beyond a double), and scenes that are refused, are read
-    again by the module json, which takes more and says where a mistake is.
+    Long lists are read as arrays. Texts and scenes that are refused so are read again by the module json alone, which says where
+    a mistake is.
 
     Raises:
         SceneError: it is not JSON, or `scene_from_tree` refuses it.
     """
-    with contextlib.suppress(_Slowly, SceneError):
-        return scene_from_tree(_fast_tree(data), source, name)
+    with contextlib.suppress(ValueError, RecursionError, SceneError):
+        return scene_from_tree(tree_with_columns(data), source, name)
     try:
         tree = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -95,33 +94,8 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
     return scene_from_tree(tree, source, name)
 
 
-class _Slowly(Exception):
-    """The module json is to read this text."""
-
-
-def _fast_tree(data: bytes) -> Any:
-    """Parse JSON by orjson. Raises: _Slowly: it is not installed, refuses the text, or may have rounded a whole number."""
-    if not extras.installed("orjson"):
-        raise _Slowly
-    import orjson
-
-    try:
-        tree = orjson.loads(data)
-    except ValueError as error:
-        raise _Slowly from error
-    # only here whole numbers of any size are taken; elsewhere `scene_from_tree` refuses those of more than 32 bits
-    pending = [tree.get(key) for key in ("tl_states", "metadata")] if isinstance(tree, dict) else []
-    while pending:
-        item = pending.pop()
-        if isinstance(item, (dict, list)):
-            pending += item.values() if isinstance(item, dict) else item
-        elif isinstance(item, float) and abs(item) >= ROUNDED:
-            raise _Slowly
-    return tree
-
-
 def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
-    """Check one scene given as parsed JSON (dicts and lists).
+    """Check one scene given as parsed JSON: dicts, lists, and Columns in place of some of the lists.
 
     Raises:
         SceneError: a key is absent or wrong. The message reads `source: key path: expected ..., found ...`.
@@ -170,8 +144,8 @@ def generation_of(top: dict[str, Any]) -> str:
 def _has_height(items: list[Any]) -> bool:
     """Return whether the first object or road with a point says how high it is."""
     points = (item.get("position") or item.get("geometry") for item in items)
-    first: Any = next((listed[0] for listed in points if isinstance(listed, list) and listed), {})
-    return "z" in first
+    some: Any = next((listed for listed in points if isinstance(listed, (list, Column)) and listed), [{}])
+    return some.has_z if isinstance(some, Column) else "z" in some[0]
 
 
 def _keys_of(items: Any) -> set[str]:
@@ -211,11 +185,22 @@ def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
     """Yield (heading, direction of motion in radians) of each frame in which an object moves."""
     for item in objects:
         try:
-            for heading, velocity, valid in zip(item["heading"], item["velocity"], item["valid"], strict=False):
+            lists = [item["heading"], item["velocity"], item["valid"]]
+            if all(isinstance(values, Column) for values in lists):
+                yield from _moving_at_once(*(values.values for values in lists))
+                continue
+            for heading, velocity, valid in zip(*map(listed, lists), strict=False):
                 if valid and math.hypot(velocity["x"], velocity["y"]) >= MOVING_MPS and abs(heading) <= HEADING_LIMIT_DEG:
                     yield float(heading), math.atan2(velocity["y"], velocity["x"])
         except (TypeError, KeyError, AttributeError, OverflowError, ValueError):
             continue
+
+
+def _moving_at_once(heading: Floats, velocity: Floats, valid: NDArray[np.bool_]) -> Iterator[tuple[float, float]]:
+    """`_moving` of one object. Raises: ValueError: the arrays are of different lengths."""
+    x, y = velocity[:, 0], velocity[:, 1]
+    moves = valid & (np.hypot(x, y) >= MOVING_MPS) & (np.abs(heading) <= HEADING_LIMIT_DEG)
+    return zip(heading[moves].tolist(), np.arctan2(y[moves], x[moves]).tolist(), strict=True)
 
 
 def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: int, degrees: bool) -> SceneObject:
