@@ -51,6 +51,7 @@ HEADERS = [
     "drive/index.h",
     "drive/simplify.h",
     "drive/columns.h",
+    "drive/beside.h",
     "drive/tables.h",
 ]
 

@@ -14,6 +14,7 @@ In the data sets, lanes that belong together meet within a millimetre.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,7 @@ from drive_env.scenes import packed
 from drive_env.scenes.check import MAX_LINKS, MAX_PAIRS
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.segments import Polyline, Segments, kind_of
+from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
 JOIN_M = 0.1
@@ -32,7 +34,8 @@ LEVEL_M = 2.0
 BESIDE_M = (1.5, 5.5)
 PROBE_M = 5.0  # spacing of the points of a lane at which its neighbours are looked for
 AHEAD_M = 0.5  # a probe this far before or behind a segment is still beside it
-CHUNK = 32  # probes that are compared at once
+NO_MEMORY = -2
+SIGHT = packed.dtype_of("pv_lane_sight")
 
 Links = list[list[int]]
 
@@ -48,21 +51,30 @@ def pack_lanes(name: str, lanes: list[Polyline], segments: Segments) -> tuple[ND
     left, right = _beside(name, segments, len(lanes))
     records = np.zeros(len(lanes), dtype=packed.LANE)
     number = _numbers(lanes)
-    links: list[int] = []
-    first = 0
-    for index, (record, item) in enumerate(zip(records, lanes, strict=True)):
-        record["first_segment"], record["segment_count"] = first, len(item.points_m) - 1
-        first += len(item.points_m) - 1
-        record["length_m"] = np.hypot(*np.diff(item.points_m[:, :2], axis=0).T).sum()
-        record["id"], record["kind"] = item.road.id, kind_of(item.road)
-        for side, found in (("exit", exits[index]), ("entry", entries[index])):
-            record["exits" if side == "exit" else "entries"], record[f"{side}_count"] = len(links), len(found)
-            links += found
-        given = item.road.links
-        record["speed_limit_mps"] = given.speed_limit_mps if given else 0.0
-        record["left"] = number.get(given.left, left[index]) if given else left[index]
-        record["right"] = number.get(given.right, right[index]) if given else right[index]
+    records["segment_count"] = [len(item.points_m) - 1 for item in lanes]
+    records["first_segment"] = np.cumsum(records["segment_count"]) - records["segment_count"]
+    records["length_m"] = _lengths(lanes)
+    records["id"], records["kind"] = [item.road.id for item in lanes], [kind_of(item.road) for item in lanes]
+    records["exit_count"], records["entry_count"] = [len(found) for found in exits], [len(found) for found in entries]
+    both = (records["exit_count"].astype(np.int64) + records["entry_count"]).cumsum()
+    records["entries"] = both - records["entry_count"]
+    records["exits"] = records["entries"] - records["exit_count"]
+    links = list(itertools.chain.from_iterable(one + other for one, other in zip(exits, entries, strict=True)))
+    records["left"], records["right"] = left, right
+    for record, item in zip(records, lanes, strict=True):
+        if item.road.links:
+            record["speed_limit_mps"] = item.road.links.speed_limit_mps
+            for side in ("left", "right"):
+                record[side] = number.get(getattr(item.road.links, side), record[side])
     return records, np.array(links, dtype=np.uint16), not known
+
+
+def _lengths(lanes: list[Polyline]) -> list[float]:
+    """Return the length of each lane in the plane, metres."""
+    points = np.concatenate([np.zeros((0, 3)), *(item.points_m for item in lanes)])
+    steps = np.hypot(*np.diff(points[:, :2], axis=0).T)
+    first = list(itertools.accumulate((len(item.points_m) for item in lanes), initial=0))
+    return [float(steps[begin : end - 1].sum()) for begin, end in itertools.pairwise(first)]
 
 
 def _numbers(lanes: Iterable[Polyline]) -> dict[int, int]:
@@ -99,26 +111,26 @@ def _meeting(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
         return [], []
     starts = np.array([item.points_m[0] for item in lanes])
     ends = np.array([item.points_m[-1] for item in lanes])
-    leaving = np.array([_heading(item.points_m[:2]) for item in lanes])
-    arriving = np.array([_heading(item.points_m[-2:]) for item in lanes])
+    leaving = _headings(np.array([item.points_m[1] for item in lanes]) - starts)
+    arriving = _headings(ends - np.array([item.points_m[-2] for item in lanes]))
     order = np.argsort(starts[:, 0], kind="stable")
     low = np.searchsorted(starts[order, 0], ends[:, 0] - JOIN_M, "left")
     high = np.searchsorted(starts[order, 0], ends[:, 0] + JOIN_M, "right")
-    pairs: list[tuple[int, int]] = []
-    _check_pairs(scene, int((high - low).sum()), "ends and starts of lanes")
-    for before in range(len(lanes)):
-        near = np.sort(order[low[before] : high[before]])
-        gap = starts[near] - ends[before]
-        meets = np.hypot(gap[:, 0], gap[:, 1]) <= JOIN_M
-        meets &= (np.abs(gap[:, 2]) <= LEVEL_M) & (np.abs(_wrapped(leaving[near] - arriving[before])) <= TURN_RAD)
-        pairs += [(before, int(after)) for after in near[meets]]
-        _check_links(scene, len(pairs))
-    return _both_ways(pairs, len(lanes))
+    near = high - low
+    _check_pairs(scene, int(near.sum()), "ends and starts of lanes")
+    before = np.repeat(np.arange(len(lanes)), near)
+    after = order[np.arange(len(before)) - np.repeat(np.cumsum(near) - near - low, near)]
+    gap = starts[after] - ends[before]
+    meets = (np.hypot(gap[:, 0], gap[:, 1]) <= JOIN_M) & (np.abs(gap[:, 2]) <= LEVEL_M)
+    meets &= np.abs(_wrapped(leaving[after] - arriving[before])) <= TURN_RAD
+    before, after = before[meets], after[meets]
+    _check_links(scene, len(before))
+    in_order = np.lexsort((after, before))
+    return _both_ways(zip(before[in_order].tolist(), after[in_order].tolist(), strict=True), len(lanes))
 
 
-def _heading(ends_m: Floats) -> float:
-    step = ends_m[1] - ends_m[0]
-    return float(np.arctan2(step[1], step[0]))
+def _headings(steps_m: Floats) -> Floats:
+    return np.arctan2(steps_m[:, 1], steps_m[:, 0])
 
 
 def _wrapped(angle: Floats) -> Floats:
@@ -127,42 +139,33 @@ def _wrapped(angle: Floats) -> Floats:
 
 def _beside(scene: str, segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Return the left and the right neighbour of each lane, (lanes,), packed.NO_LANE where there is none."""
-    of = slice(0, segments.count[0])
-    lane = segments.polyline[of].astype(np.int64)
-    x, y, z, ux, uy, half = (getattr(segments, name)[of] for name in ("x", "y", "z", "ux", "uy", "half"))
-    # probes: points along each segment, at most PROBE_M apart, with the length that each stands for
-    pieces = np.maximum(1, np.ceil(2 * half / PROBE_M)).astype(np.int64)
-    probe = np.repeat(np.arange(len(x)), pieces)
-    within = np.arange(len(probe)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    along = half[probe] * ((2 * within + 1) / pieces[probe] - 1)
-    px, py, weight = x[probe] + along * ux[probe], y[probe] + along * uy[probe], 2 * half[probe] / pieces[probe]
-    length = np.bincount(lane, 2 * half, lanes)
-    seen: list[Floats] = [np.zeros((4, 0))]
-    reach = half + AHEAD_M + BESIDE_M[1]  # no probe farther from the midpoint is beside the segment
-    compared = 0
-    for begin in range(0, len(probe), CHUNK):
-        rows = slice(begin, begin + CHUNK)  # consecutive, so close together
-        left, right, low, high = px[rows].min(), px[rows].max(), py[rows].min(), py[rows].max()
-        some = np.flatnonzero((x + reach >= left) & (x - reach <= right) & (y + reach >= low) & (y - reach <= high))
-        compared += len(px[rows]) * len(some)
-        _check_pairs(scene, compared, "pieces of lanes")
-        dx, dy = x[some] - px[rows, None], y[some] - py[rows, None]
-        own = probe[rows]
-        same = ux[some] * ux[own, None] + uy[some] * uy[own, None] >= np.cos(TURN_RAD)
-        lateral = dy * ux[some] - dx * uy[some]  # of the other lane, positive to the left
-        near = (
-            same
-            & (np.abs(dx * ux[some] + dy * uy[some]) <= half[some] + AHEAD_M)
-            & (np.abs(lateral) >= BESIDE_M[0])
-            & (np.abs(lateral) <= BESIDE_M[1])
-        )
-        at, found = np.nonzero(near & (np.abs(z[some] - z[own, None]) <= LEVEL_M) & (lane[some] != lane[own, None]))
-        other, offset = some[found], lateral[at, found]
-        # of each probe and side, every lane once
-        key = ((at + begin) * lanes + lane[other]) * 2 + (offset > 0)
-        _, first = np.unique(key, return_index=True)
-        seen.append(np.array([lane[own[at]], lane[other], offset, weight[begin + at]], dtype=np.float64)[:, first])
-    return _best(np.concatenate(seen, axis=1), np.asarray(length, dtype=np.float64), lanes)
+    half = segments.half[: segments.count[0]]
+    length = np.bincount(segments.polyline[: len(half)], 2 * half, lanes)
+    return _best(sights(scene, segments, lanes), np.asarray(length, dtype=np.float64), lanes)
+
+
+def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
+    """Return which lanes are seen beside which (csrc/drive/beside.c), from points at most PROBE_M apart: records of SIGHT.
+
+    Raises: SceneError: see `pack_lanes`.
+    """
+    count = segments.count[0]
+    arrays = [ffi.from_buffer("float[]", getattr(segments, name)) for name in ("x", "y", "z", "ux", "uy", "half")]
+    given = ffi.new(
+        "pv_lane_segments*",
+        (*arrays, ffi.from_buffer("uint16_t[]", segments.polyline), count, lanes, AHEAD_M, LEVEL_M, np.cos(TURN_RAD), *BESIDE_M),
+    )
+    pieces = np.maximum(1, np.ceil(2 * segments.half[:count] / PROBE_M)).astype(np.uint32)
+    found, room = 2 * int(pieces.sum()), -1
+    while found > room:
+        room = found
+        seen = np.empty(room, SIGHT)
+        out = ffi.from_buffer("pv_lane_sight[]", seen)
+        found = lib.pv_drive_lanes_beside(given, ffi.from_buffer("uint32_t[]", pieces), MAX_PAIRS, out, room)
+    if found == NO_MEMORY:
+        raise MemoryError(f"{scene}: the lanes beside its {lanes} lanes cannot be found: memory is short")
+    _check_pairs(scene, MAX_PAIRS + 1 if found < 0 else 0, "pieces of lanes")
+    return seen[:found]
 
 
 def _check_pairs(scene: str, count: int, what: str) -> None:
@@ -175,14 +178,14 @@ def _check_links(scene: str, count: int) -> None:
         raise SceneError(f"{scene}: more than {MAX_LINKS} connections between lanes; cut the scene")
 
 
-def _best(seen: Floats, length: Floats, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Return the best neighbour per side. seen: (4, n) lane, other lane, lateral offset, metres that this holds for."""
+def _best(seen: NDArray[Any], length: Floats, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the best neighbour per side. seen: records of SIGHT. length: (lanes,) metres."""
     found = []
     for side in (1, -1):
-        mine = seen[:, seen[2] * side > 0]
-        pair, inverse = np.unique(mine[0].astype(np.int64) * lanes + mine[1].astype(np.int64), return_inverse=True)
-        metres = np.bincount(inverse, mine[3], len(pair))
-        offset = np.bincount(inverse, np.abs(mine[2]) * mine[3], len(pair)) / np.maximum(metres, 1e-9)
+        mine = seen[seen["offset_m"] * side > 0]
+        pair, inverse = np.unique(mine["lane"].astype(np.int64) * lanes + mine["other"], return_inverse=True)
+        metres = np.bincount(inverse, mine["metres"], len(pair))
+        offset = np.bincount(inverse, np.abs(mine["offset_m"]) * mine["metres"], len(pair)) / np.maximum(metres, 1e-9)
         lane, other = np.divmod(pair, max(1, lanes))
         keep = metres >= 0.5 * np.minimum(length[lane], length[other])
         order = np.lexsort((offset[keep], -metres[keep], lane[keep]))

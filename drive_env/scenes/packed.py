@@ -28,7 +28,7 @@ MAX_SEGMENTS = 65_535  # candidates are 16-bit
 _FLOATS = {"float": "float32", "double": "float64"}
 
 
-def _dtype(struct: str) -> np.dtype[Any]:
+def dtype_of(struct: str) -> np.dtype[Any]:
     """Return the NumPy dtype of a C struct."""
     members = ffi.typeof(struct).fields
     return np.dtype(
@@ -43,15 +43,15 @@ def _dtype(struct: str) -> np.dtype[Any]:
 
 def _format(kind: Any) -> Any:
     if kind.kind == "struct":
-        return _dtype(kind.cname)
+        return dtype_of(kind.cname)
     if kind.kind != "array":
         return _FLOATS.get(kind.cname) or kind.cname.removesuffix("_t")  # uint32_t is uint32
     return f"S{kind.length}" if kind.item.cname == "char" else (_format(kind.item), kind.length)
 
 
-SET, ENTRY, SECTION, SCENE = _dtype("pv_scene_set"), _dtype("pv_scene_entry"), _dtype("pv_section"), _dtype("pv_scene")
-OBJECT, FRAME, CELL = _dtype("pv_object"), _dtype("pv_frame"), _dtype("pv_cell")
-LANE, CONTROL, AREA, GROUP = _dtype("pv_lane"), _dtype("pv_control"), _dtype("pv_area"), _dtype("pv_road_group")
+SET, ENTRY, SECTION, SCENE = dtype_of("pv_scene_set"), dtype_of("pv_scene_entry"), dtype_of("pv_section"), dtype_of("pv_scene")
+OBJECT, FRAME, CELL = dtype_of("pv_object"), dtype_of("pv_frame"), dtype_of("pv_cell")
+LANE, CONTROL, AREA, GROUP = dtype_of("pv_lane"), dtype_of("pv_control"), dtype_of("pv_area"), dtype_of("pv_road_group")
 GROUP_LANES = int(lib.PV_GROUP_LANES)
 
 
