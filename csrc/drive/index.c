@@ -21,6 +21,7 @@
 
 #define ROW 4
 #define SUB ROW
+#define WIDTH 8 // points from which distances are computed at once: two rows
 #define SQUARES (SUB * SUB)
 #define HALF_DIAGONAL 0.70710678118654752
 #define BINS 64 // of distances, by which the segments of a cell are put in order
@@ -49,14 +50,15 @@ typedef struct index_scratch {
     index_set near;                    // those of one type that may matter to the cell at work, by distance from its centre
     uint32_t* place;                   // (entries of near,) where they are in the set that they come from, ascending
     double* square;                    // (entries of a set,) of the distance from a point, m^2
-    double* squares;                   // (SUB, entries of near, ROW) likewise, from the centres of the squares of a cell
-    double* across[PV_SEGMENT_TYPES];  // (entries of strip, ROW) likewise, from the centres of its cells
+    double* squares;                   // (entries of near, WIDTH) likewise, from the centres of two rows of squares of a cell
+    double* across[PV_SEGMENT_TYPES];  // (entries of strip, WIDTH) likewise, from the centres of its cells; half of them unused
     double limit[PV_SEGMENT_TYPES][ROW]; // and the largest at which a segment can matter to a cell
     uint8_t *chosen, *bin;             // per place
 } index_scratch;
 
-typedef double doubles __attribute__((vector_size(8 * ROW)));
-typedef int64_t longs __attribute__((vector_size(8 * ROW)));
+typedef double doubles __attribute__((vector_size(8 * WIDTH)));
+typedef int64_t longs __attribute__((vector_size(8 * WIDTH)));
+typedef int8_t marks __attribute__((vector_size(WIDTH)));
 
 // The k-th smallest (k >= 1) of n values, +infinity if there are fewer: a sorted list of the k smallest so far.
 static double kth_smallest(const double* values, uint32_t n, uint32_t k) {
@@ -94,25 +96,32 @@ PV_INLINE doubles choose(longs mask, doubles a, doubles b) {
     return v;
 }
 
-// Does the same from ROW points, the first of which is (px, py), the others `step` apart along x: writes squares (count, ROW).
-// Writes to kth (ROW,) the k-th smallest from each, +infinity if there are fewer: sorted lists of the k smallest so far, into
-// which each segment is sunk.
-PV_CLONES static void measure_row(const index_set* set, uint32_t k, double px, double py, double step, double* restrict squares,
-                                  double* restrict kth) {
-    doubles sorted[PV_INDEX_MAX_K], at, zero = {0.0}, none = zero + (double)INFINITY;
-    for (int c = 0; c < ROW; c++) at[c] = px + c * step;
+// Whether any entry of a mask is -1.
+PV_INLINE int any_of(longs mask) {
+    marks narrow = __builtin_convertvector(mask, marks);
+    uint64_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return bits != 0;
+}
+
+// Does the same from WIDTH points: ROW of them `step` apart along x from (px, py) on, and as many `step` above them. Writes squares
+// (count, WIDTH), and to kth (WIDTH,) the k-th smallest from each, +infinity if there are fewer: sorted lists of the k smallest so
+// far, into which each segment is sunk.
+PV_CLONES static void measure_rows(const index_set* set, uint32_t k, double px, double py, double step, double* restrict squares,
+                                   double* restrict kth) {
+    doubles sorted[PV_INDEX_MAX_K], atx, aty, zero = {0.0}, none = zero + (double)INFINITY;
+    for (int c = 0; c < WIDTH; c++) atx[c] = px + c % ROW * step, aty[c] = py + c / ROW * step;
     for (uint32_t j = 0; j < k; j++) sorted[j] = none;
     for (uint32_t i = 0; i < set->count; i++) {
-        double dy = set->y[i] - py;
-        doubles dx = set->x[i] - at;
+        doubles dx = set->x[i] - atx, dy = set->y[i] - aty;
         doubles over = dx * set->ux[i] + dy * set->uy[i], across = dx * set->uy[i] - dy * set->ux[i];
         over = choose(over < zero, -over, over) - set->half[i];
         over = choose(over < zero, zero, over);
         doubles v = over * over + across * across;
-        memcpy(squares + (size_t)i * ROW, &v, sizeof v);
-        longs nearer = v < sorted[k - 1];
-        if (!(nearer[0] | nearer[1] | nearer[2] | nearer[3])) continue;
-        for (uint32_t j = 0; j < k; j++) {
+        memcpy(squares + (size_t)i * WIDTH, &v, sizeof v);
+        if (!any_of(v < sorted[k - 1])) continue;
+        uint32_t filled = i < k ? i + 1 : k;
+        for (uint32_t j = 0; j < filled; j++) {
             doubles a = sorted[j];
             longs stays = a < v;
             sorted[j] = choose(stays, a, v);
@@ -159,9 +168,9 @@ static void collect_strip(int type, const index_demand* demand, double x0, doubl
     double limit = limit_of(&wider, kth_smallest(scratch->square, all->count, demand->k), h);
     strip->count = places_within(scratch->square, 1, all->count, limit, scratch->place);
     for (uint32_t i = 0; i < strip->count; i++) copy_segment(all, scratch->place[i], strip, i, all->segment[scratch->place[i]]);
-    double* limits = scratch->limit[type];
-    measure_row(strip, demand->k, x0 + 0.5 * cell_m, y0 + 0.5 * cell_m, cell_m, scratch->across[type], limits);
-    for (int c = 0; c < ROW; c++) limits[c] = limit_of(demand, limits[c], HALF_DIAGONAL * cell_m);
+    double kth[WIDTH], *limits = scratch->limit[type];
+    measure_rows(strip, demand->k, x0 + 0.5 * cell_m, y0 + 0.5 * cell_m, cell_m, scratch->across[type], kth);
+    for (int c = 0; c < ROW; c++) limits[c] = limit_of(demand, kth[c], HALF_DIAGONAL * cell_m);
 }
 
 // Makes scratch->near the segments that may matter to cell number c of the strip; its numbers are indices of scratch->place.
@@ -170,9 +179,9 @@ static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
     const double* across = scratch->across[type] + c;
     uint32_t first[BINS + 1] = {0};
     double limit = scratch->limit[type][c], scale = (BINS - 1) / limit;
-    uint32_t count = places_within(across, ROW, strip->count, limit, scratch->place);
+    uint32_t count = places_within(across, WIDTH, strip->count, limit, scratch->place);
     for (uint32_t i = 0; i < count; i++) {
-        scratch->bin[i] = (uint8_t)(across[(size_t)scratch->place[i] * ROW] * scale);
+        scratch->bin[i] = (uint8_t)(across[(size_t)scratch->place[i] * WIDTH] * scale);
         first[scratch->bin[i] + 1]++;
     }
     for (int bin = 0; bin < BINS; bin++) first[bin + 1] += first[bin];
@@ -180,11 +189,13 @@ static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
     scratch->near.count = count;
 }
 
-// Marks the segments of a cell that may matter to some of a row of its squares.
+// Marks the segments of a cell that may matter to some of two rows of its squares.
 PV_CLONES static void mark(const index_set* near, const double* squares, const double* limit, uint8_t* restrict chosen) {
+    doubles most, v;
+    memcpy(&most, limit, sizeof most);
     for (uint32_t i = 0; i < near->count; i++) {
-        const double* from = squares + (size_t)i * ROW;
-        chosen[near->segment[i]] |= from[0] <= limit[0] || from[1] <= limit[1] || from[2] <= limit[2] || from[3] <= limit[3];
+        memcpy(&v, squares + (size_t)i * WIDTH, sizeof v);
+        chosen[near->segment[i]] |= (uint8_t)any_of(v <= most);
     }
 }
 
@@ -192,13 +203,13 @@ PV_CLONES static void mark(const index_set* near, const double* squares, const d
 // Returns how many there are.
 static uint32_t cell_candidates(int type, uint32_t c, const index_demand* demand, double x0, double y0, double cell_m,
                                 index_scratch* scratch, uint16_t* candidates, uint64_t room) {
-    double step = cell_m / SUB, limit[ROW];
+    double step = cell_m / SUB, limit[WIDTH];
     const uint32_t* segment = scratch->strip[type].segment;
     collect_cell(type, c, scratch);
     memset(scratch->chosen, 0, scratch->near.count);
-    for (int row = 0; row < SUB; row++) {
-        measure_row(&scratch->near, demand->k, x0 + 0.5 * step, y0 + (row + 0.5) * step, step, scratch->squares, limit);
-        for (int s = 0; s < ROW; s++) limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell_m / SUB);
+    for (int row = 0; row < SUB; row += WIDTH / ROW) {
+        measure_rows(&scratch->near, demand->k, x0 + 0.5 * step, y0 + (row + 0.5) * step, step, scratch->squares, limit);
+        for (int s = 0; s < WIDTH; s++) limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell_m / SUB);
         mark(&scratch->near, scratch->squares, limit, scratch->chosen);
     }
     uint32_t kept = 0;
@@ -231,13 +242,13 @@ static int scratch_init(index_scratch* scratch, const uint32_t* segment_count) {
         uint32_t count = segment_count[type];
         if (count > most) most = count;
         ok &= set_init(&scratch->all[type], count) & set_init(&scratch->strip[type], count);
-        scratch->across[type] = malloc((count ? count : 1) * ROW * sizeof(double));
+        scratch->across[type] = malloc((count ? count : 1) * WIDTH * sizeof(double));
         ok &= scratch->across[type] != NULL;
     }
     ok &= set_init(&scratch->near, (uint32_t)most);
     scratch->place = malloc(most * sizeof(uint32_t));
     scratch->square = malloc(most * sizeof(double));
-    scratch->squares = malloc(most * ROW * sizeof(double));
+    scratch->squares = malloc(most * WIDTH * sizeof(double));
     scratch->chosen = malloc(most);
     scratch->bin = malloc(most);
     return ok && scratch->place && scratch->square && scratch->squares && scratch->chosen && scratch->bin;
