@@ -30,7 +30,6 @@ EXTRA_OF = {
     "pettingzoo": "pettingzoo",
     "stable_baselines3": "sb3",
     "huggingface_hub": "scenes",
-    "orjson": "scenes",
 }
 
 

@@ -28,7 +28,7 @@ PICKLE = (
     "puffervec/python/travel.py",
 )
 # Runs in the learner, when scenes are compiled.
-NO_STEP_CODE = ("csrc/drive/index.c", "csrc/drive/simplify.c")
+NO_STEP_CODE = ("csrc/drive/beside.c", "csrc/drive/columns.c", "csrc/drive/index.c", "csrc/drive/simplify.c")
 # Files that are tested together, by a twin of what they do together.
 TESTED_TOGETHER = {
     "csrc/drive/bodies.c": "tests/drive_env/test_step_twin.py",

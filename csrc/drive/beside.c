@@ -20,10 +20,10 @@ typedef struct search {
     uint64_t* seen_by; // (2, lanes) the last probe, counted from 1, that has seen a lane to its right, to its left
     pv_lane_sight* sights;
     uint64_t room, found;
-} search;
+} sight_search;
 
 // Lists the segments that a probe of the chunk may have beside it. Returns how many there are.
-static uint32_t collect(const search* search, const probe* probes, uint32_t count) {
+static uint32_t collect(const sight_search* search, const probe* probes, uint32_t count) {
     const pv_lane_segments* s = search->segments;
     double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
     uint32_t found = 0;
@@ -41,7 +41,7 @@ static uint32_t collect(const search* search, const probe* probes, uint32_t coun
 }
 
 // Adds the lanes that one probe, number `number` counted from 1, has beside it.
-static void look(search* search, const probe* from, uint64_t number, uint32_t some) {
+static void look(sight_search* search, const probe* from, uint64_t number, uint32_t some) {
     const pv_lane_segments* s = search->segments;
     uint32_t own = from->segment;
     for (uint32_t n = 0; n < some; n++) {
@@ -78,7 +78,7 @@ static uint32_t cut(const pv_lane_segments* s, const uint32_t* pieces, uint32_t*
 
 int64_t pv_drive_lanes_beside(const pv_lane_segments* segments, const uint32_t* pieces, uint64_t most, pv_lane_sight* sights,
                               uint64_t room) {
-    search search = {.segments = segments, .sights = sights, .room = room};
+    sight_search search = {.segments = segments, .sights = sights, .room = room};
     probe probes[CHUNK];
     uint32_t segment = 0, piece = 0, count;
     uint64_t compared = 0, number = 0;

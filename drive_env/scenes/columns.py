@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Parses the JSON text of a scene with its long lists of numbers as arrays: they are read in C (csrc/drive/columns.c).
 
-Runs in the learner. Only what is sound and plain becomes an array; other lists stay lists, and a text that is no JSON stays one.
+Runs in the learner. What is sound and plain becomes an array; other lists stay lists, and a text that is no JSON stays one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def tree_with_columns(data: bytes) -> Any:
     room = len(data)
     out, values = np.empty(room, np.uint8), np.empty(room // 2 + 4)
     lists, count = ffi.new("pv_json_list[]", room // int(lib.PV_LIST_BYTES) + 1), ffi.new("uint64_t*")
-    size = lib.pv_drive_json_columns(data, room, ffi.from_buffer("char[]", out), ffi.from_buffer("double[]", values), lists, count)
+    size = lib.pv_drive_json_columns(
+        data, room, ffi.from_buffer("char[]", out), ffi.from_buffer("double[]", values), lists, count
+    )
     if size < 0:
         raise ValueError("a string of the text might be taken for a mark")
     tree = json.loads(out[:size].tobytes().decode("utf-8"))

@@ -73,8 +73,7 @@ AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading an
 def parse_json(data: bytes, source: str, name: str) -> Scene:
     """Check one scene given as JSON text and turn it into arrays. `source` starts every error message.
 
-    Long lists are read as arrays. Texts and scenes that are refused so are read again by the module json alone, which says where
-    a mistake is.
+    Long lists are read as arrays. What is refused so is read again by the module json alone, which says where a mistake is.
 
     Raises:
         SceneError: it is not JSON, or `scene_from_tree` refuses it.

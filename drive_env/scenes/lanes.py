@@ -153,7 +153,16 @@ def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
     arrays = [ffi.from_buffer("float[]", getattr(segments, name)) for name in ("x", "y", "z", "ux", "uy", "half")]
     given = ffi.new(
         "pv_lane_segments*",
-        (*arrays, ffi.from_buffer("uint16_t[]", segments.polyline), count, lanes, AHEAD_M, LEVEL_M, np.cos(TURN_RAD), *BESIDE_M),
+        (
+            *arrays,
+            ffi.from_buffer("uint16_t[]", segments.polyline),
+            count,
+            lanes,
+            AHEAD_M,
+            LEVEL_M,
+            np.cos(TURN_RAD),
+            *BESIDE_M,
+        ),
     )
     pieces = np.maximum(1, np.ceil(2 * segments.half[:count] / PROBE_M)).astype(np.uint32)
     found, room = 2 * int(pieces.sum()), -1

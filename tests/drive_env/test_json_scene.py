@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from drive_env.scenes import json_scene
 from drive_env.scenes.bin_scene import same_content
 from drive_env.scenes.check import wrapped
 from drive_env.scenes.json_scene import generation_of, json_bytes, parse_json, scene_from_tree
@@ -256,7 +256,12 @@ def test_angles_in_range_keep_every_bit() -> None:
     assert (np.abs(wrapped(37 * angles)) <= math.pi).all() and wrapped(np.array([math.pi]))[0] == -math.pi
 
 
-# ---- orjson, where it is installed -----------------------------------------------------------------------------------------
+# ---- with lists read as arrays, and by the module json alone -----------------------------------------------------------------
+
+
+def slowly(_: bytes) -> None:
+    """In place of `tree_with_columns`: leaves all to the module json."""
+    raise ValueError("not today")
 
 
 def with_values(tree: dict[str, Any], **values: str) -> bytes:
@@ -273,10 +278,9 @@ def with_values(tree: dict[str, Any], **values: str) -> bytes:
      "5e-324", '"\\ud800"', '{"a": 1, "a": [2]}', "[" * 600 + "]" * 600, "0.1e1", "2.2250738585072011e-308"],
 )  # fmt: skip
 def test_both_readers_of_json_read_the_same(tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    pytest.importorskip("orjson")
     data = with_values(tiny_tree(), value=value)
     fast = parse_json(data, "a.json", "a.json")
-    monkeypatch.setitem(sys.modules, "orjson", None)
+    monkeypatch.setattr(json_scene, "tree_with_columns", slowly)
     slow = parse_json(data, "a.json", "a.json")
     assert repr(fast.metadata) == repr(slow.metadata)
     assert repr(slow.metadata["value"]) == repr(json.loads(value))
@@ -300,7 +304,6 @@ def test_both_readers_of_json_read_the_same(tiny_tree: MakeTree, monkeypatch: py
 def test_both_readers_of_json_refuse_the_same_in_the_same_words(
     tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, keys: tuple[Any, ...], text: str
 ) -> None:
-    pytest.importorskip("orjson")
     data = json.dumps(change(tiny_tree(), keys, "HERE")).replace('"HERE"', text).encode()
     said = []
     for _ in range(2):
@@ -308,18 +311,17 @@ def test_both_readers_of_json_refuse_the_same_in_the_same_words(
             said.append(repr(parse_json(data, "a.json", "a.json").scenario_id))
         except SceneError as error:
             said.append(str(error))
-        monkeypatch.setitem(sys.modules, "orjson", None)
+        monkeypatch.setattr(json_scene, "tree_with_columns", slowly)
     assert said[0] == said[1] and (keys == ("scenario_id",) or "a.json: " in said[0])
 
 
 def test_a_text_that_is_cut_off_anywhere_is_refused_in_the_same_words(
     tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("orjson")
     data = json.dumps(tiny_tree(frames=2, cars=1)).encode()
     cuts = range(1, len(data), 997)
     refused = [pytest.raises(SceneError, parse_json, data[:cut], "a", "a").value for cut in cuts]
-    monkeypatch.setitem(sys.modules, "orjson", None)
+    monkeypatch.setattr(json_scene, "tree_with_columns", slowly)
     assert [str(error) for error in refused] == [
         str(pytest.raises(SceneError, parse_json, data[:cut], "a", "a").value) for cut in cuts
     ]
