@@ -7,13 +7,14 @@
 
 rate: copies of the files in DIR, compiled into an empty cache on all cores that the command may use. resume: the same, killed
 with SIGKILL halfway and started again. many: a start with 10,000 scenes (from `make` to the first rows), the memory of four
-workers against one (proportional set size), steps/s against 200 scenes. load: .pvs files one after another, and 65 envs on one
-scene beyond their rows.
+workers against one, steps/s of one core against 200 scenes with as many envs as a core has in training, and with more. load:
+.pvs files one after another, and 65 envs on one scene beyond their rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -45,6 +46,8 @@ LEAST_BYTES = 300_000  # of a file of the size of a real scene
 MANY, FEW = 10_000, 200
 ENVS = 65
 WORKER_ROWS = 256  # of an env of the part `many`
+ENVS_OF_A_CORE = (2, 8)  # the first: the env's preset has four on two cores
+TURNS = 30
 
 
 def in_process(function: str, *arguments: Any, cache: Path) -> Any:
@@ -134,34 +137,55 @@ def started(scenes: str) -> dict[str, float]:
         return {"seconds": time.perf_counter() - begin, "cpu_s": time.process_time() - used}
 
 
-def set_size(processes: Sequence[psutil.Process]) -> int:
-    """Proportional set size of processes, bytes: a page that n processes share counts 1 / n."""
-    return sum(process.memory_full_info().pss for process in processes)
+def mapped_bytes(process: psutil.Process, file: Path) -> int:
+    """Proportional set size of a process's mappings of a file: a page that n processes map counts 1 / n."""
+    return sum(item.pss for item in process.memory_maps() if item.path == str(file))
 
 
 def memory(scenes: str, workers: int, envs: int) -> dict[str, float]:
-    """Megabytes of all workers after their envs have seen many of the scenes."""
+    """Megabytes of all workers after their envs have seen many of the scenes.
+
+    A page of the set counts once, however many processes map it, the learner among them; other pages that n processes share
+    count 1 / n. Otherwise one worker would be charged half of a set that the learner maps too, and four of them four fifths.
+    """
+    file = prepare_scenes(DriveConfig(scenes=scenes)).path
     with puffervec.make("drive", env_kwargs={"scenes": scenes, "resample_steps": 1}, num_workers=workers, num_envs=envs) as vec:
         vec.reset(seed=0)
         actions = np.zeros(envs * WORKER_ROWS, int)
         for _ in range(200):
             vec.step(actions)
-        return {"megabytes": set_size(psutil.Process().children(recursive=True)) / 1e6}
+        processes = psutil.Process().children(recursive=True)
+        own = sum(process.memory_full_info().pss - mapped_bytes(process, file) for process in processes)
+        shared = sum(mapped_bytes(process, file) for process in [psutil.Process(), *processes])
+        return {"megabytes": (own + shared) / 1e6, "own": own / len(processes) / 1e6, "set": shared / 1e6}
 
 
-def steps(scenes: str, seconds: float) -> dict[str, float]:
-    """Agent-steps/s of one core with random actions, bundles drawn anew as by default."""
-    with puffervec.make("drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=8) as vec:
-        vec.reset(seed=0)
-        actions = np.random.default_rng(0).integers(0, 40, (64, 8 * WORKER_ROWS))
-        before, begin, turn = vec.counters()["active_rows"], time.process_time(), 0
-        while time.process_time() - begin < seconds:
-            vec.step(actions[turn % len(actions)])
-            turn += 1
-        return {"per_s": (vec.counters()["active_rows"] - before) / (time.process_time() - begin)}
+def steps(sets: Sequence[str], envs: int, rounds: int) -> dict[str, list[float]]:
+    """Agent-steps per second of one core with random actions, of several sets in turn: TURNS turns of each, `rounds` times.
+
+    Each set has envs of its own in this process, and bundles are drawn anew as by default.
+    """
+    actions = np.random.default_rng(0).integers(0, 40, (TURNS, envs * WORKER_ROWS))
+    found: dict[str, list[float]] = {scenes: [] for scenes in sets}
+    with contextlib.ExitStack() as stack:
+        vecs = {
+            scenes: stack.enter_context(puffervec.make("drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=envs))
+            for scenes in sets
+        }
+        for vec in vecs.values():
+            vec.reset(seed=0)
+        for number in range(rounds):
+            for scenes in sets if number % 2 else reversed(sets):
+                vec = vecs[scenes]
+                vec.step(actions[0])  # brings its scenes back into the caches
+                before, begin = vec.counters()["active_rows"], time.process_time()
+                for action in actions:
+                    vec.step(action)
+                found[scenes].append((vec.counters()["active_rows"] - before) / (time.process_time() - begin))
+    return found
 
 
-def many(cache: Path, repeats: int, seconds: float, note: Callable[[str], None]) -> dict[str, Any]:
+def many(cache: Path, repeats: int, rounds: int, note: Callable[[str], None]) -> dict[str, Any]:
     """What a process with 10,000 scenes costs, against one with 200."""
     large, small = f"generated:{MANY}", f"generated:{FEW}"
     found: dict[str, Any] = {}
@@ -169,27 +193,34 @@ def many(cache: Path, repeats: int, seconds: float, note: Callable[[str], None])
         note(f"{scenes}, compiled or found")
         found[scenes] = {"compile": in_process("prepare", scenes, cache=cache)}
         del found[scenes]["compile"]["path"]
-    samples: dict[str, list[float]] = {name: [] for name in ("start", "start_cpu", "one", "four", "large", "small")}
+    samples: dict[str, list[float]] = {name: [] for name in ("start", "start_cpu", "one", "four", "own")}
     for repeat in range(repeats):
         note(f"10,000 scenes {repeat + 1}/{repeats}")
         start = in_process("started", large, cache=cache)
         samples["start"].append(start["seconds"])
         samples["start_cpu"].append(start["cpu_s"])
         samples["one"].append(in_process("memory", large, 1, 8, cache=cache)["megabytes"])
-        samples["four"].append(in_process("memory", large, 4, 8, cache=cache)["megabytes"])
-        for name, scenes in (("large", large), ("small", small))[:: 1 if repeat % 2 else -1]:
-            samples[name].append(in_process("steps", scenes, seconds, cache=cache)["per_s"])
-    return {
+        four = in_process("memory", large, 4, 8, cache=cache)
+        samples["four"].append(four["megabytes"])
+        samples["own"].append(four["own"])
+    results = {
         "sets": found,
         "start_s": common.figure(samples["start"]),
         "start_cpu_s": common.figure(samples["start_cpu"]),
         "one_worker_mb": common.figure(samples["one"]),
         "four_workers_mb": common.figure(samples["four"]),
+        "own_mb_of_a_worker": common.figure(samples["own"]),
         "memory": common.ratio(samples["four"], samples["one"]),
-        "steps_per_s": common.figure(samples["large"]),
-        "steps_per_s_200": common.figure(samples["small"]),
-        "steps": common.ratio(samples["large"], samples["small"]),
     }
+    for envs in ENVS_OF_A_CORE:
+        note(f"steps of {envs} envs")
+        rates = in_process("steps", [small, large], envs, rounds, cache=cache)
+        results[f"steps_{envs}"] = {
+            "per_s": common.figure(rates[large]),
+            "per_s_200": common.figure(rates[small]),
+            "ratio": common.ratio(rates[large], rates[small]),
+        }
+    return results
 
 
 # ---- loading -----------------------------------------------------------------------------------------------
@@ -253,7 +284,7 @@ def run(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, A
         if files and "load" in options.parts:
             results["load"] = loading(files, options.repeats, folder, note)
         if "many" in options.parts:
-            results["many"] = many(options.cache or folder / "cache", options.repeats, options.seconds, note)
+            results["many"] = many(options.cache or folder / "cache", options.repeats, options.rounds, note)
     return results
 
 
@@ -271,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--copies", type=int, default=512, help="scenes to compile (default: %(default)s)")
     flags.add_argument("--cache", type=Path, help="keeps the compiled scenes of the part many")
     flags.add_argument("--repeats", type=int, default=5)
-    flags.add_argument("--seconds", type=float, default=5.0, help="of each sample of steps")
+    flags.add_argument("--rounds", type=int, default=60, help="samples of steps (default: %(default)s)")
     flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-scenes.json)")
     options = flags.parse_args(arguments)
     facts = common.machine()

@@ -67,7 +67,9 @@ def build(config: DriveConfig) -> EnvData:
     """
     prepared = prepare_scenes(config)
     weights = prepared.scene_weights
-    return EnvData({**params_of(config), **({} if weights is None else {"scene_weights": weights})}, prepared.path)
+    drawn = {} if weights is None else {"scene_weights": weights}
+    checked = {"scenes_checked": np.ones(1, np.uint8)} if prepared.checked else {}
+    return EnvData({**params_of(config), **drawn, **checked}, prepared.path)
 
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:

@@ -31,7 +31,7 @@ from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
-from drive_env.sources import Item, Load, Source, sources_of
+from drive_env.sources import Item, Load, Source, sources_of, stamp_of
 from puffervec.errors import ConfigError, SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
@@ -40,7 +40,7 @@ COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
 COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
 COMPILE_VERSION = 7  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
-CHECKED_BYTES = 1 << 28  # cached sets up to this size are checked whole before use; workers check scenes of larger ones
+CHECKED_BYTES = 1 << 28  # sets up to this size are checked whole at each start; larger ones when they are made
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
@@ -57,6 +57,7 @@ class Prepared:
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
     weights: tuple[float | None, ...] = ()  # of these sets, as given
+    checked: bool = False  # all scenes have been, whole; otherwise workers check each before they use it first
 
     @property
     def scene_weights(self) -> NDArray[np.float32] | None:
@@ -122,8 +123,9 @@ def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSe
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
-    scenes = checked_set(source.compiled)
-    return Prepared(source.compiled, scenes, (), counts=(len(scenes),)) if covers(scenes.settings, settings) else None
+    scenes, checked = checked_set(source.compiled)
+    found = Prepared(source.compiled, scenes, (), counts=(len(scenes),), checked=checked)
+    return found if covers(scenes.settings, settings) else None
 
 
 def covers(one: CompileSettings, other: CompileSettings) -> bool:
@@ -136,12 +138,16 @@ def same_index(one: CompileSettings, other: CompileSettings) -> bool:
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
-def checked_set(path: Path) -> SceneSet:
-    """Open a set; check all of its scenes unless there are gigabytes of them. Raises: SceneError."""
+def checked_set(path: Path, stamp: Any = None) -> tuple[SceneSet, bool]:
+    """Open a set, and check all of its scenes unless there are gigabytes of them, or they have been since it was changed last.
+
+    Args: stamp: of the file when it was checked. Returns: the set, and whether it has been checked whole. Raises: SceneError.
+    """
     scenes = SceneSet(path)
-    if path.stat().st_size <= CHECKED_BYTES:
-        scenes.check_all()
-    return scenes
+    if path.stat().st_size > CHECKED_BYTES:
+        return scenes, bool(stamp) and stamp_of(path) == stamp
+    scenes.check_all()
+    return scenes, True
 
 
 def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
@@ -178,10 +184,10 @@ def load_cached(path: Path) -> Prepared | None:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         counts = tuple(int(count) for count in notes["counts"])
-        scenes = checked_set(path)
+        scenes, checked = checked_set(path, notes.get("checked"))
         if sum(counts) != len(scenes):
             return None
-        return Prepared(path, scenes, left_out, counts)
+        return Prepared(path, scenes, left_out, counts, checked=checked)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SceneError):
         return None
 
@@ -285,19 +291,23 @@ def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: C
     filled: list[Path] = []
     for part in parts:
         with holding(part.path) as folder:
-            notes = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
-        left_out += notes["left_out"]
-        counts[part.source] += notes["counts"][0]
-        if notes["counts"][0]:
+            found = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
+        left_out += found["left_out"]
+        counts[part.source] += found["counts"][0]
+        if found["counts"][0]:
             filled.append(part.path)
     if not any(counts):
         reasons = "; ".join(f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN])
         more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
         raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
-    if filled != [path]:
-        notes = {"left_out": left_out, "counts": counts}
-        write_atomically(notes_path(path), [json.dumps(notes).encode()])
-        join_scene_sets(path, filled, settings)
+    if filled == [path]:
+        return
+    notes: dict[str, Any] = {"left_out": left_out, "counts": counts}
+    write_atomically(notes_path(path), [json.dumps(notes).encode()])
+    join_scene_sets(path, filled, settings)
+    if path.stat().st_size > CHECKED_BYTES:
+        SceneSet(path).check_all()
+        write_atomically(notes_path(path), [json.dumps({**notes, "checked": stamp_of(path)}).encode()])
 
 
 def notes_path(path: Path) -> Path:

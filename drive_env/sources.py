@@ -192,7 +192,7 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
     listed = cache_folder() / SCENES / f"{key_of('digests', str(folder.resolve()))}.json"
     known, written_ns = _known_digests(listed)
     names = {path: str(path.relative_to(folder)) for path in files}
-    stamps = {path: _stamp(path) for path in files}
+    stamps = {path: stamp_of(path) for path in files}
     kept = {path: digest for path in files if (digest := _kept(known.get(names[path]), stamps[path], written_ns)) is not None}
     fresh = [path for path in files if path not in kept]
     with ThreadPoolExecutor(usable_cores() if len(fresh) >= MANY_FRESH else 1) as pool:  # reading and hashing leave the GIL
@@ -204,7 +204,7 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
     return found
 
 
-def _stamp(path: Path) -> list[int]:
+def stamp_of(path: Path) -> list[int]:
     """What changes with a file's content: its size, inode and times; nothing if it cannot be looked at."""
     with contextlib.suppress(OSError, ValueError):
         seen = path.stat()

@@ -49,8 +49,10 @@ uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index) { retu
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index) {
     uint8_t* checked = (uint8_t*)block->state + ((const drive_block*)block->state)->checked_offset;
     char text[PV_ERROR_TEXT];
+    uint64_t count;
     if (checked[scene_index]) return PV_OK;
-    if (pv_drive_scene_check(block->context->data, block->context->data_bytes, scene_index, 1, text))
+    if (!pv_params_find(block->context->params, "scenes_checked", PV_U8, &count) && pv_drive_scene_check(block->context->data, block->context->data_bytes, scene_index,
+                             1, text))
         return pv_block_error(block, env, "%s", text);
     drive_scene_open(block->context->data, scene_index, drive_opened((const drive_block*)block->state) + scene_index);
     checked[scene_index] = 1;

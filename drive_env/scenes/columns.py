@@ -33,7 +33,7 @@ class Column:
     @property
     def has_z(self) -> bool:
         """Whether its points have heights."""
-        return self.values.shape[1] == 3
+        return bool(self.values.shape[1] == 3)
 
     def points(self, axes: int) -> NDArray[np.float64]:
         """Return its points with so many axes, (n, axes): its own array, or with heights of 0 a new one."""

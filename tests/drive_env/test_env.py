@@ -38,7 +38,7 @@ def test_the_registry_knows_it() -> None:
 def test_build_gives_a_file(scenes: str, cache: Path) -> None:
     data = build(DriveConfig(scenes=scenes, num_agents=6))
     assert data.data is not None and data.data.is_file() and data.data.is_relative_to(cache)
-    assert not data.params
+    assert list(data.params) == ["scenes_checked"]
 
 
 def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Path) -> None:

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import puffervec
 from drive_env import prepare, sources
 from drive_env.config import DriveConfig
+from drive_env.env import build
 from drive_env.generate import generate
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes import write_scenes
@@ -29,7 +31,7 @@ from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
 from drive_env.sources import SHARES, sources_of, split_of
-from puffervec.errors import ConfigError, SceneError
+from puffervec.errors import ConfigError, PuffervecError, SceneError
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -261,6 +263,25 @@ def test_a_compiled_file_is_mapped_where_it_lies(tmp_path: Path, cache: Path, ti
     assert prepare_scenes(DriveConfig(scenes=str(path))).path == path and not cache.exists()
     other = prepare_scenes(DriveConfig(scenes=str(path), range_m=60.0))
     assert other.path.parent == cache / "scenes" and other.scenes.names == ["1.json", "2.json"]
+
+
+def test_a_large_set_is_checked_when_it_is_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And again, scene by scene and by those who use them, if its file may have changed since."""
+    monkeypatch.setattr(prepare, "CHECKED_BYTES", 1)
+    monkeypatch.setattr(prepare, "PART", 2)
+    first = prepare_scenes(DriveConfig(scenes="generated:3"))
+    with monkeypatch.context() as patch:
+        patch.setattr(SceneSet, "check_all", lambda _: pytest.fail("checked again"))
+        assert first.checked and prepare_scenes(DriveConfig(scenes="generated:3")).checked
+        assert "scenes_checked" in build(DriveConfig(scenes="generated:3")).params
+        content = first.path.read_bytes()
+        first.path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        assert not prepare_scenes(DriveConfig(scenes="generated:3")).checked
+        assert "scenes_checked" not in build(DriveConfig(scenes="generated:3")).params
+    with pytest.raises(PuffervecError, match="entry.crc32"):
+        with puffervec.make("drive", env_kwargs={"scenes": "generated:3"}, num_envs=1, backend="serial") as vec:
+            for _ in range(3):
+                vec.reset(seed=0)
 
 
 def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
