@@ -290,7 +290,11 @@ def run(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, A
 
 def show(results: dict[str, Any]) -> None:
     """Print each figure with its name."""
-    rows = [(part, name, str(value)) for part, found in results.items() for name, value in found.items() if name != "sets"]
+    rows = []
+    for part, found in results.items():
+        for name, value in found.items():
+            inner = value if isinstance(value, dict) and name != "sets" else {"": value}
+            rows += [(part, f"{name} {key}".strip(), str(item)) for key, item in inner.items() if name != "sets"]
     common.print_table("sets of driving scenes", ("part", "what", "measured"), rows, [])
 
 

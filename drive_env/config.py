@@ -248,7 +248,7 @@ class DriveConfig:
     """Limit on how fast the front wheels turn; 0: none."""
     scene_draws: SceneDraws = "independent"
     """How scenes are drawn. independent: by their weights, whatever was drawn before; passes: an env goes through all of them,
-    each once, in a random order, then in another order; weights of sets are refused."""
+    each once, in a random order, then in another order; sets with weights take turns, each with passes of its own."""
     action_values: tuple[str, ...] = field(default=(), metadata={"python": True})
     """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
     keeps its own values. A continuous action goes from the least to the greatest of them."""

@@ -68,6 +68,7 @@ def build(config: DriveConfig) -> EnvData:
     prepared = prepare_scenes(config)
     weights = prepared.scene_weights
     drawn = {} if weights is None else {"scene_weights": weights}
+    drawn = prepared.set_params if config.scene_draws == "passes" else drawn
     checked = {"scenes_checked": np.ones(1, np.uint8)} if prepared.checked else {}
     return EnvData({**params_of(config), **drawn, **checked}, prepared.path)
 

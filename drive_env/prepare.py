@@ -32,7 +32,7 @@ from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_sce
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
 from drive_env.sources import Item, Load, Source, sources_of, stamp_of
-from puffervec.errors import ConfigError, SceneError
+from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
 
@@ -67,21 +67,25 @@ class Prepared:
         shares = [(1.0 if weight is None else weight) / count for weight, count in zip(self.weights, self.counts, strict=True)]
         return np.repeat(np.array(shares, dtype=np.float32), self.counts)
 
+    @property
+    def set_params(self) -> dict[str, NDArray[Any]]:
+        """What passes through weighted sets need: where each ends, and its share of the draws that those before leave over."""
+        if all(weight is None for weight in self.weights):
+            return {}
+        weights = np.array([1.0 if weight is None else weight for weight in self.weights])
+        left = np.cumsum(weights[::-1])[::-1]
+        return {"set_ends": np.cumsum(self.counts).astype(np.uint32), "set_shares": weights / left}
+
 
 def prepare_scenes(config: DriveConfig) -> Prepared:
     """Find, read, check, compile and cache the scenes of a config.
 
     Raises:
         SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache that cannot be written.
-        ConfigError: a scene has more agents than one env has rows; weights of sets that are drawn in passes.
+        ConfigError: a scene has more agents than one env has rows.
     """
     settings = settings_of(config)
     sources = sources_of(config.scenes, config.split)
-    if config.scene_draws == "passes" and any(source.weight is not None for source in sources):
-        raise ConfigError(
-            f"drive: scene_draws is passes, which takes each scene once, and scenes is {config.scenes}, with weights; "
-            "leave the weights out, or set scene_draws to independent"
-        )
     prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
     scenes = prepared.scenes

@@ -11,6 +11,10 @@
 // ones until one does not fit. An order is a Feistel network of ROUNDS rounds over the smallest square of a power of two that is
 // not less than the number of scenes; what falls beyond the scenes is sent through it again (Black and Rogaway 2002, "Ciphers
 // with arbitrary finite domains"). So no list of scenes is kept, and the order depends on the env's seed and the pass alone.
+//
+// Where the sets that scenes come from have weights ("set_ends": where each ends among all scenes, uint32; "set_shares", double:
+// its share of the draws that the sets before it leave over), each set has passes of its own, and the sets take turns as their
+// shares say: of draws 0 to n, floor(n * share) are of the first set, and so on with the others among the rest.
 #include "../rng.h"
 #include "state.h"
 
@@ -37,6 +41,22 @@ const float* drive_scene_weights(const pv_context* context) {
     uint64_t count = 0;
     const float* weights = pv_params_find(context->params, "scene_weights", PV_F32, &count);
     return count == drive_set(context->data)->scene_count ? weights : NULL;
+}
+
+// The sets of weighted passes; count 0: there are none.
+typedef struct drawn_sets {
+    uint64_t count;
+    const uint32_t* ends;
+    const double* shares;
+} drawn_sets;
+
+static drawn_sets sets_of(const pv_context* context) {
+    drawn_sets sets;
+    uint64_t shares = 0;
+    sets.ends = pv_params_find(context->params, "set_ends", PV_U32, &sets.count);
+    sets.shares = pv_params_find(context->params, "set_shares", PV_F64, &shares);
+    if (!sets.ends || !sets.shares || sets.count != shares) sets.count = 0;
+    return sets;
 }
 
 static void sum_weights(const float* weights, const uint32_t* order, uint32_t count, double* shares) {
@@ -78,6 +98,11 @@ void drive_bundle_init(const pv_context* context, drive_block* block) {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size = tables.agents[i];
         if (size) tables.order[tables.waste[size]++] = i;
+    }
+    if (sets_of(context).count) { // set by set, instead
+        for (uint32_t i = 0, n = 0; i < count; i++) {
+            if (tables.agents[i]) tables.order[n++] = i;
+        }
     }
     for (uint32_t n = 0; n <= block->agents; n++) {
         tables.waste[n] = n;
@@ -167,15 +192,15 @@ static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, u
     return free;
 }
 
-// The scene, of `count` in the order of `order`, that comes at `place` of a pass.
-static uint32_t scene_of_pass(const drive_turn* turn, uint64_t pass, uint32_t place, uint32_t count) {
+// The scene, of `count` in the order of `order`, that comes at `place` of a pass through set number `set`.
+static uint32_t scene_of_pass(const drive_turn* turn, uint32_t set, uint64_t pass, uint32_t place, uint32_t count) {
     uint32_t bits = LEAST_BITS;
     while (bits < 16 && (uint64_t)1 << (2 * bits) < count) bits++;
     const uint32_t mask = ((uint32_t)1 << bits) - 1;
     do {
         uint32_t left = place >> bits, right = place & mask;
         for (uint32_t round = 0; round < ROUNDS; round++) {
-            uint32_t mixed = left ^ ((uint32_t)pv_rng_u64(turn->state->seed, pass, PASS_STEP, round << 16 | right) & mask);
+            uint32_t mixed = left ^ ((uint32_t)pv_rng_u64(turn->state->seed, pass, PASS_STEP - set, round << 16 | right) & mask);
             left = right;
             right = mixed;
         }
@@ -184,12 +209,44 @@ static uint32_t scene_of_pass(const drive_turn* turn, uint64_t pass, uint32_t pl
     return place;
 }
 
+// The first place of `order`, which ascends, with a scene of at least this number.
+static uint32_t place_of(const uint32_t* order, uint32_t count, uint32_t scene) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (order[middle] < scene) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The place in `order` of draw number `draw`. Returns 0 if it falls to a set in which no scene can be drawn.
+static int place_in_turn(const drive_turn* turn, const bundle_tables* tables, uint64_t draw, uint32_t* place) {
+    const drawn_sets sets = sets_of(turn->block->context);
+    uint32_t first = 0, count = turn->layout->scenes, set = 0;
+    for (uint64_t s = 0; s < sets.count; s++) {
+        uint64_t before = (uint64_t)((double)draw * sets.shares[s]), after = (uint64_t)((double)(draw + 1) * sets.shares[s]);
+        if (after == before && s + 1 < sets.count) {
+            draw -= before;
+            continue;
+        }
+        set = (uint32_t)s;
+        first = s ? place_of(tables->order, turn->layout->scenes, sets.ends[s - 1]) : 0;
+        count = place_of(tables->order, turn->layout->scenes, sets.ends[s]) - first;
+        draw = s + 1 < sets.count ? before : draw;
+        break;
+    }
+    if (!count) return 0;
+    *place = first + scene_of_pass(turn, set, draw / count, (uint32_t)(draw % count), count);
+    return 1;
+}
+
 // Takes the next scenes of the pass, of as many passes as it needs.
 static void fill_in_turn(const drive_turn* turn, const bundle_tables* tables) {
-    uint32_t free = turn->layout->agents, scenes = turn->layout->scenes;
+    uint32_t free = turn->layout->agents, place;
     drive_env* env = turn->state;
     for (;; env->drawn++) {
-        uint32_t place = scene_of_pass(turn, env->drawn / scenes, (uint32_t)(env->drawn % scenes), scenes);
+        if (!place_in_turn(turn, tables, env->drawn, &place)) continue;
         uint32_t scene = tables->order[place];
         if (tables->agents[scene] > free) return;
         free -= tables->agents[scene];

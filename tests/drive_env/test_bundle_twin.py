@@ -12,7 +12,8 @@ import pytest
 
 import puffervec
 from drive_env.config import DriveConfig
-from drive_env.prepare import prepare_scenes
+from drive_env.prepare import Prepared, prepare_scenes
+from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
 from puffervec.native import EnvData, NativeEnv
@@ -20,7 +21,7 @@ from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.helpers import thinned
 from tests.twins.drive import SceneTwin, nearest
-from tests.twins.drive_bundle import fill, fill_in_turn, order_of_pass
+from tests.twins.drive_bundle import draw_of_sets, fill, fill_in_turn, order_of_pass
 
 
 def cars(count: int, frames: int = 12) -> Scene:
@@ -74,6 +75,30 @@ def test_scenes_are_drawn_by_their_weights(tmp_path: Path) -> None:
     assert found == [fill(sizes, 64, 5 + number, 0, weights) for number in range(40)]
     drawn = np.bincount([scene for scenes in found for scene in scenes], minlength=6)
     assert drawn[4] > 5 * drawn[1] > 0, "scenes 1 and 4 are of one size, and one of them weighs twelve times as much"
+
+
+def test_weighted_sets_take_turns_in_passes(tmp_path: Path) -> None:
+    """Each set has passes of its own; one in which nothing can be drawn is passed over."""
+    sizes, ends, weights = [3, 5, 2, 7, 90, 3, 90], [2, 6, 7], [3.0, 1.5, 1.0]
+    path = write_world(tmp_path / "set", [cars(size) for size in sizes]).path
+    prepared = Prepared(path, SceneSet(path), (), tuple(np.diff([0, *ends]).tolist()), tuple(weights))
+    env = NativeEnv("drive", DriveConfig, lambda config: EnvData(prepared.set_params, path))
+    settings = {"num_agents": 64, "partners": 0, "resample_steps": 1, "scene_draws": "passes"}
+    with puffervec.make(env, env_kwargs=settings, backend="serial", num_envs=2) as vec:
+        vec.reset(seed=5)
+        found: list[list[int]] = [[], []]
+        for _ in range(9):
+            for number in range(2):
+                found[number] += slots(vec, number)
+            vec.step(np.zeros(128, int))
+            vec.step(np.zeros(128, int))
+    for number, scenes in enumerate(found):
+        drawn = [draw_of_sets([[0, 1], [2, 3, 5], [6]], weights, 5 + number, draw) for draw in range(2 * len(scenes))]
+        assert scenes == [scene for scene in drawn if scene != 6][: len(scenes)]
+        first = [scene for scene in scenes if scene < 2]
+        assert len(scenes) > 60 and abs(len(first) / len(scenes) - 2 / 3) < 0.05
+        assert all({*first[at : at + 2]} == {0, 1} for at in range(0, len(first) - 1, 2))
+    assert found[0] != found[1]
 
 
 def test_padding_on_the_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,10 +252,13 @@ def test_a_pass_goes_on_after_save_and_load_and_begins_anew_with_a_seed(tmp_path
         assert [slots(vec), *bundles(3)] == first
 
 
-def test_weights_and_passes_are_refused_together(tmp_path: Path) -> None:
-    write_world(tmp_path / "set", [cars(2)])
-    with pytest.raises(ConfigError, match="scene_draws is passes, which takes each scene once"):
-        prepare_scenes(DriveConfig(scenes="generated:2=3,held-out=1", scene_draws="passes"))
+def test_weighted_passes_of_sets_that_are_named(cache: Path) -> None:
+    """What `scenes` says arrives in the env."""
+    settings = {"scenes": "generated:2=3,streets:2=1", "scene_draws": "passes", "partners": 0}
+    with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        vec.reset(seed=3)
+        drawn = slots(vec)
+    assert len(drawn) > 8 and all(0.7 < np.mean([scene < 2 for scene in drawn[:count]]) <= 0.8 for count in (8, 12))
 
 
 def test_counters_add_up(tmp_path: Path) -> None:

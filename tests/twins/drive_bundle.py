@@ -56,7 +56,7 @@ def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[flo
     return best
 
 
-def order_of_pass(seed: int, number: int, count: int) -> list[int]:
+def order_of_pass(seed: int, number: int, count: int, chosen_set: int = 0) -> list[int]:
     """Return the numbers 0 to count - 1 in the order of a pass: a permutation of 4^bits numbers, walked until one is less."""
     bits = LEAST_BITS
     while 4**bits < count:
@@ -65,7 +65,7 @@ def order_of_pass(seed: int, number: int, count: int) -> list[int]:
     def sent(value: int) -> int:
         left, right = divmod(value, 2**bits)
         for turn in range(ROUNDS):
-            left, right = right, left ^ (bits64(seed, number, PASS_STEP, turn << 16 | right) % 2**bits)
+            left, right = right, left ^ (bits64(seed, number, PASS_STEP - chosen_set, turn << 16 | right) % 2**bits)
         return left << bits | right
 
     found = []
@@ -89,3 +89,19 @@ def fill_in_turn(sizes: list[int], rows: int, seed: int, drawn: int) -> list[int
             return found
         free -= sizes[scene]
         found.append(scene)
+
+
+def draw_of_sets(sets: list[list[int]], weights: list[float], seed: int, drawn: int) -> int:
+    """Return the scene that is drawn after `drawn` others. sets: the scenes of each that can be drawn, none of them empty."""
+    shares = [weight / sum(weights[number:]) for number, weight in enumerate(weights)]
+    counts = [0] * len(sets)  # draws of each set so far
+    for draw in range(drawn + 1):
+        left = draw
+        for number, share in enumerate(shares):
+            last = number == len(sets) - 1
+            if last or int((left + 1) * share) > int(left * share):
+                break
+            left -= int(left * share)
+        counts[number] += 1
+    which, place = divmod(counts[number] - 1, len(sets[number]))
+    return sets[number][order_of_pass(seed, which, len(sets[number]), number)[place]]
