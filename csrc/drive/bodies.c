@@ -6,9 +6,6 @@
 #include "state.h"
 #include "vectors.h"
 
-#define EIGHT 8
-typedef int32_t integers __attribute__((vector_size(4 * EIGHT)));
-
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and frames. Who is there is not
 // foreseen, so each is listed, and only counted if it is. Frame 0 stands for those that are not: a scene that is driven has an agent,
 // and it has frames. Returns the next body.

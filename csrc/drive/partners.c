@@ -144,23 +144,26 @@ PV_INLINE void write_entries(const drive_partner_search* search, int columns, co
 
 #define PER(column) (1.0f / DRIVE_SCALE_pufferdrive_partner_##column)
 
-PV_CLONES static void lay_out(const drive_bodies* bodies, float* restrict rows, float bound) {
-    for (uint32_t i = 0; i < bodies->count; i++) {
-        float* row = rows + 8 * i;
-        row[0] = bodies->x[i];
-        row[1] = bodies->y[i];
-        row[2] = drive_min(2.0f * bodies->half_width[i] * PER(width), bound);
-        row[3] = drive_min(2.0f * bodies->half_length[i] * PER(length), bound);
-        row[4] = bodies->cosine[i];
-        row[5] = bodies->sine[i];
-        row[6] = drive_min(drive_abs(bodies->speed[i]) * PER(speed), bound);
-        row[7] = 0.0f;
+PV_CLONES static void lay_out(const drive_bodies* bodies, float (*restrict rows)[EIGHT], float bound) {
+    for (uint32_t base = 0; base < bodies->count; base += EIGHT) {
+        float v[EIGHT][EIGHT] = {0};
+        for (uint32_t i = 0; i < EIGHT; i++) {
+            v[0][i] = bodies->x[base + i];
+            v[1][i] = bodies->y[base + i];
+            v[2][i] = drive_min(2.0f * bodies->half_width[base + i] * PER(width), bound);
+            v[3][i] = drive_min(2.0f * bodies->half_length[base + i] * PER(length), bound);
+            v[4][i] = bodies->cosine[base + i];
+            v[5][i] = bodies->sine[base + i];
+            v[6][i] = drive_min(drive_abs(bodies->speed[base + i]) * PER(speed), bound);
+        }
+        transpose_half((const float (*)[EIGHT])v, rows + base);
+        transpose_half((const float (*)[EIGHT])(v + 4), (float (*)[EIGHT])(rows[base] + 4));
     }
 }
 
 void drive_lay_out_bodies(drive_turn* turn) {
     if (turn->config->observation == DRIVE_IS_observation_pufferdrive && turn->config->partners)
-        lay_out(&turn->scratch.bodies, turn->scratch.body_rows, DRIVE_SIZE_BOUND);
+        lay_out(&turn->scratch.bodies, (float (*)[EIGHT])(void*)turn->scratch.body_rows, DRIVE_SIZE_BOUND);
 }
 
 // The bodies within the range, not that of `row`: their squared distances and numbers. Returns how many.
@@ -172,9 +175,7 @@ PV_INLINE uint32_t find_bodies(const drive_partner_search* search, float* restri
         const float dx = bodies->x[i] - x, dy = bodies->y[i] - y, all = dx * dx + dy * dy;
         square[i] = bodies->row[i] == search->row ? __builtin_inff() : all;
     }
-    const uint32_t n = list_up_to(square, NULL, vectors, pv_bits_of(range_square), index);
-    for (uint32_t i = 0; i < n; i++) square[i] = square[index[i]];
-    return n;
+    return keep_up_to(square, vectors, pv_bits_of(range_square), index);
 }
 
 #define CODES 32 // ranked at a time

@@ -70,7 +70,7 @@ PV_INLINE void measure(const drive_scene* scene, uint64_t first, uint32_t count,
     for (uint32_t i = 0; i < count; i++) square[i] = segment_square(x[i], y[i], ux[i], uy[i], half[i], px, py);
 }
 
-#define PIECE 8 // candidates whose columns are computed together
+#define PIECE EIGHT // candidates whose columns are computed together
 
 // The numbers of 8 segments, put together in registers: vectors that are loaded from where single numbers were just stored
 // would have to wait for them.
@@ -103,9 +103,7 @@ PV_INLINE uint32_t keep_nearest(uint32_t count, uint32_t k, float range_square, 
     }
     const float limit = count > SCANNED && k <= SCANNED ? limit_of(least, k) : range_square;
     for (uint32_t i = count; i % PV_LANES; i++) square[i] = __builtin_inff();
-    const uint32_t kept = list_up_to(square, NULL, (count + PV_LANES - 1) / PV_LANES, pv_bits_of(limit), index);
-    for (uint32_t i = 0; i < kept; i++) square[i] = square[index[i]];
-    return kept;
+    return keep_up_to(square, (count + PV_LANES - 1) / PV_LANES, pv_bits_of(limit), index);
 }
 
 // Writes the segments of [first, end) within the range, or the k nearest and some more of them, to square and index. Returns how
@@ -186,24 +184,6 @@ PV_INLINE void compute_columns(const drive_scene* scene, const uint16_t* index, 
         PUT(distance, drive_sqrt(value));
         PUT(lateral, across);
 #undef PUT
-    }
-}
-
-// Turns 4 columns of 8 segments into the first 4 numbers of 8 rows.
-PV_INLINE void transpose_half(const float (*v)[PIECE], float (*rows)[PIECE]) {
-    numbers column[4], pair[4], row[4];
-    memcpy(column, v, sizeof column);
-    pair[0] = SHUFFLED(column[0], column[1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pair[1] = SHUFFLED(column[2], column[3], 0, 8, 1, 9, 4, 12, 5, 13);
-    pair[2] = SHUFFLED(column[0], column[1], 2, 10, 3, 11, 6, 14, 7, 15);
-    pair[3] = SHUFFLED(column[2], column[3], 2, 10, 3, 11, 6, 14, 7, 15);
-    row[0] = SHUFFLED(pair[0], pair[1], 0, 1, 8, 9, 4, 5, 12, 13);
-    row[1] = SHUFFLED(pair[0], pair[1], 2, 3, 10, 11, 6, 7, 14, 15);
-    row[2] = SHUFFLED(pair[2], pair[3], 0, 1, 8, 9, 4, 5, 12, 13);
-    row[3] = SHUFFLED(pair[2], pair[3], 2, 3, 10, 11, 6, 7, 14, 15);
-    for (int i = 0; i < 4; i++) {
-        memcpy(rows[i], &row[i], 4 * sizeof(float));
-        memcpy(rows[i + 4], (const float*)&row[i] + 4, 4 * sizeof(float));
     }
 }
 

@@ -119,7 +119,38 @@ PV_INLINE uint32_t list_up_to(const void* keys, const uint32_t* vectors, uint32_
     return listed;
 }
 
-typedef float numbers __attribute__((vector_size(32)));
+#if defined(PV_HAS_CLONES)
+__attribute__((target("arch=x86-64-v4"))) static inline uint32_t keep_wide(float* square, uint32_t count, int32_t limit,
+                                                                           uint32_t* index) {
+    const __m512i most = _mm512_set1_epi32(limit), step = _mm512_set1_epi32(PV_LANES);
+    __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const __m512i keys = _mm512_loadu_si512(square + i * PV_LANES);
+        const __mmask16 set = _mm512_cmple_epi32_mask(keys, most);
+        _mm512_storeu_si512(square + kept, _mm512_maskz_compress_epi32(set, keys)); // at most where it was read
+        _mm512_storeu_si512(index + kept, _mm512_maskz_compress_epi32(set, places));
+        places = _mm512_add_epi32(places, step);
+        kept += (uint32_t)__builtin_popcount(set);
+    }
+    return kept;
+}
+#endif
+
+// Leaves of so many vectors of 16 squared distances those whose bits are up to the limit, and lists where they were. Returns how
+// many.
+PV_INLINE uint32_t keep_up_to(float* square, uint32_t count, int32_t limit, uint32_t* index) {
+#if defined(PV_HAS_CLONES)
+    if (__builtin_cpu_supports("x86-64-v4")) return keep_wide(square, count, limit, index);
+#endif
+    const uint32_t kept = list_up_to(square, NULL, count, limit, index);
+    for (uint32_t i = 0; i < kept; i++) square[i] = square[index[i]];
+    return kept;
+}
+
+#define EIGHT 8
+typedef float numbers __attribute__((vector_size(4 * EIGHT)));
+typedef int32_t integers __attribute__((vector_size(4 * EIGHT)));
 
 // Numbers of a (places 0 to 7) and b (8 to 15), chosen by place.
 #if defined(__clang__) || __GNUC__ >= 12
@@ -130,6 +161,24 @@ typedef int32_t pv_places __attribute__((vector_size(32)));
 #endif
 
 PV_INLINE numbers swapped(numbers v) { return SHUFFLED(v, v, 1, 0, 3, 2, 5, 4, 7, 6); }
+
+// Turns 4 columns of 8 numbers into the first 4 numbers of 8 rows.
+PV_INLINE void transpose_half(const float (*v)[EIGHT], float (*rows)[EIGHT]) {
+    numbers column[4], pair[4], row[4];
+    memcpy(column, v, sizeof column);
+    pair[0] = SHUFFLED(column[0], column[1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[1] = SHUFFLED(column[2], column[3], 0, 8, 1, 9, 4, 12, 5, 13);
+    pair[2] = SHUFFLED(column[0], column[1], 2, 10, 3, 11, 6, 14, 7, 15);
+    pair[3] = SHUFFLED(column[2], column[3], 2, 10, 3, 11, 6, 14, 7, 15);
+    row[0] = SHUFFLED(pair[0], pair[1], 0, 1, 8, 9, 4, 5, 12, 13);
+    row[1] = SHUFFLED(pair[0], pair[1], 2, 3, 10, 11, 6, 7, 14, 15);
+    row[2] = SHUFFLED(pair[2], pair[3], 0, 1, 8, 9, 4, 5, 12, 13);
+    row[3] = SHUFFLED(pair[2], pair[3], 2, 3, 10, 11, 6, 7, 14, 15);
+    for (int i = 0; i < 4; i++) {
+        memcpy(rows[i], &row[i], 4 * sizeof(float));
+        memcpy(rows[i + 4], (const float*)&row[i] + 4, 4 * sizeof(float));
+    }
+}
 
 // How 8 numbers in the scene's frame become an entry: (row - origin) * straight + swapped(row - origin) * crossed. A pair (x, y) is
 // turned into the car's frame with straight = (cos, cos) and crossed = (sin, -sin).
