@@ -3,8 +3,10 @@
 //
 // Bodies: all objects that are in the scene at this step, agents and others, in object order. Others follow their log, and are
 // gone before it begins and after it has ended; or they stay where they are when the scene starts, or drive (follow.c).
+#include "kernels.h"
 #include "state.h"
-#include "vectors.h"
+
+#include <stddef.h>
 
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and frames. Who is there is not
 // foreseen, so each is listed, and only counted if it is. Frame 0 stands for those that are not: a scene that is driven has an agent,
@@ -29,35 +31,60 @@ static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end,
 }
 
 // Lists what the log does not move: an agent by its row, or a follower. Its pose is filled in later.
-static uint32_t list_driven(const drive_turn* turn, uint32_t o, int32_t row, uint32_t i, uint32_t* driven) {
-    turn->scratch.bodies.object[i] = o;
-    turn->scratch.bodies.row[i] = row;
+static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t i) {
+    drive_bodies* bodies = &turn->scratch.bodies;
+    bodies->object[i] = o;
+    bodies->row[i] = row;
     turn->scratch.body_frames[i] = 0;
-    turn->scratch.index[(*driven)++] = i;
+    bodies->driven[bodies->driven_count++] = i;
     return i + 1;
 }
 
-#define EIGHT_OF(of, index, member)                                                                                            \
-    {of[index[0]].member, of[index[1]].member, of[index[2]].member, of[index[3]].member,                                       \
-     of[index[4]].member, of[index[5]].member, of[index[6]].member, of[index[7]].member}
+typedef float four __attribute__((vector_size(16)));
+typedef int32_t four_ints __attribute__((vector_size(16)));
+typedef uint32_t four_bits __attribute__((vector_size(16)));
+#if defined(__clang__) || __GNUC__ >= 12
+#define FOUR(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FOUR(a, b, ...) __builtin_shuffle(a, b, (four_ints){__VA_ARGS__})
+#endif
 
-// Poses and sizes of the bodies listed, as their frames have them: eight at a time, put together in registers.
+// The first four numbers of four records, an array per number.
+PV_INLINE void four_of(const void* a, const void* b, const void* c, const void* d, four* of) {
+    four row[4];
+    memcpy(&row[0], a, sizeof row[0]);
+    memcpy(&row[1], b, sizeof row[1]);
+    memcpy(&row[2], c, sizeof row[2]);
+    memcpy(&row[3], d, sizeof row[3]);
+    const four low_ab = FOUR(row[0], row[1], 0, 4, 1, 5), low_cd = FOUR(row[2], row[3], 0, 4, 1, 5);
+    const four high_ab = FOUR(row[0], row[1], 2, 6, 3, 7), high_cd = FOUR(row[2], row[3], 2, 6, 3, 7);
+    of[0] = FOUR(low_ab, low_cd, 0, 1, 4, 5);
+    of[1] = FOUR(low_ab, low_cd, 2, 3, 6, 7);
+    of[2] = FOUR(high_ab, high_cd, 0, 1, 4, 5);
+    of[3] = FOUR(high_ab, high_cd, 2, 3, 6, 7);
+}
+
+_Static_assert(offsetof(pv_frame, heading) == 12 && offsetof(pv_frame, speed) == 14, "they are the last of four numbers");
+_Static_assert(offsetof(pv_object, length_m) == 4 && offsetof(pv_object, height_m) == 8, "sizes are the first numbers");
+
+// Poses and sizes of the bodies listed, as their frames have them: four at a time.
 PV_CLONES static void place_listed(const drive_bodies* bodies, const pv_object* objects, const pv_frame* frames,
                                    const uint32_t* frame) {
-    for (uint32_t i = 0; i < bodies->count; i += EIGHT) {
+    for (uint32_t i = 0; i < bodies->count; i += 4) {
         const uint32_t *at = frame + i, *o = bodies->object + i;
-        const numbers x = EIGHT_OF(frames, at, x_m), y = EIGHT_OF(frames, at, y_m), z = EIGHT_OF(frames, at, z_m);
-        const numbers length = EIGHT_OF(objects, o, length_m), width = EIGHT_OF(objects, o, width_m);
-        const numbers height = EIGHT_OF(objects, o, height_m);
-        const integers heading = EIGHT_OF(frames, at, heading), speed = EIGHT_OF(frames, at, speed);
-        const numbers half_length = 0.5f * length, half_width = 0.5f * width, ground = z - 0.5f * height;
-        const numbers radians = __builtin_convertvector(heading, numbers) * HEADING_UNIT;
-        const numbers metres = __builtin_convertvector(speed, numbers) * SPEED_UNIT;
-        memcpy(bodies->x + i, &x, sizeof x);
-        memcpy(bodies->y + i, &y, sizeof y);
+        four pose[4], size[4];
+        four_ints turns;
+        four_of(&frames[at[0]], &frames[at[1]], &frames[at[2]], &frames[at[3]], pose);
+        four_of(&objects[o[0]], &objects[o[1]], &objects[o[2]], &objects[o[3]], size);
+        memcpy(&turns, &pose[3], sizeof turns);
+        const four ground = pose[2] - 0.5f * size[2], half_width = 0.5f * size[0], half_length = 0.5f * size[1];
+        const four heading = __builtin_convertvector((four_ints)((four_bits)turns << 16) >> 16, four) * HEADING_UNIT;
+        const four speed = __builtin_convertvector(turns >> 16, four) * SPEED_UNIT;
+        memcpy(bodies->x + i, &pose[0], sizeof pose[0]);
+        memcpy(bodies->y + i, &pose[1], sizeof pose[1]);
         memcpy(bodies->ground + i, &ground, sizeof ground);
-        memcpy(bodies->heading + i, &radians, sizeof radians);
-        memcpy(bodies->speed + i, &metres, sizeof metres);
+        memcpy(bodies->heading + i, &heading, sizeof heading);
+        memcpy(bodies->speed + i, &speed, sizeof speed);
         memcpy(bodies->half_length + i, &half_length, sizeof half_length);
         memcpy(bodies->half_width + i, &half_width, sizeof half_width);
     }
@@ -106,12 +133,13 @@ const pv_frame* drive_body_frame(const drive_turn* turn, uint32_t o, uint32_t t)
     return drive_frame(&turn->scene, &turn->scene.objects[o], t);
 }
 
-// Lists all bodies. Returns how many of them are driven.
-static uint32_t list_bodies(const drive_turn* turn, drive_bodies* bodies) {
+static void list_bodies(drive_turn* turn) {
+    drive_bodies* bodies = &turn->scratch.bodies;
     const drive_agents* agents = &turn->agents;
-    uint32_t row = turn->slot->row, end = row + turn->slot->count, i = 0, driven = 0;
+    uint32_t row = turn->slot->row, end = row + turn->slot->count, i = 0;
     uint32_t k = 0, followers = turn->slot->follower_count;
     const uint32_t* follower = turn->followers.object + turn->slot->follower; // (followers,)
+    bodies->driven_count = 0;
     for (uint32_t o = 0, objects = turn->scene.head->object_count; o < objects; o++) {
         const uint32_t agent = row < end ? agents->object[row] : objects, driver = k < followers ? follower[k] : objects;
         const uint32_t next = agent < driver ? agent : driver;
@@ -120,32 +148,31 @@ static uint32_t list_bodies(const drive_turn* turn, drive_bodies* bodies) {
         if (o == agent && row < end) {
             const uint32_t flags = agents->flags[row];
             if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE) : drive_end_of(flags) == DRIVE_END_STAYS)
-                i = list_driven(turn, o, (int32_t)row, i, &driven);
+                i = list_driven(turn, o, (int32_t)row, i);
             row++;
             k += (uint32_t)(o == driver); // under idm_agents
         } else if (k < followers) {
-            if (drive_follower_there(turn, k)) i = list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i, &driven);
+            if (drive_follower_there(turn, k)) i = list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i);
             k++;
         }
     }
     PV_ASSERT(row == end && i <= turn->layout->bodies);
     bodies->count = i;
-    return driven;
 }
 
 void drive_collect_bodies(drive_turn* turn) {
     drive_bodies* bodies = &turn->scratch.bodies;
-    const drive_scratch* scratch = &turn->scratch;
-    const uint32_t driven = list_bodies(turn, bodies);
-    for (uint32_t i = bodies->count; i % EIGHT; i++) bodies->object[i] = scratch->body_frames[i] = 0; // read, and not used
-    place_listed(bodies, turn->scene.objects, turn->scene.frames, scratch->body_frames);
+    uint32_t* frames = turn->scratch.body_frames;
+    list_bodies(turn);
+    for (uint32_t i = bodies->count; i % 4; i++) bodies->object[i] = frames[i] = 0; // read, and not used
+    place_listed(bodies, turn->scene.objects, turn->scene.frames, frames);
     if (turn->config->others == DRIVE_IS_others_static) memset(bodies->speed, 0, bodies->count * sizeof(float));
-    for (uint32_t n = 0; n < driven; n++) {
-        const int32_t row = bodies->row[scratch->index[n]];
-        if (row >= 0)
-            place_agent(turn, scratch->index[n], (uint32_t)row);
+    for (uint32_t n = 0; n < bodies->driven_count; n++) {
+        const uint32_t i = bodies->driven[n];
+        if (bodies->row[i] >= 0)
+            place_agent(turn, i, (uint32_t)bodies->row[i]);
         else
-            place_follower(turn, scratch->index[n], (uint32_t)(DRIVE_FOLLOWER_ROW - row));
+            place_follower(turn, i, (uint32_t)(DRIVE_FOLLOWER_ROW - bodies->row[i]));
     }
     complete_bodies(bodies);
     drive_lay_out_bodies(turn);

@@ -178,8 +178,8 @@ void drive_collisions(drive_turn* turn, int moved) {
     uint32_t first = turn->slot->row;
     for (uint32_t row = first; row < first + turn->slot->count; row++) turn->agents.flags[row] &= ~DRIVE_COLLIDED;
     memset(turn->scratch.new_contacts + first, 0, turn->slot->count * sizeof(uint32_t));
-    for (uint32_t i = 0; i < bodies->count; i++) {
-        if (bodies->row[i] >= 0) check_agent(turn, i, moved);
+    for (uint32_t n = 0; n < bodies->driven_count; n++) {
+        if (bodies->row[bodies->driven[n]] >= 0) check_agent(turn, bodies->driven[n], moved);
     }
 }
 

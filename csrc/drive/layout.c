@@ -39,7 +39,7 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
-    return 19 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
+    return 20 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
            (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
 }
 
@@ -133,7 +133,8 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     out->bodies.object = integers;
     out->bodies.row = (int32_t*)(void*)(integers + bodies);
     out->body_frames = integers + 2 * bodies;
-    out->new_contacts = integers + 3 * bodies;
+    out->bodies.driven = integers + 3 * bodies;
+    out->new_contacts = integers + 4 * bodies;
     out->index = out->new_contacts + agents;
     out->road_groups = out->index + near;
     out->close_groups = out->road_groups + layout->groups;
@@ -141,7 +142,7 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
     out->body_rows = (float*)(void*)(out->road_keys + PV_GROUP_LANES * (uint64_t)layout->groups);
     out->numbers = out->body_rows + 8 * bodies;
     out->touch = (uint8_t*)(out->numbers + layout->numbers);
-    out->bodies.count = 0;
+    out->bodies.count = out->bodies.driven_count = 0;
 }
 
 drive_env* drive_env_at(const pv_block* block, uint32_t env) {

@@ -178,8 +178,20 @@ PV_INLINE uint32_t find_bodies(const drive_partner_search* search, float* restri
     return keep_up_to(square, vectors, pv_bits_of(range_square), index);
 }
 
-#define CODES 32 // ranked at a time
-typedef int16_t codes __attribute__((vector_size(2 * CODES / PV_PIECES)));
+typedef int16_t codes __attribute__((vector_size(4 * PV_WIDTH)));
+enum { CODES_OF_ONE = 2 * PV_WIDTH };
+
+// How many of n codes are less than each of the first CODES_OF_ONE * pieces.
+PV_INLINE void rank_codes(const int16_t* all, uint32_t n, int pieces, uint16_t* ranks) {
+    codes code[PV_RANKED / CODES_OF_ONE], rank[PV_RANKED / CODES_OF_ONE];
+    memcpy(code, all, sizeof code);
+    for (int p = 0; p < pieces; p++) rank[p] = (codes){0};
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) {
+        for (int p = 0; p < pieces; p++) rank[p] -= code[p] > all[i];
+    }
+    memcpy(ranks, rank, (uint32_t)pieces * sizeof rank[0]);
+}
 
 // Sorts the places of n <= PV_RANKED squared distances up to `most`: order[r] is the r-th. They are ranked as in nearest.h, but
 // rounded to 16 bits, which takes half the time. Returns 0 if that makes two of them equal.
@@ -189,16 +201,10 @@ PV_INLINE int sort_rounded(const float* square, uint32_t n, float most, uint32_t
     const float scale = 65535.0f / most;
     uint32_t sum = 0;
     for (uint32_t i = 0; i < PV_RANKED; i++) all[i] = (int16_t)((int32_t)(square[i] * scale) - 32768);
-    for (uint32_t base = 0; base < n; base += CODES) {
-        codes code[PV_PIECES], rank[PV_PIECES];
-        memcpy(code, all + base, sizeof code);
-        memset(rank, 0, sizeof rank);
-#pragma GCC unroll 4
-        for (uint32_t i = 0; i < n; i++) {
-            for (int p = 0; p < PV_PIECES; p++) rank[p] -= code[p] > all[i];
-        }
-        memcpy(ranks + base, rank, sizeof rank);
-    }
+    if (n <= PV_RANKED / 2)
+        rank_codes(all, n, PV_RANKED / CODES_OF_ONE / 2, ranks);
+    else
+        rank_codes(all, n, PV_RANKED / CODES_OF_ONE, ranks);
     for (uint32_t i = 0; i < n; i++) {
         order[ranks[i]] = i;
         sum += ranks[i]; // of the pairs one comes first, unless they are equal

@@ -157,14 +157,15 @@ typedef struct choice {
     uint32_t ties;
 } choice;
 
-// The choice of k keys, some of which may be equal, by bisection.
-PV_INLINE choice choose(const candidates* found, uint32_t k, bracket in) {
-    while (in.high - in.low > 1) {
-        const int32_t middle = in.low + (in.high - in.low) / 2;
-        narrow(&in, k, middle, count_keys(found, middle));
-        if (in.below == k) return (choice){in.low, UINT32_MAX};
+// The choice of k keys, some of which may be equal, from a limit that `count` of them keep.
+PV_CLONES static choice choose(const candidates* found, uint32_t k, int32_t limit, uint32_t count) {
+    for (;;) {
+        const int32_t key = next_key(found, limit, count > k ? -1 : 1);
+        const uint32_t below = count > k ? count_keys(found, key - 1) : count, above = count > k ? count : count_keys(found, key);
+        if (below <= k && k <= above) return (choice){key, k - below};
+        limit = count > k ? key - 1 : key;
+        count = count > k ? below : above;
     }
-    return (choice){in.high, k - in.below};
 }
 
 // ---- entries ----------------------------------------------------------------------------------------------------------
@@ -301,7 +302,7 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     uint32_t* places = scratch->index;
     uint32_t count = take(&found, chosen, places);
     if (PV_UNLIKELY(kept > k && count != k)) {
-        chosen = choose(&found, k, all);
+        chosen = choose(&found, k, chosen.limit, count);
         count = take(&found, chosen, places);
     }
     if (search->gpudrive)

@@ -284,6 +284,8 @@ typedef struct drive_bodies {
     uint32_t* object;                                                                   // (bodies,)
     int32_t* row;   // (bodies,) the agent's row, or DRIVE_..._ROW
     uint32_t count; // the rest, up to a multiple of 16, are points far away
+    uint32_t* driven; // (bodies,) those that are not where a log has them, ascending
+    uint32_t driven_count;
 } drive_bodies;
 
 // Work space of a block; every pointer aims into block->state.

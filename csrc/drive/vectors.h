@@ -193,18 +193,64 @@ PV_INLINE numbers entry_of(const turned* how, const float* row) {
     return v * how->straight + swapped(v) * how->crossed;
 }
 
+// The row of entry i.
+PV_INLINE const float* row_of(const float* rows, const uint32_t* places, const uint32_t* index, uint32_t i) {
+    return rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]);
+}
+
+#if defined(PV_HAS_CLONES)
+#define WIDE_COLUMNS 7
+// Where number p of the j-th of 7 vectors stands among the entries of 16, two a vector, from the pair FIRST_PAIR(j) on.
+#define FIRST_PAIR(j) (PV_LANES * (j) / WIDE_COLUMNS / 2)
+#define SPOT(j, p)                                                                                                             \
+    ((PV_LANES * (j) + (p)) / WIDE_COLUMNS * 8 + (PV_LANES * (j) + (p)) % WIDE_COLUMNS - PV_LANES * FIRST_PAIR(j))
+#define SPOTS_4(j, p) SPOT(j, p), SPOT(j, (p) + 1), SPOT(j, (p) + 2), SPOT(j, (p) + 3)
+#define SPOTS(j) {SPOTS_4(j, 0), SPOTS_4(j, 4), SPOTS_4(j, 8), SPOTS_4(j, 12)}
+static const int32_t spots[WIDE_COLUMNS][PV_LANES] = {SPOTS(0), SPOTS(1), SPOTS(2), SPOTS(3), SPOTS(4), SPOTS(5), SPOTS(6)};
+
+// Entries of 7 numbers, 16 at a time: two are computed in a vector, and no two stores overlap. Returns how many are written.
+__attribute__((target("arch=x86-64-v4"))) static inline uint32_t put_wide(const turned* how, const float* rows,
+                                                                          const uint32_t* places, const uint32_t* index,
+                                                                          uint32_t count, float* out) {
+    const __m512 origin = (__m512)_mm512_broadcast_f64x4((__m256d)how->origin);
+    const __m512 straight = (__m512)_mm512_broadcast_f64x4((__m256d)how->straight);
+    const __m512 crossed = (__m512)_mm512_broadcast_f64x4((__m256d)how->crossed);
+    uint32_t i = 0;
+    for (; i + PV_LANES <= count; i += PV_LANES) {
+        __m512 pair[PV_LANES / 2];
+#pragma GCC unroll 8
+        for (uint32_t n = 0; n < PV_LANES / 2; n++) {
+            const __m256d a = (__m256d)_mm256_loadu_ps(row_of(rows, places, index, i + 2 * n));
+            const __m256d b = (__m256d)_mm256_loadu_ps(row_of(rows, places, index, i + 2 * n + 1));
+            const __m512 v = _mm512_sub_ps((__m512)_mm512_insertf64x4(_mm512_castpd256_pd512(a), b, 1), origin);
+            pair[n] = _mm512_add_ps(_mm512_mul_ps(v, straight), _mm512_mul_ps(_mm512_permute_ps(v, 0xB1), crossed));
+        }
+#pragma GCC unroll 8
+        for (uint32_t j = 0; j < WIDE_COLUMNS; j++) {
+            const __m512 joined = _mm512_permutex2var_ps(pair[FIRST_PAIR(j)], _mm512_loadu_si512(spots[j]), pair[FIRST_PAIR(j) + 1]);
+            _mm512_storeu_ps(out + i * WIDE_COLUMNS + PV_LANES * j, joined);
+        }
+    }
+    return i;
+}
+#endif
+
 // Writes `columns` of the 8 numbers of `count` entries, where there is room for `most`. Their rows stand at `places`, or where
 // `index` says for these.
 PV_INLINE void put_entries(const turned* how, const float* rows, const uint32_t* places, const uint32_t* index, uint32_t count,
                            uint32_t most, uint32_t columns, float* out) {
     const uint32_t spilling = count < most ? count : most - 1; // nothing behind the last one is ours
+    uint32_t done = 0;
+#if defined(PV_HAS_CLONES)
+    if (columns == WIDE_COLUMNS && __builtin_cpu_supports("x86-64-v4")) done = put_wide(how, rows, places, index, spilling, out);
+#endif
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < spilling; i++) {
-        const numbers v = entry_of(how, rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]));
+    for (uint32_t i = done; i < spilling; i++) {
+        const numbers v = entry_of(how, row_of(rows, places, index, i));
         memcpy(out + i * columns, &v, sizeof v);
     }
     for (uint32_t i = spilling; i < count; i++) {
-        const numbers v = entry_of(how, rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]));
+        const numbers v = entry_of(how, row_of(rows, places, index, i));
         float all[8];
         memcpy(all, &v, sizeof all);
         memcpy(out + i * columns, all, columns * sizeof(float));
