@@ -111,6 +111,8 @@ class DriveConfig:
     """Nearest segments of road edges that an agent observes. -1: as the preset says; compact: 16."""
     observe_previous_action: int = 0
     """1: an agent also observes the acceleration and steering that it chose in the last step."""
+    observe_motion: int = 0
+    """1: an agent also observes its acceleration, lateral acceleration and steering angle, as limits on them left them."""
     raster: int = 0
     """Pixels along each side of a bird's-eye view that an agent observes, from 16; 0 for none. It is a picture of bytes, one
     channel per kind of thing, turned with the car."""

@@ -283,6 +283,14 @@ static void write_lidar(drive_look* look, float* out) { drive_write_lidar(look->
 
 static void write_weights(drive_look* look, float* out) { drive_conditions(look->turn, look->row, out); }
 
+static void write_motion(drive_look* look, float* out) {
+    const drive_agents* agents = &look->turn->agents;
+    out[DRIVE_motion_acceleration] = agents->acceleration[look->row] / DRIVE_SCALE_motion_acceleration;
+    out[DRIVE_motion_lateral] = agents->lateral[look->row] / DRIVE_SCALE_motion_lateral;
+    out[DRIVE_motion_steering] = agents->steering[look->row] / DRIVE_SCALE_motion_steering;
+    for (uint32_t i = 0; i < DRIVE_COUNT_motion; i++) out[i] = drive_clamp(out[i], -look->at.bound, look->at.bound);
+}
+
 // What was played in this step, times the scales' inverses. In the first row of an episode there is nothing yet.
 static void write_action(drive_look* look, const float* inverses, uint32_t count, float* out) {
     const drive_turn* turn = look->turn;

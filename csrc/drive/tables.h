@@ -227,6 +227,7 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(int32_t, lines, 0, DRIVE_MAX_K)                                                                                          \
     X(int32_t, edges, 0, DRIVE_MAX_K)                                                                                          \
     X(int32_t, observe_previous_action, 0, 1)                                                                                  \
+    X(int32_t, observe_motion, 0, 1)                                                                                           \
     X(int32_t, raster, 0, DRIVE_MAX_RASTER)                                                                                    \
     X(float, raster_pixel_m, 0.1, 10)                                                                                          \
     X(float, raster_ahead, 0, 1)                                                                                               \
@@ -340,6 +341,12 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_COLUMNS_action(X)                                                                                                \
     X(action, acceleration, "m/s^2", 4.0f, 4, "what the agent chose in the last step; 0 in the first row of an episode")       \
     X(action, steering, "rad", 1.0f, 1, "")
+
+// What limits hold back (models.h): the state that a policy has to know to see what its next action will do.
+#define DRIVE_COLUMNS_motion(X)                                                                                                \
+    X(motion, acceleration, "m/s^2", 4.0f, 8, "along the heading, in the last step; 0 in the first row of an episode")         \
+    X(motion, lateral, "m/s^2", 4.0f, 8, "to the left, in the last step")                                                      \
+    X(motion, steering, "rad", 0.5f, 1, "of the front wheels, which max_steering_rate_radps holds back")
 
 // Where the weights of an agent lie in their ranges: -1 lowest, 1 highest; 0 of one without a range.
 #define DRIVE_COLUMNS_weight(X) DRIVE_REWARDS(X, DRIVE_WEIGHT_COLUMN)
@@ -477,7 +484,7 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
     X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
     X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road)         \
-    X(ray) X(weight) X(route) X(control)
+    X(ray) X(weight) X(route) X(control) X(motion)
 
 #define DRIVE_MOST_COLUMNS 32 // of a block
 
@@ -537,6 +544,7 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(controls, control, DRIVE_OBJECTS, DRIVE_NUMBERS(config->controls), range_bound(config))                                  \
     X(lidar, ray, DRIVE_OBJECTS, DRIVE_NUMBERS(config->lidar_rays), lidar_bound(config))                                       \
     X(weights, weight, DRIVE_ONE, DRIVE_NUMBERS(config->observe_weights), 1.0f)                                                \
+    X(motion, motion, DRIVE_ONE, DRIVE_NUMBERS(config->observe_motion), 4.0f)                                                  \
     X(raster, channel, DRIVE_PICTURE, config->raster, 255.0f)
 
 #define NUMBER(block, set, kind, k, bound) DRIVE_BLOCK_##block,
