@@ -159,6 +159,9 @@ class DriveConfig:
     """Reward for crossing a stop line while its light is red, each time."""
     reward_log: float = 0.0
     """Reward per metre from where the log has the car, in every step; below 0 to imitate it."""
+    reward_haste: float = 0.0
+    """Reward per m/s above twice the speed that reaches the goal in time, in every step; below 0 so that nothing is gained by
+    arriving early."""
     unknown_speed_limit_mps: float = 0.0
     """Speed limit of lanes for which the scene has none; 0: they have no limit."""
     observe_weights: int = 0

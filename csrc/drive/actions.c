@@ -95,14 +95,12 @@ int drive_axes_fill(const pv_context* context, drive_axes* out, char* text) {
     const float* values = pv_params_find(context->params, "action_values", PV_F32, &total);
     if (counts && axes != model->axis_count) return refuse(text, "action_counts must have one number per axis of the model");
     out->count = model->axis_count;
-    out->own = 1;
     for (uint32_t i = 0; i < out->count; i++) {
         uint32_t given = counts ? counts[i] : 0;
         if (given > DRIVE_MAX_VALUES || taken + given > (values ? total : 0))
             return refuse(text, "action_counts and action_values do not fit each other");
         fill_axis(&model->axes[i], given ? values + taken : NULL, given, &out->axes[i]);
         taken += given;
-        out->own &= !given;
     }
     return PV_OK;
 }

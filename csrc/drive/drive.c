@@ -93,7 +93,6 @@ static uint64_t drive_bytes(const pv_context* context, uint32_t env_count) {
 static int drive_init(pv_block* block) {
     drive_block* layout = (drive_block*)block->state;
     drive_layout(block->context, block->env_count, layout);
-    drive_actions_init(layout->actions);
     drive_bundle_init(block->context, layout);
     return PV_OK;
 }

@@ -1,58 +1,61 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves agents, by their actions or by the log. models.h has the models of motion. The default one, the bicycle with its own values,
-// runs over a table of what each action does; all others run over the rows one by one.
+// Moves agents, by their actions or by the log. models.h has the models of motion. Cars under the default one, the bicycle, are moved
+// as arrays, all others row by row.
+#include "bicycle.h"
 #include "kernels.h"
 #include "state.h"
-
-#include <math.h>
-
-static const double accelerations[DRIVE_ACCELERATIONS] = {-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0};
-static const double steerings[DRIVE_STEERINGS] = {-1.0,  -0.833, -0.667, -0.5,  -0.333, -0.167, 0.0,
-                                                  0.167, 0.333,  0.5,    0.667, 0.833,  1.0};
-
-void drive_actions_init(drive_action* actions) {
-    for (int i = 0; i < DRIVE_ACTIONS; i++) {
-        double tangent = tan(steerings[i % DRIVE_STEERINGS]);
-        double slip = atan(0.5 * tangent);
-        actions[i].acceleration = (float)accelerations[i / DRIVE_STEERINGS];
-        actions[i].cosine = (float)cos(slip);
-        actions[i].sine = (float)sin(slip);
-        actions[i].turn = (float)(cos(slip) * tangent);
-    }
-}
 
 PV_CLONES void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) pv_sincos(angle[i], &sine[i], &cosine[i]);
 }
 
-// Moves rows [first, end). Agents that are done stay where they are.
-PV_CLONES static void move_by_actions(const drive_agents* agents, const drive_action* table, const int32_t* actions,
-                                      uint32_t first, uint32_t end, float dt_s, float max_speed_mps, float max_reverse_mps) {
-    enum { BATCH = 64 };
-    float acceleration[BATCH], slip_cosine[BATCH], slip_sine[BATCH], turn[BATCH];
+enum { BATCH = 64 };
+
+// What limits keep from step to step; where there are none, nobody reads it.
+typedef struct drive_kept {
+    float *acceleration, *lateral, *steering; // of the first row of a batch
+} drive_kept;
+
+// Moves `count` rows by the bicycle.
+PV_CLONES static void move_bicycles(const drive_mover* mover, const drive_agents* agents, drive_kept motion, uint32_t first,
+                                    uint32_t count, const float* wanted, const float* steered) {
+    float *x = agents->x + first, *y = agents->y + first, *heading = agents->heading + first, *speed = agents->speed + first;
+    float *acceleration = motion.acceleration, *lateral = motion.lateral, *steering = motion.steering;
+    const float *c = agents->cosine + first, *s = agents->sine + first, *length = agents->length + first;
+    const uint32_t* flags = agents->flags + first;
+    const drive_mover by = *mover;
+    PV_APART
+    for (uint32_t i = 0; i < count; i++) {
+        drive_motion body = {x[i], y[i], heading[i], c[i], s[i], speed[i], acceleration[i], lateral[i], steering[i], length[i]};
+        drive_bicycle(&by, &body, wanted[i], steered[i]);
+        const int moves = (flags[i] & DRIVE_ACTIVE) != 0;
+        x[i] = moves ? body.x : x[i];
+        y[i] = moves ? body.y : y[i];
+        heading[i] = moves ? body.heading : heading[i];
+        speed[i] = moves ? body.speed : 0.0f;
+        acceleration[i] = moves ? body.acceleration : acceleration[i];
+        lateral[i] = moves ? body.lateral : lateral[i];
+        steering[i] = moves ? body.steering : steering[i];
+    }
+}
+
+// Moves rows [first, end) by the bicycle, all of them cars. Agents that are done stay where they are.
+static void move_cars(drive_turn* turn, uint32_t first, uint32_t end) {
+    const drive_mover mover = drive_mover_of(turn->config, turn->scene.head->dt_s);
+    const drive_agents* agents = &turn->agents;
+    float action[DRIVE_MAX_AXES], wanted[BATCH], steered[BATCH], unread[3][BATCH] = {{0}};
+    drive_kept motion = {unread[0], unread[1], unread[2]};
     for (; first < end; first += BATCH) {
         uint32_t n = end - first < BATCH ? end - first : BATCH;
         for (uint32_t i = 0; i < n; i++) {
-            const drive_action* action = &table[actions[first + i]];
-            acceleration[i] = action->acceleration;
-            slip_cosine[i] = action->cosine;
-            slip_sine[i] = action->sine;
-            turn[i] = action->turn;
+            drive_action_read(turn, first + i, action);
+            wanted[i] = action[0];
+            steered[i] = action[1];
         }
-        float *x = agents->x + first, *y = agents->y + first, *heading = agents->heading + first,
-              *speed = agents->speed + first;
-        const uint32_t* flags = agents->flags + first;
-        const float *c = agents->cosine + first, *s = agents->sine + first, *inverse = agents->inverse_wheelbase + first;
-        for (uint32_t i = 0; i < n; i++) {
-            float v = drive_clamp(speed[i] + acceleration[i] * dt_s, -max_reverse_mps, max_speed_mps);
-            v = flags[i] & DRIVE_ACTIVE ? v : 0.0f;
-            x[i] += v * dt_s * (c[i] * slip_cosine[i] - s[i] * slip_sine[i]);
-            y[i] += v * dt_s * (s[i] * slip_cosine[i] + c[i] * slip_sine[i]);
-            heading[i] = drive_wrap(heading[i] + v * dt_s * turn[i] * inverse[i]);
-            speed[i] = v;
-        }
+        if (agents->steering) motion = (drive_kept){agents->acceleration + first, agents->lateral + first, agents->steering + first};
+        move_bicycles(&mover, agents, motion, first, n, wanted, steered);
     }
 }
 
@@ -133,11 +136,10 @@ void drive_dynamics(drive_turn* turn) {
         move_by_log(turn, first, end);
     } else if (turn->config->idm_agents) {
         drive_follow_agents(turn, first, end);
-    } else if (!turn->layout->plain || !only_vehicles(turn->config)) {
-        move_by_models(turn, first, end);
+    } else if (turn->config->dynamics == DRIVE_IS_dynamics_bicycle && only_vehicles(turn->config) && !turn->played) {
+        move_cars(turn, first, end);
     } else {
-        move_by_actions(agents, turn->layout->actions, turn->block->rows[0].indices + turn->first_row, first, end,
-                        turn->scene.head->dt_s, turn->config->max_speed_mps, turn->config->max_reverse_mps);
+        move_by_models(turn, first, end);
     }
     drive_sincos_array(agents->heading + first, agents->sine + first, agents->cosine + first, turn->slot->count);
 }

@@ -59,7 +59,6 @@ static void start_agent(drive_turn* turn, uint32_t row, uint32_t o) {
     agents->goal_x[row] = object->goal_x_m;
     agents->goal_y[row] = object->goal_y_m;
     agents->goal_distance[row] = drive_goal_distance(agents, row);
-    agents->inverse_wheelbase[row] = 1.0f / (turn->config->wheelbase_factor * object->length_m);
     agents->slot[row] = (uint32_t)(turn->slot - turn->slots);
     agents->flags[row] = DRIVE_ACTIVE | (drive_starts_at_goal(turn->config, object, frame) ? DRIVE_NO_GOAL : 0);
     turn->block->rows[0].agent_types[turn->first_row + row] = object->type;

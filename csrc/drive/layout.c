@@ -65,8 +65,6 @@ static void place_motion(const pv_context* context, drive_block* out) {
     char text[PV_ERROR_TEXT];
     out->motion = limited || config->observe_motion || config->dynamics == DRIVE_IS_dynamics_jerk;
     if (drive_axes_fill(context, &out->axes, text)) memset(&out->axes, 0, sizeof out->axes);
-    out->plain = config->dynamics == DRIVE_IS_dynamics_bicycle && config->actions == DRIVE_IS_actions_discrete &&
-                 !out->motion && !config->expert_actions && out->axes.own;
 }
 
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {

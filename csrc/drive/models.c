@@ -1,12 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are.
-//
-// Limits, in this order, each with the state that the step before has left: the acceleration is cut to +-max_acceleration_mps2,
-// then to what max_jerk_mps3 lets it change in a step; the steering angle to what max_steering_rate_radps lets it change; the
-// speed to its limits; last the curvature of the path to max_lateral_mps2 / v^2 (the tyres slip: the wheels stay as they are).
-#include "models.h"
+// See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are. bicycle.h has the limits.
+#include "bicycle.h"
 
 #define GPUDRIVE_MPS 300.0f    // GPUDrive has no limit; this one keeps numbers finite
 #define PUFFERDRIVE_MPS 100.0f // MAX_SPEED
@@ -27,99 +23,42 @@ drive_mover drive_mover_of(const pv_drive_config* config, float dt_s) {
                          .max_steering_rate = limit(config->max_steering_rate_radps)};
 }
 
-// ---- limits and wheels --------------------------------------------------------------------------------------------
+// ---- models -------------------------------------------------------------------------------------------------------
 
-static float limited_acceleration(const drive_mover* mover, const drive_motion* body, float wanted) {
-    float change = mover->max_jerk * mover->dt_s, a = drive_clamp(wanted, -mover->max_acceleration, mover->max_acceleration);
-    return drive_clamp(a, body->acceleration - change, body->acceleration + change);
+static void bicycle(const drive_mover* mover, drive_motion* body, const float* action) {
+    drive_bicycle(mover, body, action[0], action[1]);
 }
 
-static float limited_steering(const drive_mover* mover, const drive_motion* body, float wanted) {
-    float change = mover->max_steering_rate * mover->dt_s;
-    return drive_clamp(wanted, body->steering - change, body->steering + change);
-}
-
-// What the front wheels do to a car: slip angle at its centre, and yaw rate per speed and inverse wheelbase.
-typedef struct wheels {
-    float cosine, sine; // of the slip angle
-    float turn;         // cos(slip) * tan(steering)
-} wheels;
-
-// slip = atan(tan(steering) / 2), without a division by cos(steering).
-static wheels wheels_of(float steering) {
-    float sine, cosine;
-    pv_sincos(drive_wrap(steering), &sine, &cosine);
-    float inverse = 1.0f / drive_sqrt(cosine * cosine + 0.25f * sine * sine);
-    float turn = drive_sign(1.0f, cosine) * sine * inverse;
-    return (wheels){drive_abs(cosine) * inverse, 0.5f * turn, turn};
+static void classic_gpudrive(const drive_mover* mover, drive_motion* body, const float* action) {
+    float a = drive_limited_acceleration(mover, body, action[0]), speed = drive_abs(body->speed);
+    float middle = drive_clamp(speed + 0.5f * a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS);
+    body->steering = drive_limited_steering(mover, body, action[1]);
+    drive_wheels at = drive_grip(mover, middle, body->length, 1, drive_wheels_of(body->steering));
+    drive_step_along(body, middle * mover->dt_s, at, body->length);
+    body->lateral = middle * middle * at.turn / body->length;
+    drive_set_speed(mover, body, speed, drive_clamp(speed + a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS));
 }
 
 // slip = tanh(tan(steering) / 2), as PufferDrive has it.
-static wheels pufferdrive_wheels(float steering) {
+static drive_wheels pufferdrive_wheels(float steering) {
     float sine, cosine;
     pv_sincos(drive_wrap(steering), &sine, &cosine);
     float tangent = drive_clamp(sine / drive_sign(drive_max(drive_abs(cosine), 1e-6f), cosine), -1e3f, 1e3f);
-    wheels found;
+    drive_wheels found;
     pv_sincos(drive_tanh(0.5f * tangent), &found.sine, &found.cosine);
     found.turn = found.cosine * tangent;
     return found;
 }
 
-// Cuts the turn to what the tyres hold. slip_follows: the slip angle is that of the path, sin(slip) = turn / 2.
-static void grip(const drive_mover* mover, float speed, float wheelbase, int slip_follows, wheels* at) {
-    float most = mover->max_lateral * wheelbase / drive_max(speed * speed, 1e-6f);
-    if (drive_abs(at->turn) <= most) return;
-    at->turn = drive_sign(most, at->turn);
-    if (!slip_follows) return;
-    at->sine = 0.5f * at->turn;
-    at->cosine = drive_sqrt(1.0f - at->sine * at->sine);
-}
-
-static void step_along(drive_motion* body, float distance, const wheels* at, float wheelbase) {
-    body->x += distance * (body->cosine * at->cosine - body->sine * at->sine);
-    body->y += distance * (body->sine * at->cosine + body->cosine * at->sine);
-    body->heading = drive_wrap(body->heading + distance * at->turn / wheelbase);
-}
-
-static void set_speed(const drive_mover* mover, drive_motion* body, float before, float after) {
-    body->acceleration = (after - before) / mover->dt_s;
-    body->speed = after;
-}
-
-// ---- models -------------------------------------------------------------------------------------------------------
-
-static void bicycle(const drive_mover* mover, drive_motion* body, const float* action) {
-    float a = limited_acceleration(mover, body, action[0]), wheelbase = mover->wheelbase_factor * body->length;
-    float v = drive_clamp(body->speed + a * mover->dt_s, -mover->max_reverse, mover->max_speed);
-    body->steering = limited_steering(mover, body, action[1]);
-    wheels at = wheels_of(body->steering);
-    grip(mover, v, wheelbase, 1, &at);
-    step_along(body, v * mover->dt_s, &at, wheelbase);
-    body->lateral = v * v * at.turn / wheelbase;
-    set_speed(mover, body, body->speed, v);
-}
-
-static void classic_gpudrive(const drive_mover* mover, drive_motion* body, const float* action) {
-    float a = limited_acceleration(mover, body, action[0]), speed = drive_abs(body->speed);
-    float middle = drive_clamp(speed + 0.5f * a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS);
-    body->steering = limited_steering(mover, body, action[1]);
-    wheels at = wheels_of(body->steering);
-    grip(mover, middle, body->length, 1, &at);
-    step_along(body, middle * mover->dt_s, &at, body->length);
-    body->lateral = middle * middle * at.turn / body->length;
-    set_speed(mover, body, speed, drive_clamp(speed + a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS));
-}
-
 static void classic_pufferdrive(const drive_mover* mover, drive_motion* body, const float* action) {
-    float a = limited_acceleration(mover, body, action[0]), speed = drive_abs(body->speed);
+    float a = drive_limited_acceleration(mover, body, action[0]), speed = drive_abs(body->speed);
     float v = drive_clamp(speed + a * mover->dt_s, -PUFFERDRIVE_MPS, PUFFERDRIVE_MPS);
     float wheelbase = DRIVE_PUFFERDRIVE_SIZE * body->length;
-    body->steering = limited_steering(mover, body, action[1]);
-    wheels at = pufferdrive_wheels(body->steering);
-    grip(mover, v, wheelbase, 0, &at);
-    step_along(body, v * mover->dt_s, &at, wheelbase);
+    body->steering = drive_limited_steering(mover, body, action[1]);
+    drive_wheels at = drive_grip(mover, v, wheelbase, 0, pufferdrive_wheels(body->steering));
+    drive_step_along(body, v * mover->dt_s, at, wheelbase);
     body->lateral = v * v * at.turn / wheelbase;
-    set_speed(mover, body, speed, v);
+    drive_set_speed(mover, body, speed, v);
 }
 
 static float tangent_of(float angle) {
@@ -129,11 +68,11 @@ static float tangent_of(float angle) {
 }
 
 static void invertible_bicycle(const drive_mover* mover, drive_motion* body, const float* action) {
-    float a = limited_acceleration(mover, body, drive_clamp(action[0], -INVERTIBLE_MPS2, INVERTIBLE_MPS2));
+    float a = drive_limited_acceleration(mover, body, drive_clamp(action[0], -INVERTIBLE_MPS2, INVERTIBLE_MPS2));
     float curvature = drive_clamp(action[1], -INVERTIBLE_CURVATURE, INVERTIBLE_CURVATURE);
     float v = drive_clamp(body->speed + a * mover->dt_s, -mover->max_reverse, mover->max_speed);
     float wheelbase = mover->wheelbase_factor * body->length, wanted = drive_atan(curvature * wheelbase);
-    body->steering = limited_steering(mover, body, wanted);
+    body->steering = drive_limited_steering(mover, body, wanted);
     if (body->steering != wanted) curvature = tangent_of(body->steering) / wheelbase;
     float most = mover->max_lateral / drive_max(v * v, 1e-6f);
     curvature = drive_clamp(curvature, -most, most);
@@ -142,7 +81,7 @@ static void invertible_bicycle(const drive_mover* mover, drive_motion* body, con
     body->y += distance * body->sine;
     body->heading = drive_wrap(body->heading + curvature * distance);
     body->lateral = v * v * curvature;
-    set_speed(mover, body, body->speed, v);
+    drive_set_speed(mover, body, body->speed, v);
 }
 
 // The speed is that of the displacement, negative where it leads backward.
@@ -151,7 +90,7 @@ static void delta_local(const drive_mover* mover, drive_motion* body, const floa
     body->x += dx * body->cosine - dy * body->sine;
     body->y += dx * body->sine + dy * body->cosine;
     body->heading = drive_wrap(body->heading + action[2]);
-    set_speed(mover, body, body->speed, drive_sign(drive_sqrt(dx * dx + dy * dy), dx) / mover->dt_s);
+    drive_set_speed(mover, body, body->speed, drive_sign(drive_sqrt(dx * dx + dy * dy), dx) / mover->dt_s);
 }
 
 static void state(const drive_mover* mover, drive_motion* body, const float* action) {
@@ -159,7 +98,7 @@ static void state(const drive_mover* mover, drive_motion* body, const float* act
     body->x = stays ? body->x : action[0];
     body->y = stays ? body->y : action[1];
     body->heading = stays ? body->heading : drive_wrap(action[2]);
-    set_speed(mover, body, body->speed, action[3]);
+    drive_set_speed(mover, body, body->speed, action[3]);
 }
 
 // An acceleration after a step of jerk: changing its sign, it stops at 0.

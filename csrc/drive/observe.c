@@ -134,12 +134,9 @@ static void write_ego(drive_look* look, float* out) {
     const drive_agents* agents = &turn->agents;
     const drive_pose* at = &look->at;
     const uint32_t row = look->row;
-    uint32_t limit = drive_episode_steps(turn);
-    float left = limit > turn->slot->clock ? (float)(limit - turn->slot->clock) : 0.0f;
     float dx = agents->goal_x[row] - at->x, dy = agents->goal_y[row] - at->y, distance = agents->goal_distance[row];
     float ahead = dx * at->cosine + dy * at->sine, aside = dy * at->cosine - dx * at->sine;
     float inverse = distance > 1e-3f ? 1.0f / distance : 0.0f;
-    float left_s = drive_max(left, 1.0f) * turn->scene.head->dt_s;
     float v[DRIVE_COUNT_ego]; // clipped together, which the compiler does with vectors
 #define PUT(column, value) v[DRIVE_ego_##column] = (value) * (1.0f / DRIVE_SCALE_ego_##column)
     PUT(speed, agents->speed[row]);
@@ -151,8 +148,8 @@ static void write_ego(drive_look* look, float* out) {
     PUT(goal_sin, aside * inverse);
     PUT(goal_distance, distance);
     PUT(goal_nearness, DRIVE_GOAL_NEAR_M / (DRIVE_GOAL_NEAR_M + distance));
-    PUT(needed_speed, distance / left_s);
-    PUT(time_left, left / (float)limit);
+    PUT(needed_speed, distance / drive_left_s(turn));
+    PUT(time_left, (float)drive_left_steps(turn) / (float)drive_episode_steps(turn));
     PUT(collided, agents->flags[row] & DRIVE_COLLIDED ? 1.0f : 0.0f);
     PUT(offroad, agents->flags[row] & DRIVE_OFFROAD ? 1.0f : 0.0f);
 #undef PUT

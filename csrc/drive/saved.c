@@ -43,7 +43,6 @@ static int goal_sound(const drive_turn* turn, uint32_t row, const pv_object* obj
 static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     const drive_agents* agents = &turn->agents;
     const pv_object* object = &turn->scene.objects[o];
-    const float inverse_wheelbase = 1.0f / (turn->config->wheelbase_factor * object->length_m);
     const struct {
         float value, most;
     } numbers[] = {{agents->x[row], 1e7f},
@@ -64,8 +63,7 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
     }
     if (!judged_sound(turn, row)) return 0;
     return agents->object[row] == o && agents->slot[row] == (uint32_t)(turn->slot - turn->slots) &&
-           agents->length[row] == object->length_m && agents->width[row] == object->width_m && goal_sound(turn, row, object) &&
-           agents->inverse_wheelbase[row] == inverse_wheelbase;
+           agents->length[row] == object->length_m && agents->width[row] == object->width_m && goal_sound(turn, row, object);
 }
 
 // True if the agents of the slot are those of its scene.

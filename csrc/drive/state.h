@@ -21,9 +21,6 @@
 #include "scene.h"
 #include "tables.h"
 
-#define DRIVE_ACCELERATIONS 7
-#define DRIVE_STEERINGS 13
-#define DRIVE_ACTIONS (DRIVE_ACCELERATIONS * DRIVE_STEERINGS)
 #define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene
 
@@ -74,7 +71,6 @@ static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDE
     X(float, goal_y)                                                                                                           \
     X(float, ground)            /* height of the ground under it, m; follows the road where the scene has levels */             \
     X(uint32_t, surface)        /* segment that it stands beside, or DRIVE_NO_SEGMENT */                                       \
-    X(float, inverse_wheelbase) /* 1/m */                                                                                      \
     X(uint32_t, object)         /* index in the scene */                                                                       \
     X(uint32_t, slot)                                                                                                          \
     X(float, episode_return)                                                                                                   \
@@ -183,6 +179,7 @@ typedef struct drive_outcome {
     float over_limit;  // LANE: m/s by which the car is faster
     int red_light;     // LIGHT: crossed a stop line at red
     int must_stop;     // LIGHT: crossed one at which every car has to stop
+    float haste;        // m/s above HASTE times the speed that reaches the goal in time
     float log_distance; // LOG: m
     int logged;         // LOG: the log has a frame
     float ttc;          // AHEAD: s to the collision with what is ahead, at most DRIVE_MOST_TTC_S
@@ -213,13 +210,6 @@ typedef struct drive_env {
     uint32_t over;    // the next turn fills a new bundle
 } drive_env;
 
-// One entry of the action table, what dynamics needs of it.
-typedef struct drive_action {
-    float acceleration; // m/s^2
-    float cosine, sine; // of the slip angle at the centre
-    float turn;         // cos(slip) * tan(steering): yaw rate per speed and inverse wheelbase
-} drive_action;
-
 // What actions choose from on one axis of the model (actions.c).
 typedef struct drive_axis {
     uint32_t count;
@@ -229,7 +219,6 @@ typedef struct drive_axis {
 
 typedef struct drive_axes {
     uint32_t count;
-    uint32_t own; // 1: the values are the model's own
     drive_axis axes[DRIVE_MAX_AXES];
 } drive_axes;
 
@@ -266,9 +255,7 @@ typedef struct drive_block {
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint64_t motion_offset;               // ... within an env
     uint64_t played_offset;               // likewise, under expert_actions, else 0
-    uint32_t plain;                       // all that moves agents is the table of actions below
     drive_axes axes;
-    drive_action actions[DRIVE_ACTIONS];
 } drive_block;
 
 // Rows of bodies that are no agents.
@@ -374,6 +361,16 @@ static inline uint32_t drive_episode_steps(const drive_turn* turn) {
     return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > first + 1 ? frames - first - 1 : 1;
 }
 
+static inline uint32_t drive_left_steps(const drive_turn* turn) {
+    const uint32_t limit = drive_episode_steps(turn), clock = turn->slot->clock;
+    return limit > clock ? limit - clock : 0;
+}
+
+// Time left to reach the goal, at least a step.
+static inline float drive_left_s(const drive_turn* turn) {
+    return drive_max((float)drive_left_steps(turn), 1.0f) * turn->scene.head->dt_s;
+}
+
 // Radius of the circle around an agent's box.
 static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
     return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
@@ -414,7 +411,6 @@ void drive_expert_action(const drive_mover* mover, const drive_scene* scene, con
 float drive_expert_start(const pv_drive_config* config, const drive_scene* scene, const pv_object* object, uint32_t t);
 
 // dynamics.c
-void drive_actions_init(drive_action* actions);
 void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
 

@@ -126,7 +126,8 @@ int pv_drive_expert_actions(const pv_context* context, uint32_t scene_index, uin
     TERM(X, lane_center, DRIVE_PART_LANE, "m", "distance from the lane's centre line; 4 without a lane")                       \
     TERM(X, speed_limit, DRIVE_PART_LANE, "m/s", "by which the speed is above the lane's limit")                               \
     TERM(X, red_light, DRIVE_PART_LIGHT, "", "1 in a step that crosses a stop line at red")                                    \
-    TERM(X, log, DRIVE_PART_LOG, "m", "distance from where the log has the car; 0 where it has no such frame")
+    TERM(X, log, DRIVE_PART_LOG, "m", "distance from where the log has the car; 0 where it has no such frame")                 \
+    TERM(X, haste, 0, "m/s", "by which the speed is above twice what reaches the goal in time; 0 once it is reached")
 
 #define DRIVE_REWARD_SETTING(X, name, part, unit, meaning) X(float, reward_##name, -1000, 1000)
 #define DRIVE_REWARD_NUMBER(X, name, part, unit, meaning) DRIVE_REWARD_##name,

@@ -75,7 +75,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     "pufferdrive, all blocks": {**BLOCKS, "control": "all", "observation": "pufferdrive"},
     "gpudrive, all blocks": {**BLOCKS, "control": "all", "observation": "gpudrive", "row_dtype": "float16"},
     "raster of traffic": {"raster": 25, "raster_channels": "traffic", "raster_alone": 1, "control": "all"},
-    "bicycle with limits": {**LIMITED, "actions": "continuous", "control": "all"},
+    "bicycle with limits": {**LIMITED, "actions": "continuous", "control": "all", "observe_motion": 1},
     "classic_gpudrive": {"dynamics": "classic_gpudrive", "actions": "multi_discrete", "observe_previous_action": 1},
     "classic_pufferdrive": {"dynamics": "classic_pufferdrive", "action_values": ("steering=-0.3,0,0.6",)},
     "invertible_bicycle, experts": {
@@ -84,7 +84,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     },
     "delta_local": {"dynamics": "delta_local", "actions": "multi_discrete", "observe_previous_action": 1, "control": "all"},
     "state": {"dynamics": "state", "actions": "continuous", "control": "valid"},
-    "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "control": "all"},
+    "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "observe_motion": 1, "control": "all"},
     "rewards": {**PAID, "control": "all"},
     "idm, stop": {**IDM, **BEHAVIOURS, "goal_behavior": "stop"},
     "idm, drive on": {
