@@ -83,12 +83,16 @@ class Judge:
         red, stop, clear = judge.lines_crossed(twin, clock + self.config.init_step - 1, old, new, float(after["length"][row]))
         unknown = self.config.unknown_speed_limit_mps
         value = judge.values(found, lane, log_m, unknown, new[3]) | self.events(before, after, row) | {"red_light": float(red)}
+        left_s = max((self.config.max_steps or twin.steps - self.config.init_step) - clock, 1) * twin.dt_s
+        parked = judge.distance_to_goal(twin.frame(o, self.config.init_step), twin.objects[o]) <= self.config.goal_radius_m
+        value["haste"] = 0.0 if parked or after["reached"][row] else judge.haste(new, twin.objects[o], left_s)
         if lane.clear and clear:
             expected = sum(self.weight(after, row, name) * value[name] for name in NAMES)
             assert reward == pytest.approx(expected, abs=2e-3, rel=1e-4), (o, clock)
             self.seen["paid"] += 1
             self.seen["red"] += red
             self.seen["speeding"] += value["speed_limit"] > 0
+            self.seen["hasty"] += value["haste"] > 0
         if self.config.metrics:
             self.contacts(twin, self.before, bodies, o, row, before, after)
             assert not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
@@ -371,6 +375,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             "red": 0 if vec.config.replay_log else 1,
             "signs": 0 if vec.config.replay_log else 1,
             "speeding": 20,
+            "hasty": 5,
             "at fault": 5,
             "not at fault": 3,
             "first contact": 5,

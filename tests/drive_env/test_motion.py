@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from drive_env.config import DriveConfig
+from drive_env.evaluate.observation import ObservationReader
 from drive_env.motion import Body, expert_actions, main, move, tracked
 from drive_env.scenes.check import wrapped
 from drive_env.scenes.sceneset import SceneSet
@@ -141,3 +142,21 @@ def test_real_logs_are_followed_within_half_a_metre(
     close, count = tracked(config_of(dynamics, scenes=str(real_scenes)))
     print(f"{dynamics}: {close} of {count} vehicles within 0.5 m for 9 s, {close / count:.1%}")
     assert close >= 0.95 * count
+
+
+def test_an_agent_sees_what_limits_left_of_its_actions(tmp_path: Path) -> None:
+    write_world(tmp_path / "set", [random_scene(3, spread_m=40.0)])
+    limits = {"max_steering_rate_radps": 0.6, "max_acceleration_mps2": 2.0, "max_lateral_mps2": 1.0}
+    with make_env(tmp_path / "set", num_agents=12, observe_motion=1, **limits) as vec:
+        reader = ObservationReader(vec)
+        observations, _ = vec.reset(0)
+        assert not any(column.any() for column in reader.read(observations)["motion"].values())
+        for turn in range(1, 6):
+            observations = vec.step(np.full(vec.num_agents, 6 * 13 + 12))[0]  # 4 m/s2, 1 rad to the left
+            state = vec.peek(0)
+            rows = np.flatnonzero(state["active"])
+            seen = {name: column[rows] for name, column in reader.read(observations)["motion"].items()}
+            assert seen["steering"] == pytest.approx(np.full(len(rows), 0.06 * turn), abs=1e-5)
+            for name in ("acceleration", "lateral"):
+                assert seen[name] == pytest.approx(state[f"model_{name}"][rows], abs=1e-4)
+                assert 0 < np.abs(seen[name]).max() <= 2.001

@@ -193,6 +193,17 @@ def values(found: dict[str, Any], lane: Lane, log_m: float | None, unknown_limit
     }
 
 
+def distance_to_goal(frame: Any, trip: Any) -> float:
+    """Metres from where a log's frame is to its goal, in a straight line."""
+    return float(np.hypot(trip["goal_x_m"] - frame["x_m"], trip["goal_y_m"] - frame["y_m"]))
+
+
+def haste(pose: tuple[float, ...], trip: Any, left_s: float) -> float:
+    """m/s above twice the speed that reaches the goal in the time that is left."""
+    distance = distance_to_goal({"x_m": pose[0], "y_m": pose[1]}, trip)
+    return max(abs(pose[3]) - 2 * distance / left_s, 0.0)
+
+
 def comfortable(found: dict[str, Any]) -> tuple[bool, bool]:
     """Whether a span is within all limits, and whether none of them is close."""
     sizes = {
