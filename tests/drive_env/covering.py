@@ -52,6 +52,7 @@ COVERING: list[dict[str, Any]] = [
         "reward_lateral": -0.02,
         "reward_lane_center": -0.03,
         "reward_log": -0.04,
+        "reward_haste": -0.02,
         "reward_goal": 2.0,
     },
     {"reward_speed_limit": -0.1, "unknown_speed_limit_mps": 5.0, "reward_red_light": -2.0},

@@ -64,7 +64,7 @@ IDM = {"others": "idm", "control": "predict", "idm_acceleration_mps2": 3.0}
 LIMITED = {"max_acceleration_mps2": 3.0, "max_steering_rate_radps": 0.7, "max_lateral_mps2": 4.0, "max_jerk_mps3": 9.0}
 PAID = {
     "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 speed_limit=-0.1:0 red_light=-2:0 "
-    "log=-0.1:0",
+    "log=-0.1:0 haste=-0.1:0",
     "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01, "reward_lateral": -0.02,
     "reward_step": -0.01,
 }  # fmt: skip
