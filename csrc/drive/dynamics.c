@@ -18,7 +18,7 @@ typedef struct drive_kept {
     float *acceleration, *lateral, *steering; // of the first row of a batch
 } drive_kept;
 
-// Moves `count` rows by the bicycle.
+// Moves `count` rows by the bicycle, PV_LANES at a time: rows behind them, which the arrays have (layout.c), keep what they hold.
 PV_CLONES static void move_bicycles(const drive_mover* mover, const drive_agents* agents, drive_kept motion, uint32_t first,
                                     uint32_t count, const float* wanted, const float* steered) {
     float *x = agents->x + first, *y = agents->y + first, *heading = agents->heading + first, *speed = agents->speed + first;
@@ -26,15 +26,16 @@ PV_CLONES static void move_bicycles(const drive_mover* mover, const drive_agents
     const float *c = agents->cosine + first, *s = agents->sine + first, *length = agents->length + first;
     const uint32_t* flags = agents->flags + first;
     const drive_mover by = *mover;
+    const uint32_t end = (count + PV_LANES - 1) / PV_LANES * PV_LANES;
     PV_APART
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < end; i++) {
         drive_motion body = {x[i], y[i], heading[i], c[i], s[i], speed[i], acceleration[i], lateral[i], steering[i], length[i]};
         drive_bicycle(&by, &body, wanted[i], steered[i]);
-        const int moves = (flags[i] & DRIVE_ACTIVE) != 0;
+        const int ours = i < count, moves = ours && (flags[i] & DRIVE_ACTIVE);
         x[i] = moves ? body.x : x[i];
         y[i] = moves ? body.y : y[i];
         heading[i] = moves ? body.heading : heading[i];
-        speed[i] = moves ? body.speed : 0.0f;
+        speed[i] = moves ? body.speed : ours ? 0.0f : speed[i];
         acceleration[i] = moves ? body.acceleration : acceleration[i];
         lateral[i] = moves ? body.lateral : lateral[i];
         steering[i] = moves ? body.steering : steering[i];
@@ -45,8 +46,9 @@ PV_CLONES static void move_bicycles(const drive_mover* mover, const drive_agents
 static void move_cars(drive_turn* turn, uint32_t first, uint32_t end) {
     const drive_mover mover = drive_mover_of(turn->config, turn->scene.head->dt_s);
     const drive_agents* agents = &turn->agents;
-    float action[DRIVE_MAX_AXES], wanted[BATCH], steered[BATCH], unread[3][BATCH] = {{0}};
-    drive_kept motion = {unread[0], unread[1], unread[2]};
+    float action[DRIVE_MAX_AXES], wanted[BATCH], steered[BATCH], unread[BATCH];
+    drive_kept motion = {unread, unread, unread};
+    memset(unread, 0, sizeof unread);
     for (; first < end; first += BATCH) {
         uint32_t n = end - first < BATCH ? end - first : BATCH;
         for (uint32_t i = 0; i < n; i++) {
@@ -54,6 +56,7 @@ static void move_cars(drive_turn* turn, uint32_t first, uint32_t end) {
             wanted[i] = action[0];
             steered[i] = action[1];
         }
+        for (uint32_t i = n; i % PV_LANES; i++) wanted[i] = steered[i] = 0.0f;
         if (agents->steering) motion = (drive_kept){agents->acceleration + first, agents->lateral + first, agents->steering + first};
         move_bicycles(&mover, agents, motion, first, n, wanted, steered);
     }

@@ -148,7 +148,7 @@ static void write_ego(drive_look* look, float* out) {
     PUT(goal_sin, aside * inverse);
     PUT(goal_distance, distance);
     PUT(goal_nearness, DRIVE_GOAL_NEAR_M / (DRIVE_GOAL_NEAR_M + distance));
-    PUT(needed_speed, distance / drive_left_s(turn));
+    PUT(needed_speed, drive_min(distance / drive_left_s(turn), DRIVE_NEEDED_MPS));
     PUT(time_left, (float)drive_left_steps(turn) / (float)drive_episode_steps(turn));
     PUT(collided, agents->flags[row] & DRIVE_COLLIDED ? 1.0f : 0.0f);
     PUT(offroad, agents->flags[row] & DRIVE_OFFROAD ? 1.0f : 0.0f);

@@ -299,6 +299,8 @@ DRIVE_REWARDS(, CHECK)
 
 #define DRIVE_GOAL_NEAR_M 20.0f // goal_nearness is 1 at the goal and one half this far from it
 
+#define DRIVE_NEEDED_MPS 30.0f // needed_speed ends here: in the last steps it would be a hundred times what any car can drive
+
 #define DRIVE_ROAD_WIDTH_M 0.1f // PufferDrive and GPUDrive show this width (and height) for each segment
 #define DRIVE_SHRUNK (1.0f / 0.7f) // they show objects at 0.7 of their size
 #define DRIVE_SIZE_BOUND 8.0f // of stored sizes and speeds of partners: the least bound that a block of them has
@@ -315,7 +317,7 @@ DRIVE_REWARDS(, CHECK)
     X(ego, goal_sin, "", 1.0f, 1, "")                                                                                          \
     X(ego, goal_distance, "m", 50.0f, 250, "from the car's centre")                                                            \
     X(ego, goal_nearness, "", 1.0f, 1, "20 / (20 + distance in m): fine where it matters")                                     \
-    X(ego, needed_speed, "m/s", 10.0f, 30, "distance / time left")                                                             \
+    X(ego, needed_speed, "m/s", 10.0f, 30, "distance / time left, at most 30")                                                 \
     X(ego, time_left, "", 1.0f, 1, "share of the episode")                                                                     \
     X(ego, collided, "", 1.0f, 1, "1 while it touches an object")                                                              \
     X(ego, offroad, "", 1.0f, 1, "1 while it touches a road edge")

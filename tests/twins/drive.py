@@ -194,7 +194,7 @@ def ego_block(bodies: Bodies, own: int, goal: tuple[float, float], left_steps: i
     distance = float(np.hypot(dx, dy))
     ahead, left = turned(dx, dy, bodies.heading[own])
     unit = (ahead / distance, left / distance) if distance > 1e-3 else (0.0, 0.0)
-    needed = distance / (max(left_steps, 1) * dt_s) / 10
+    needed = min(distance / (max(left_steps, 1) * dt_s), 30) / 10
     own_size = bodies.speed[own] / 10, bodies.width[own] / 2, bodies.length[own] / 5
     values = *own_size, ahead / 50, left / 50, *unit, distance / 50, 20 / (20 + distance), needed, left_steps / steps
     return np.clip(values, -20, 20)
