@@ -35,8 +35,9 @@ MOTION = {
         "steering=-0.55,-0.3,-0.15,-0.06,-0.02,0,0.02,0.06,0.15,0.3,0.55",
     ),
     "observe_motion": 1,
-    "route": 8,
 }
+# What else a driver has to see in real scenes: the way to its goal, who is on foot, lights and stop signs.
+SEEN = {"route": 8, "partner_types": 1, "controls": 4}
 # With twice these penalties fewer cars crash, and more never arrive. Comfort costs a usual step a tenth of what its progress brings.
 # Without haste cars arrive in half the time of the log.
 REWARDS = {
@@ -47,10 +48,11 @@ REWARDS = {
     "reward_lateral": -0.001,
     "reward_jerk": -0.0002,
     "reward_haste": -0.01,
+    "reward_red_light": -0.5,
 }
 # Small roll-outs and small minibatches: many gradient steps per simulated step. A gamma of 0.985 learns more slowly (0.73 against 0.83).
 PRESET: dict[str, dict[str, Any]] = {
-    "env": {"scenes": "generated:1000,streets:1000", **MOTION, **REWARDS},
+    "env": {"scenes": "generated:1000,streets:1000", **MOTION, **SEEN, **REWARDS},
     "vec": {"num_envs": 4},
     "train": {
         "horizon": 32,
