@@ -76,10 +76,16 @@ else:
     CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
     Dynamics, Actions, SceneDraws = (Literal[CHOICES[name]] for name in ("dynamics", "actions", "scene_draws"))
 
-AS_PRESET = -1  # a block's setting: what the preset of observations says
-_COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0}
-_REFERENCE = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0, "roads": 200}
-PRESETS: dict[str, dict[str, int]] = {"compact": _COMPACT, "pufferdrive": _REFERENCE, "gpudrive": _REFERENCE, "far": _COMPACT}
+AS_PRESET = -1  # of a block: what the preset of observations says; of a limit: what the model of dynamics says
+_BARE = {"route": 0, "controls": 0, "partner_types": 0, "observe_motion": 0}
+_COMPACT = {"partners": 12, "lanes": 16, "lines": 8, "edges": 16, "roads": 0, **_BARE}
+_REFERENCE = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0, "roads": 200, **_BARE}
+_DRIVER = {**_COMPACT, "route": 8, "controls": 4, "partner_types": 1, "observe_motion": 1}
+PRESETS: dict[str, dict[str, int]] = {
+    "compact": _COMPACT, "pufferdrive": _REFERENCE, "gpudrive": _REFERENCE, "far": _COMPACT, "driver": _DRIVER,
+}  # fmt: skip
+# Of the car: lateral acceleration and rate of the front wheels as in Cusumano-Towner et al. 2025 (the jerk model has them too).
+_CAR_LIMITS = {"max_lateral_mps2": 4.0, "max_steering_rate_radps": 0.6}
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,9 @@ class DriveConfig:
     """Nearest segments of road edges that an agent observes. -1: as the preset says; compact: 16."""
     observe_previous_action: int = 0
     """1: an agent also observes the acceleration and steering that it chose in the last step."""
-    observe_motion: int = 0
-    """1: an agent also observes its acceleration, lateral acceleration and steering angle, as limits on them left them."""
+    observe_motion: int = AS_PRESET
+    """1: an agent also observes its acceleration, lateral acceleration and steering angle, as limits on them left them. -1: as
+    the preset says; driver: 1, all others: 0."""
     raster: int = 0
     """Pixels along each side of a bird's-eye view that an agent observes, from 16; 0 for none. It is a picture of bytes, one
     channel per kind of thing, turned with the car."""
@@ -180,7 +187,8 @@ class DriveConfig:
     """1: episodes also record faults, lanes, comfort, times to collision and distances from the log; always in evaluations."""
     observation: Observation = "compact"
     """Preset of observations. compact: see docs/drive.md; pufferdrive: the 1848 numbers of PufferDrive; gpudrive: the 2984 of
-    GPUDrive; far: compact, with segments spread over the range. Settings of single blocks may differ from it."""
+    GPUDrive; far: compact, with segments spread over the range; driver: compact, with the way to the goal, who is on foot,
+    lights, stop signs and the car's own motion. Settings of single blocks may differ from it."""
     row_dtype: RowDtype = "float32"
     """Type of the numbers in a row. A float16 rounds them to 11 bits, a uint8 shows each column in 253 steps."""
     segments: SegmentChoice = "nearest"
@@ -188,15 +196,17 @@ class DriveConfig:
     1/2 and all of the range."""
     roads: int = AS_PRESET
     """Nearest segments of all types in the road block of the presets pufferdrive and gpudrive. -1: as the preset says; 200."""
-    partner_types: int = 0
-    """1: compact partners also show whether they are a vehicle, a pedestrian or a cyclist."""
-    route: int = 0
-    """Points of the way to the goal along the lane graph; 0 for none. Where lanes part, it takes the exit that ends nearest to
-    the goal."""
+    partner_types: int = AS_PRESET
+    """1: compact partners also show whether they are a vehicle, a pedestrian or a cyclist. -1: as the preset says; driver:
+    1."""
+    route: int = AS_PRESET
+    """Points of the way to the goal along the lane graph; 0 for none. -1: as the preset says; driver: 8. Where lanes part, it
+    takes the exit that ends nearest to the goal."""
     route_step_m: float = 10.0
     """Metres between two of these points."""
-    controls: int = 0
-    """Nearest traffic lights and stop signs that an agent observes, with their stop lines."""
+    controls: int = AS_PRESET
+    """Nearest traffic lights and stop signs that an agent observes, with their stop lines. -1: as the preset says; driver:
+    4."""
     lidar_rays: int = 0
     """Rays that measure how far it is to the next road edge or object, and what it is; 0 for none."""
     lidar_fov_deg: float = 360.0
@@ -238,19 +248,21 @@ class DriveConfig:
     """Track ids of the agents under control=ids; in each scene those that it has."""
     dynamics: Dynamics = "bicycle"
     """How agents move (docs/drive.md has the formulas): a kinematic bicycle; GPUDrive's and PufferDrive's classic models; a
-    bicycle by acceleration and curvature; displacements in the car's frame; poses that are set; PufferDrive's jerk model."""
+    bicycle by acceleration and curvature; displacements in the car's frame; poses that are set; PufferDrive's jerk model; car:
+    the bicycle with limits and finer steering."""
     actions: Actions = "discrete"
     """discrete: one number for a combination of values; multi_discrete: one per axis; continuous: a Box, in their units."""
     expert_actions: int = 0
     """1: agents play the actions by which the model follows their log, instead of their own."""
-    max_acceleration_mps2: float = 0.0
-    """Limit on accelerations along the heading, both ways; 0: none."""
-    max_lateral_mps2: float = 0.0
-    """Grip: limit on the lateral acceleration. Where it would be more, the car turns less; 0: none."""
-    max_jerk_mps3: float = 0.0
-    """Limit on how fast the acceleration changes; 0: none."""
-    max_steering_rate_radps: float = 0.0
-    """Limit on how fast the front wheels turn; 0: none."""
+    max_acceleration_mps2: float = AS_PRESET
+    """Limit on accelerations along the heading, both ways; 0: none, and so is -1."""
+    max_lateral_mps2: float = AS_PRESET
+    """Grip: limit on the lateral acceleration. Where it would be more, the car turns less; 0: none; -1: as the model says; car:
+    4, all others: none."""
+    max_jerk_mps3: float = AS_PRESET
+    """Limit on how fast the acceleration changes; 0: none, and so is -1."""
+    max_steering_rate_radps: float = AS_PRESET
+    """Limit on how fast the front wheels turn; 0: none; -1: as the model says; car: 0.6, all others: none."""
     scene_draws: SceneDraws = "independent"
     """How scenes are drawn. independent: by their weights, whatever was drawn before; passes: an env goes through all of them,
     each once, in a random order, then in another order; sets with weights take turns, each with passes of its own."""
@@ -272,6 +284,9 @@ class DriveConfig:
         for name, k in PRESETS[self.observation].items():
             if getattr(self, name) == AS_PRESET:
                 object.__setattr__(self, name, k)
+        for name in LIMITS:
+            if getattr(self, name) == AS_PRESET:
+                object.__setattr__(self, name, _CAR_LIMITS.get(name, 0.0) if self.dynamics == "car" else 0.0)
         if self.observation == "far":
             object.__setattr__(self, "segments", "spread")
         for item in dataclasses.fields(self):

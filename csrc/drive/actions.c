@@ -26,6 +26,9 @@ static const float shifts[] = {-2.0f,  -1.789f, -1.579f, -1.368f, -1.158f, -0.94
                                0.105f, 0.316f,  0.526f,  0.737f,  0.947f,  1.158f,  1.368f,  1.579f,  1.789f,  2.0f};
 static const float turns[] = {-3.14f, -2.809f, -2.479f, -2.148f, -1.818f, -1.487f, -1.157f, -0.826f, -0.496f, -0.165f,
                               0.165f, 0.496f,  0.826f,  1.157f,  1.487f,  1.818f,  2.148f,  2.479f,  2.809f,  3.14f};
+// Accelerations that nuPlan's metrics call comfortable; steering angles close to each other around 0, where fast cars need them.
+static const float car_accelerations[] = {-4.0f, -2.0f, -1.0f, 0.0f, 1.0f, 2.0f};
+static const float car_steerings[] = {-0.55f, -0.3f, -0.15f, -0.06f, -0.02f, 0.0f, 0.02f, 0.06f, 0.15f, 0.3f, 0.55f};
 static const float long_jerks[] = {-15.0f, -4.0f, 0.0f, 4.0f}, side_jerks[] = {-4.0f, 0.0f, 4.0f};
 
 // In the order of DRIVE_CHOICES_dynamics.
@@ -61,6 +64,10 @@ static const pv_drive_model models[] = {
      2,
      {{"jerk", "m/s^3", -15.0f, 4.0f, long_jerks, COUNT(long_jerks)},
       {"lateral_jerk", "m/s^3", -4.0f, 4.0f, side_jerks, COUNT(side_jerks)}}},
+    {"car",
+     2,
+     {{"acceleration", "m/s^2", -4.0f, 2.0f, car_accelerations, COUNT(car_accelerations)},
+      {"steering", "rad", -0.55f, 0.55f, car_steerings, COUNT(car_steerings)}}},
 };
 _Static_assert(sizeof models / sizeof models[0] == DRIVE_CHOICE_COUNT_dynamics, "a model has no axes");
 

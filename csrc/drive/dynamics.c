@@ -127,6 +127,8 @@ static void move_by_log(drive_turn* turn, uint32_t first, uint32_t end) {
     }
 }
 
+static int is_bicycle(int32_t model) { return model == DRIVE_IS_dynamics_bicycle || model == DRIVE_IS_dynamics_car; }
+
 void drive_dynamics(drive_turn* turn) {
     drive_agents* agents = &turn->agents;
     uint32_t first = turn->slot->row, end = first + turn->slot->count;
@@ -139,7 +141,7 @@ void drive_dynamics(drive_turn* turn) {
         move_by_log(turn, first, end);
     } else if (turn->config->idm_agents) {
         drive_follow_agents(turn, first, end);
-    } else if (turn->config->dynamics == DRIVE_IS_dynamics_bicycle && only_vehicles(turn->config) && !turn->played) {
+    } else if (is_bicycle(turn->config->dynamics) && only_vehicles(turn->config) && !turn->played) {
         move_cars(turn, first, end);
     } else {
         move_by_models(turn, first, end);

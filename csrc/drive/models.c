@@ -140,6 +140,8 @@ static void jerk(const drive_mover* mover, drive_motion* body, const float* acti
     body->acceleration = a;
 }
 
+static void car(const drive_mover* mover, drive_motion* body, const float* action) { bicycle(mover, body, action); }
+
 void drive_move(const drive_mover* mover, drive_motion* body, const float* action) {
     switch (mover->model) {
 #define CASE(set, name)                                                                                                        \

@@ -18,6 +18,7 @@
 //   state                 x, y, heading, speed are set; four zeros: the body stands still where it is
 //   jerk                  longitudinal and lateral jerk (PufferDrive's JERK, drive.h of November 2025): accelerations follow from
 //                         the jerks, the curvature from the lateral one, and the step is an exact arc.
+//   car                   the bicycle with values and limits of its own (actions.c, drive_env/config.py)
 #pragma once
 
 #include "kernels.h"

@@ -152,7 +152,8 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(observation, compact)                                                                                                    \
     X(observation, pufferdrive) /* the rows of PufferDrive: 1848 numbers */                                                    \
     X(observation, gpudrive)    /* the rows of GPUDrive: 2984 numbers */                                                       \
-    X(observation, far)         /* compact, with segments spread over the range */
+    X(observation, far)         /* compact, with segments spread over the range */                                             \
+    X(observation, driver)      /* compact, with what a driver has to see in real scenes */
 
 #define DRIVE_CHOICES_segments(X)                                                                                              \
     X(segments, nearest)                                                                                                       \
@@ -197,7 +198,8 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
     X(dynamics, invertible_bicycle)                                                                                            \
     X(dynamics, delta_local)                                                                                                   \
     X(dynamics, state)                                                                                                         \
-    X(dynamics, jerk)
+    X(dynamics, jerk)                                                                                                          \
+    X(dynamics, car)
 
 #define DRIVE_CHOICES_actions(X) X(actions, discrete) X(actions, multi_discrete) X(actions, continuous)
 
@@ -515,11 +517,11 @@ DRIVE_COLUMN_SETS(SCALES)
 #define DRIVE_COMPACT(k) DRIVE_NUMBERS(drive_is_compact(config) ? (k) : 0)
 
 static inline int drive_is_compact(const pv_drive_config* config) {
-    return config->observation == DRIVE_IS_observation_compact || config->observation == DRIVE_IS_observation_far;
+    return config->observation != DRIVE_IS_observation_pufferdrive && config->observation != DRIVE_IS_observation_gpudrive;
 }
 
 // Blocks of the previous action: each is there with its own models of dynamics.
-#define DRIVE_STEERED (config->dynamics <= DRIVE_IS_dynamics_classic_pufferdrive)
+#define DRIVE_STEERED (config->dynamics <= DRIVE_IS_dynamics_classic_pufferdrive || config->dynamics == DRIVE_IS_dynamics_car)
 #define DRIVE_PREVIOUS(model)                                                                                                  \
     DRIVE_NUMBERS(config->observe_previous_action && config->dynamics == DRIVE_IS_dynamics_##model)
 

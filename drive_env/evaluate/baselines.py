@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.config import LIMITS
 from drive_env.evaluate.observation import ObservationReader, Rows, Single, row_count
 from drive_env.scenes.schema import FRAME_S
 from puffervec.errors import ConfigError
@@ -24,7 +25,7 @@ from puffervec.evaluation import Actor
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
-# The joint action is acceleration index * 13 + steering index, as in csrc/drive/dynamics.c.
+# The joint action is acceleration index * 13 + steering index, as in csrc/drive/actions.c.
 ACCELERATIONS_MPS2 = np.array([-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0], dtype=np.float32)
 STEERINGS_RAD = np.array(
     [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0], dtype=np.float32
@@ -33,7 +34,9 @@ STEERINGS_RAD = np.array(
 # The action space that baselines with a mind of their own act in, and the rows that they read: the same ones whatever the
 # run's policy observes. Numbers of segments stay as they are where a baseline needs none, since the index of scenes depends on
 # them: others would compile the scenes again.
-DEFAULT_ACTIONS: dict[str, Any] = {"dynamics": "bicycle", "actions": "discrete", "action_values": (), "expert_actions": 0}
+DEFAULT_ACTIONS: dict[str, Any] = {
+    "dynamics": "bicycle", "actions": "discrete", "action_values": (), "expert_actions": 0, **dict.fromkeys(LIMITS, 0.0),
+}  # fmt: skip
 COMPACT_ROWS: dict[str, Any] = {
     "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
 }  # fmt: skip

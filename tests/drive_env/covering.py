@@ -83,5 +83,6 @@ COVERING: list[dict[str, Any]] = [
     {"observation": "pufferdrive", "lidar_rays": 40, "lidar_fov_deg": 150.0, "route": 5, "route_step_m": 4.0, "controls": 3},
     {"observation": "gpudrive", "row_dtype": "float16", "roads": 90, "partners": 9},
     {"observation": "far", "row_dtype": "uint8", "partner_types": 1, "observe_previous_action": 1},
+    {"observation": "driver", "dynamics": "car", "metrics": 1},
     {"segments": "spread", "lanes": 33, "row_dtype": "uint8", "raster": 16, "lidar_rays": 7, "lidar_range_m": 25.0},
 ]

@@ -32,7 +32,7 @@ def scenes(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> str:
 def test_the_registry_knows_it() -> None:
     assert puffervec.envs.get("drive") is ENV
     own = ENV.own_evaluation()
-    assert own is not None and set(own.baselines) == {"random", "stop", "lane-follow", "log", "expert"}
+    assert own is not None and set(own.baselines) == {"random", "stop", "lane-follow", "log", "expert", "idm"}
 
 
 def test_build_gives_a_file(scenes: str, cache: Path) -> None:

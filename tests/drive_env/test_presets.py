@@ -221,7 +221,9 @@ def test_a_scene_without_roads_or_others(tmp_path: Path) -> None:
         assert not obs[:, 7:].any()
 
 
-@pytest.mark.parametrize(("preset", "floats"), [("compact", 389), ("pufferdrive", 1848), ("gpudrive", 2984), ("far", 389)])
+@pytest.mark.parametrize(
+    ("preset", "floats"), [("compact", 389), ("pufferdrive", 1848), ("gpudrive", 2984), ("far", 389), ("driver", 508)]
+)
 def test_sizes(tmp_path: Path, preset: str, floats: int) -> None:
     write_world(tmp_path / "set", [random_scene(1)])
     with make_env(tmp_path / "set", observation=preset) as vec:

@@ -166,6 +166,7 @@ MODELS = {
     "delta_local": delta_local,
     "state": state,
     "jerk": jerk,
+    "car": bicycle,
 }
 
 
