@@ -85,6 +85,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
     "delta_local": {"dynamics": "delta_local", "actions": "multi_discrete", "observe_previous_action": 1, "control": "all"},
     "state": {"dynamics": "state", "actions": "continuous", "control": "valid"},
     "jerk": {"dynamics": "jerk", "observe_previous_action": 1, "observe_motion": 1, "control": "all"},
+    "driver in a car": {"observation": "driver", "dynamics": "car", "control": "all"},
     "rewards": {**PAID, "control": "all"},
     "idm, stop": {**IDM, **BEHAVIOURS, "goal_behavior": "stop"},
     "idm, drive on": {
