@@ -203,7 +203,6 @@ def test_envs_meet_what_they_are_for() -> None:
 LIBM = r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|exp[2m]?1?|log(?:2|10|1p)?|pow|hypot|cbrt|erfc?|[lt]gamma|fma)f?\("
 # The policy's, in the learner.
 LEARNERS = ("set_encoder.c", "set_encoder.h", "choices.h", "sample.c", "ppo_loss.c", "_native.c")
-# Computed once, in double, and rounded to float: see the test below.
 
 
 def test_envs_call_no_function_whose_result_depends_on_the_c_library() -> None:
