@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from drive_env.actions import as_texts, axes_of, given_values
 from drive_env.rewards import parse_ranges
@@ -278,17 +279,20 @@ class DriveConfig:
     simplify_m: float = field(default=0.1, metadata={"python": True})
     """Largest distance between a simplified lane, line or edge and the original."""
 
+    unresolved: ClassVar[Mapping[str, Any]] = {}  # of an instance: settings that it took from a preset, as they were given
+
     def __post_init__(self) -> None:
         for name, names in CHOICES.items():
             object.__setattr__(self, name, _chosen(name, getattr(self, name), names))
-        for name, k in PRESETS[self.observation].items():
-            if getattr(self, name) == AS_PRESET:
-                object.__setattr__(self, name, k)
-        for name in LIMITS:
-            if getattr(self, name) == AS_PRESET:
-                object.__setattr__(self, name, _CAR_LIMITS.get(name, 0.0) if self.dynamics == "car" else 0.0)
+        limits = {name: _CAR_LIMITS.get(name, 0.0) if self.dynamics == "car" else 0.0 for name in LIMITS}
+        taken: dict[str, Any] = {
+            name: value for name, value in {**PRESETS[self.observation], **limits}.items() if getattr(self, name) == AS_PRESET
+        }
         if self.observation == "far":
-            object.__setattr__(self, "segments", "spread")
+            taken["segments"] = "spread"
+        object.__setattr__(self, "unresolved", {name: getattr(self, name) for name in taken})
+        for name, preset in taken.items():
+            object.__setattr__(self, name, preset)
         for item in dataclasses.fields(self):
             if item.name not in _BOUNDS:
                 continue

@@ -13,12 +13,12 @@ import pytest
 
 from drive_env import config as module
 from drive_env.config import CHOICES, DriveConfig
-from drive_env.env import ENV
+from drive_env.env import ENV, REWARDS
 from puffervec.errors import ConfigError
 from puffervec.native import c_fields, pack_config
 from puffervec.train.config.flags import settled
 from puffervec.train.config.ranges import build_space, with_values
-from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.sections import TrainConfig, replace_from_table
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,18 @@ def test_names_are_taken_wherever_settings_are() -> None:
                     lambda: settled(config, ["--env.control", "x"])):  # fmt: skip
         with pytest.raises(ConfigError, match="control.*moving.*valid"):
             refused()
+
+
+def test_a_table_that_chooses_another_preset_gets_all_of_it() -> None:
+    """Of a config that has already taken its values from one, as those of a run have."""
+    driver = {"route": 8, "controls": 4, "partner_types": 1, "observe_motion": 1, "max_lateral_mps2": 4.0}
+    preset = TrainConfig.of("drive").env
+    assert {name: getattr(preset, name) for name in driver} == driver
+    given = {"observation": "pufferdrive", "dynamics": "classic_pufferdrive", "lines": 3}
+    config = TrainConfig.of("drive", env=given).env
+    assert config == DriveConfig(**{**{name: getattr(config, name) for name in ("scenes", *REWARDS)}, **given})
+    assert (config.partners, config.lanes, config.lines, config.roads, config.max_lateral_mps2) == (63, 0, 3, 200, 0.0)
+    flags = ["--env.observation", "pufferdrive", "--env.dynamics", "classic_pufferdrive", "--env.lines", "3"]
+    assert settled(TrainConfig.of("drive"), flags).env == config
+    far = replace_from_table(DriveConfig(observation="far"), {"observation": "compact"}, "env")
+    assert far == DriveConfig()

@@ -282,13 +282,14 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     single = take_policies(left)
     args = [_normal(token, known) for token in _switched_on(left, config)]
     parsed, named = _parse(config, args), {token.partition("=")[0] for token in args}
-    common = {
+    common: dict[str, Mapping[str, Any]] = {
         section: {
             field.name: getattr(parsed[section], field.name)
             for field in dataclasses.fields(parsed[section])
             if f"--{section}.{field.name.replace('_', '-')}" in named
         }
-        for section in ("train", "policy")
+        for section in ("train", "policy", "env")
+        if section in parsed
     }
     rest = {section: settings for section, settings in parsed.items() if section not in common}
     return dataclasses.replace(config, **rest).merged({**common, "policies": single})

@@ -488,11 +488,13 @@ def _of_one(section: Any, table: Table, path: str) -> Any:
 def replace_from_table(instance: Any, table: Table, path: str) -> Any:
     """Return `instance` (a dataclass) with the table's values, each checked against its field's type hint.
 
+    What it took from a preset of its own (`unresolved`) is taken anew, since the table may choose another one.
+
     Raises: ConfigError naming `path.key`.
     """
     hints = hints_of(instance)
     names = [field.name for field in dataclasses.fields(instance)]
-    changes = {}
+    changes = dict(getattr(instance, "unresolved", {}))
     for given, value in table.items():
         (key,) = renamed(instance, {str(given).replace("-", "_"): value})
         if key not in names:
