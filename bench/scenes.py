@@ -109,7 +109,7 @@ def resume(files: Sequence[Path], copies: int, folder: Path) -> dict[str, Any]:
     code = f"from bench import scenes; scenes.prepare({str(source)!r})"
     env = {**os.environ, "PUFFERVEC_CACHE": str(cut)}
     process = subprocess.Popen([sys.executable, "-c", code], cwd=common.ROOT, env=env, stderr=subprocess.DEVNULL)
-    wanted = copies // 128
+    wanted = copies // 32
     while process.poll() is None and len(list(cut.glob("scenes/*.pvset"))) < wanted:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
