@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A search for a better recipe of `puffer-train drive`: variants of its preset, each trained with the same seeds.
+
+    python bench/recipe.py --cores 0,1                           all recipes of bench/recipe.toml with seeds 1, 2 and 3
+    python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5  some of them, with more seeds
+    python bench/recipe.py --json FILE                            goes on where FILE ends: finished trainings are kept
+
+A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest actions are then evaluated on
+those of the split "validation". The held-out and the real scenes take no part, so they stay fit for the final figures. As many
+trainings run at once as there are --cores. A difference is that of runs with the same seed, with a 95 % t interval over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import math
+import queue
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.foreign import foreign_load
+from puffervec.errors import ConfigError
+
+TABLE = common.ROOT / "bench" / "recipe.toml"
+PROGRAM = Path(sys.executable).with_name("puffer-train")
+PRESET = "preset"
+# What is evaluated on, by the name in results: one car's scenes of 30 to 80 m, and streets of the size of real ones.
+SETS = {"generated": "generated:1000", "streets": "streets:1000"}
+KEPT = ("agents", "score", "goal", "collision", "offroad", "comfortable", "lawful", "goal_time", "peak_lateral")
+SHOWN = ("score", "comfortable", "goal_time", "peak_lateral")
+T_95 = (math.nan, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # by degrees of freedom, from 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A training to do."""
+
+    recipe: str
+    flags: tuple[str, ...]
+    seed: int
+    steps: int
+
+
+def command(arguments: Sequence[str], core: int, log: Path) -> None:
+    """Run puffer-train on one core. Raises: ConfigError: it failed; with its last lines."""
+    with log.open("w") as out:
+        done = subprocess.run(
+            ["taskset", "-c", str(core), str(PROGRAM), *arguments],
+            stdout=out, stderr=subprocess.STDOUT, cwd=log.parent,
+        )  # fmt: skip
+    if done.returncode:
+        raise ConfigError(f"puffer-train {' '.join(arguments)} ended with {done.returncode}: {log.read_text()[-600:]}")
+
+
+def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
+    """Train in a folder of its own, evaluate on each of SETS, and return the rates. Raises: ConfigError: a command failed."""
+    with tempfile.TemporaryDirectory(prefix="puffervec-recipe-") as name:
+        folder = Path(name)
+        run = ["--run-name", "run", "--log.folder", "runs", "--env.split", "train", "--seed", str(job.seed)]
+        limits = ["--total-timesteps", str(job.steps), "--time-limit-s", "0"]
+        begin = time.perf_counter()
+        command(["drive", *run, *limits, *job.flags], core, folder / "train.log")
+        found: dict[str, Any] = {"seconds": time.perf_counter() - begin}
+        for where, scenes in SETS.items():
+            path = folder / f"{where}.json"
+            what = ["eval", "runs/run", "--scenes", scenes, "--env.split", "validation", "--json", str(path)]
+            command(what, core, folder / "eval.log")
+            total = json.loads(path.read_text())["total"]
+            found[where] = {key: total[key] for key in KEPT}
+        return found
+
+
+def jobs_of(recipes: Mapping[str, Sequence[str]], seeds: int, steps: int, done: Mapping[str, Any]) -> list[Job]:
+    """Return what is left to do, seed by seed, so that all recipes have as many seeds at any time."""
+    return [
+        Job(name, tuple(flags), seed, steps)
+        for seed in range(1, seeds + 1)
+        for name, flags in recipes.items()
+        if str(seed) not in done.get(name, {}).get("seeds", {})
+    ]
+
+
+def search(jobs: Sequence[Job], cores: Sequence[int], results: dict[str, Any], path: Path, note: Callable[[str], None]) -> None:
+    """Do the jobs, one on each core at a time; what is done so far is in the file at `path`."""
+    free: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in cores:
+        free.put(core)
+
+    def work(job: Job) -> dict[str, Any]:
+        core = free.get()
+        try:
+            return train_and_evaluate(job, core)
+        finally:
+            free.put(core)
+
+    with concurrent.futures.ThreadPoolExecutor(len(cores)) as pool:
+        waiting = {pool.submit(work, job): job for job in jobs}
+        try:
+            for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                job = waiting[future]
+                entry = results.setdefault(job.recipe, {"flags": list(job.flags), "steps": job.steps, "seeds": {}})
+                entry["seeds"][str(job.seed)] = future.result()
+                common.write_json(path, {"results": results})
+                note(f"{number}/{len(jobs)}: {job.recipe}, seed {job.seed}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def mean_of(entry: Mapping[str, Any], where: str, key: str) -> float:
+    """Return the mean over seeds of a rate on a set."""
+    return statistics.fmean(found[where][key] for found in entry["seeds"].values())
+
+
+def score_of(found: Mapping[str, Any]) -> float:
+    """Return the mean score of all sets of one training."""
+    return statistics.fmean(found[where]["score"] for where in SETS)
+
+
+def difference(entry: Mapping[str, Any], preset: Mapping[str, Any]) -> tuple[float, float, int]:
+    """Return by how much the mean score of all sets is above the preset's: mean, half of its 95 % interval, number of seeds."""
+    seeds = sorted(set(entry["seeds"]) & set(preset["seeds"]))
+    deltas = [score_of(entry["seeds"][seed]) - score_of(preset["seeds"][seed]) for seed in seeds]
+    if len(deltas) < 2:
+        return (deltas[0] if deltas else math.nan), math.nan, len(deltas)
+    half = T_95[min(len(deltas), len(T_95)) - 1] * statistics.stdev(deltas) / math.sqrt(len(deltas))
+    return statistics.fmean(deltas), half, len(deltas)
+
+
+def show(results: Mapping[str, Any]) -> None:
+    """Print a line per recipe: means over seeds, and the difference from the preset."""
+    rows = []
+    for name, entry in results.items():
+        cells = [f"{mean_of(entry, where, key):.3f}" for where in SETS for key in SHOWN]
+        mean, half, seeds = difference(entry, results[PRESET]) if PRESET in results else (math.nan, math.nan, 0)
+        seconds = statistics.fmean(found["seconds"] for found in entry["seeds"].values())
+        rows.append((name, str(len(entry["seeds"])), *cells, f"{mean:+.3f} ±{half:.3f} ({seeds})", f"{seconds:.0f}"))
+    heads = [f"{where[:3]} {key}" for where in SETS for key in SHOWN]
+    notes = ["difference: of the mean score of both sets, with the same seed; s: of a training on one core"]
+    common.print_table("recipes on validation scenes", ("recipe", "seeds", *heads, "difference", "s"), rows, notes)
+
+
+def chosen(names: str | None) -> dict[str, list[str]]:
+    """Return the recipes that were asked for, by name. Raises: ConfigError: there is none of that name."""
+    recipes: dict[str, list[str]] = tomllib.loads(TABLE.read_text())["recipes"]
+    wanted = list(recipes) if names is None else [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in recipes:
+            raise ConfigError(f"--recipes has {name!r}: use some of {', '.join(recipes)}, or add it to {TABLE.name}")
+    return {name: recipes[name] for name in wanted}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the flags of the command."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--recipes", help="names, separated by commas (default: all)")
+    flags.add_argument("--seeds", type=int, default=3, help="trainings of each, with seeds 1, 2, ... (default: %(default)s)")
+    flags.add_argument("--steps", type=int, default=3_000_000, help="agent-steps of a training (default: %(default)s)")
+    flags.add_argument("--cores", default="0", help="numbers of cores, separated by commas (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-recipe.json)")
+    return flags
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status: 0, or 2 for bad input."""
+    options = parser().parse_args(arguments)
+    facts, progress = common.machine(), common.Progress()
+    path = options.json = options.json or common.results_path("recipe", facts)
+    results: dict[str, Any] = json.loads(path.read_text())["results"] if path.exists() else {}
+    try:
+        jobs = jobs_of(chosen(options.recipes), options.seeds, options.steps, results)
+        cores = [int(core) for core in options.cores.split(",")]
+        _, foreign = foreign_load(lambda: search(jobs, cores, results, path, progress))
+    except (ConfigError, ValueError) as error:
+        progress.clear()
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    progress.clear()
+    show(results)
+    common.finish("recipe", options, facts, foreign, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
