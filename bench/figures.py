@@ -192,6 +192,8 @@ class Figures:
 
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
         words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
+        if not (words[0] and words[-1]):
+            raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r}: begin and end with text: where does a figure end?")
         pattern = re.compile("[^|]{1,30}?".join(re.escape(word) for word in words))
         if len(pattern.findall(page)) != 1:
             raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r} should occur there once, with figures for the names")
