@@ -102,7 +102,7 @@ def test_a_disturbed_figure_is_marked_wherever_it_is_quoted(tmp_path: Path) -> N
         ('name = "share"', 'name = "rate"', "same name"),
         ("{share} of a loop", "{shar} of a loop", "no figure is called 'shar'"),
         ("| stepping |", "| stopping |", "should occur there once"),
-        ("{share} of a loop", "{share}", "begin and end with text"),
+        ("{share} of a loop |", "{share}", "begin and end with text"),
     ],
 )
 def test_a_table_that_cannot_be_meant_is_one_error(tmp_path: Path, old: str, new: str, words: str) -> None:
