@@ -30,6 +30,7 @@ EXTRA_OF = {
     "pettingzoo": "pettingzoo",
     "stable_baselines3": "sb3",
     "huggingface_hub": "scenes",
+    "aiohttp": "watch",
 }
 
 

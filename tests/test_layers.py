@@ -54,6 +54,7 @@ FLOORS = (
     ("puffervec.train.learn", "drive_env.evaluate", "drive_env.cli"),
     ("puffervec.train.run", "drive_env.env"),
     ("puffervec.train.act", "drive_env"),
+    ("puffervec.web",),
     ("puffervec.train.verbs",),
     ("puffervec.train.cli",),
     ("puffervec.train", "puffervec.profile"),

@@ -302,6 +302,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
         "imageio_ffmpeg",
         "huggingface_hub",
         "onnx",
+        "aiohttp",
     }
     found = [
         f"{named(path)}: {module}"
