@@ -10,8 +10,9 @@
 
     ENV = NativeEnv(..., drawing=drawing)
 
-`puffer-train render` makes films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/). The y axis
-points up. What comes later is drawn over what came before, but what is faded lies under all else.
+`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/). The y
+axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`, `actions`
+and `observed` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Shape:
         trail: steps for which the way of a named circle or box stays to be seen.
         filled: False for its outline.
         faded: True for a thing that is out of the game: it is drawn pale.
+        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what belongs to the chosen one alone.
     """
 
     role: str = field(default="", kw_only=True)
@@ -47,6 +49,7 @@ class Shape:
     trail: int = field(default=0, kw_only=True)
     filled: bool = field(default=True, kw_only=True)
     faded: bool = field(default=False, kw_only=True)
+    of: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,14 @@ class Circle(Shape):
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """A rectangle around (x, y), turned counter-clockwise by angle_rad."""
+    """A rectangle around (x, y), turned counter-clockwise by angle_rad. front: it shows where its front is: at +x unturned."""
 
     x: float
     y: float
     width: float
     height: float
     angle_rad: float = 0.0
+    front: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,13 @@ class Line(Shape):
 
     points: Sequence[tuple[float, float]]
     width: float = 0.0
+
+
+@dataclass(frozen=True)
+class Polygon(Shape):
+    """An area inside of points (x, y), without the first one again at the end."""
+
+    points: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,13 @@ class Drawing:
             none.
         wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these as shares.
         fps: steps per second of a film.
+        title: what the episode is of, as the name of a scene.
+        agents: for each row of the env the name of its shape, "" for a row without one.
+        facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their names.
+        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as `send` takes them. None: they are
+            shown as they are.
+        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by the
+            name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
     """
 
     view: tuple[float, float, float, float]
@@ -116,6 +134,11 @@ class Drawing:
     numbers: Callable[[State], Mapping[str, float]] | None = None
     wholes: Mapping[str, float] = field(default_factory=dict)
     fps: float = 15.0
+    title: str = ""
+    agents: Sequence[str] = ()
+    facts: Callable[[State], Mapping[str, Mapping[str, float]]] | None = None
+    actions: Callable[[Any], Mapping[str, Any]] | None = None
+    observed: Callable[[Mapping[str, Any], State], Mapping[str, Iterable[Shape]]] | None = None
 
     def __post_init__(self) -> None:
         """Raises: ConfigError: a view without an area, a colour in another notation, or a number out of range."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from puffervec.drawing import Box, Circle, Drawing, Event, Line, Shape, State
+from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape, State
 from puffervec.errors import ConfigError, PuffervecError
 
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ class Episode:
         Raises: ConfigError: the drawing failed, or gave something that cannot be drawn.
         """
         self._name = name
-        self.drawing = self._guarded(lambda: make(config, state))
+        self.drawing = self.guarded(lambda: make(config, state))
         if not isinstance(self.drawing, Drawing):
             raise ConfigError(f"{name}: its drawing is {self.drawing!r}: `drawing` must return a puffervec.drawing.Drawing")
         self._checked(self.drawing.still)
@@ -63,10 +63,10 @@ class Episode:
     def numbers(self, state: State) -> dict[str, float]:
         """The numbers of any state of such an episode."""
         numbers = self.drawing.numbers
-        return {} if numbers is None else self._guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
+        return {} if numbers is None else self.guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
 
     def _seen(self, step: int, state: State, before: State | None) -> Moment:
-        shapes = self._checked(self._guarded(lambda: tuple(self.drawing.shapes(state, before))))
+        shapes = self._checked(self.guarded(lambda: tuple(self.drawing.shapes(state, before))))
         self._events += [(step, shape) for shape in shapes if isinstance(shape, Event)]
         shapes = tuple(shape for shape in shapes if not isinstance(shape, Event))
         trailing = {s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))}
@@ -76,8 +76,8 @@ class Episode:
         trails = tuple((shape, tuple(self._ways[name])) for name, shape in trailing.items())
         return Moment(step, shapes, trails, tuple(self._events), self.numbers(state))
 
-    def _guarded(self, work: Callable[[], Result]) -> Result:
-        """Run the env's own code. Whatever it raises becomes a ConfigError with its own words."""
+    def guarded(self, work: Callable[[], Result]) -> Result:
+        """Run code of the env's drawing. Whatever it raises becomes a ConfigError with its own words."""
         try:
             return work()
         except PuffervecError as error:
@@ -98,5 +98,7 @@ def _numbers(shape: Shape) -> Iterable[float]:
     """All places and sizes of a shape."""
     if isinstance(shape, Line):
         return [shape.width, *(number for point in shape.points for number in point)]
+    if isinstance(shape, Polygon):
+        return [number for point in shape.points for number in point]
     named = (getattr(shape, part.name) for part in dataclasses.fields(shape) if not part.kw_only)
     return [value for value in named if not isinstance(value, str)]

@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from puffervec.drawing import INK, Box, Circle, Drawing, Event, Line, Shape, Text
+from puffervec.drawing import INK, Box, Circle, Drawing, Event, Line, Polygon, Shape, Text
 from puffervec.render.episode import Moment, Point
 
 PAPER = "#FBFAF7"
@@ -115,6 +115,11 @@ class _Brush:
                 self._draw.ellipse(box, **self._look(shape, colour))
             case Box():
                 self._draw.polygon([self._at(corner) for corner in _corners(shape)], **self._look(shape, colour))
+                if shape.front:
+                    screen = Box(*_ahead(shape, 0.2), 0.15 * shape.width, 0.7 * shape.height, shape.angle_rad)
+                    self._draw.polygon([self._at(corner) for corner in _corners(screen)], PAPER)
+            case Polygon():
+                self._draw.polygon([self._at(point) for point in shape.points], **self._look(shape, colour))
             case Line():
                 width = max(round(shape.width * self._scale), round(1.2 * FINER))
                 self._draw.line([self._at(point) for point in shape.points], colour, width, joint="curve")
@@ -157,6 +162,11 @@ def _corners(box: Box) -> list[Point]:
     cos, sin = math.cos(box.angle_rad), math.sin(box.angle_rad)
     halves = [(sx * box.width / 2, sy * box.height / 2) for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
     return [(box.x + x * cos - y * sin, box.y + x * sin + y * cos) for x, y in halves]
+
+
+def _ahead(box: Box, share: float) -> Point:
+    """The place that lies that share of the width ahead of the middle."""
+    return box.x + share * box.width * math.cos(box.angle_rad), box.y + share * box.width * math.sin(box.angle_rad)
 
 
 def _draw_legend(draw: Any, drawing: Drawing, at: tuple[int, int]) -> None:

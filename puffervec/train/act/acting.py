@@ -28,13 +28,17 @@ from puffervec.vec.delivery import joined
 
 
 class RowActor:
-    """One policy that acts for the rows of one group. Rows have numbers from 0; those seen for the first time begin anew."""
+    """One policy that acts for the rows of one group. Rows have numbers from 0; those seen for the first time begin anew.
+
+    values: of the rows of the last `act`, (n,) float32: what the policy expects; NaN for rows that it was not asked about.
+    """
 
     def __init__(self, policy: Any, group: GroupSpec, device: torch.device) -> None:
         """Args: policy: on `device`, see puffervec.train.policies.protocol; group: the rows it acts for."""
         self.policy, self.group, self.device = policy, group, device
         self._state: State = ()  # (rows, ...) each; empty without memory
         self._fresh = torch.ones(0, dtype=torch.bool, device=device)  # rows that begin an episode at their next step
+        self.values = np.zeros(0, np.float32)
         self._to_env: ActionMap | None = None  # known at the first actions: whether they are joint, the heads tell
 
     @property
@@ -71,6 +75,7 @@ class RowActor:
         """
         self._make_room(rows)
         actions = np.zeros((len(rows), *self.group.action_shape), self.group.action_dtype)
+        self.values = np.full(len(rows), np.nan, np.float32)
         # Without memory only the rows that act need the policy: most rows of an evaluation are done before the last one is.
         picked = np.arange(len(rows)) if self._state else np.flatnonzero(~idle)
         if len(picked):
@@ -87,6 +92,7 @@ class RowActor:
             else:
                 chosen, _ = sample(to_env.spec, heads, draw_noise(to_env.spec, len(value), self.device, generator))
             actions[picked] = env_actions(self.group, chosen.cpu(), to_env)
+            self.values[picked] = value.float().cpu().numpy()
             actions[idle] = 0
         self._fresh[self._places(rows)] = self._on_device(idle)
         return actions
@@ -133,6 +139,7 @@ class PolicyActor:
         for; None: a row group each."""
         self.policies, self.device, self.deterministic, self.rows = policies, device, deterministic, rows
         self.generator = torch.Generator(device).manual_seed(seed)
+        self.values: dict[str, np.ndarray] = {}  # of the last `act` by group, as of RowActor
         self._actors: dict[str, RowActor] = {}
 
     def reset(self, vec: Any = None) -> None:
@@ -147,17 +154,20 @@ class PolicyActor:
         halves = [half for half in vec.halves if half.env_ids[0] in vec.env_ids]
         groups = {group.name: group for group in vec.spec.groups}
         actions: dict[str, np.ndarray] = {}
+        self.values = {}
         for name, own in (self.rows or policy_rows(vec.spec)).items():
             group = own.group.name
             parts = [half.groups[group] for half in halves]
             given = obs if len(groups) == 1 else obs[group]
             count = sum(len(part.masks) for part in parts)
             at = None if own.agents is None else places(own.agents, groups[group].agents, count)
-            found = self._act_group(self.actor(name, own.group), given, parts, at, vec.autoreset_mode == "same_step")
+            actor = self.actor(name, own.group)
+            found = self._act_group(actor, given, parts, at, vec.autoreset_mode == "same_step")
             if at is None:
-                actions[group] = found
+                actions[group], self.values[group] = found, actor.values
             else:
                 actions.setdefault(group, np.zeros((count, *found.shape[1:]), found.dtype))[at] = found
+                self.values.setdefault(group, np.full(count, np.nan, np.float32))[at] = actor.values
         return next(iter(actions.values())) if len(groups) == 1 else actions
 
     def _act_group(self, actor: RowActor, obs: Any, parts: list[Any], at: np.ndarray | None, same_step: bool) -> np.ndarray:
@@ -191,6 +201,12 @@ class Sides:
     def __init__(self, actor: Actor, others: Mapping[str, Actor], rows: Mapping[str, PolicyRows]) -> None:
         """Args: others: by policy, each acts for all rows and is heard for those of the policy; rows: of the policies."""
         self._actor, self._others, self._rows = actor, others, rows
+
+    @property
+    def values(self) -> Mapping[str, np.ndarray]:
+        """Those of the actor that the others play with."""
+        found: Mapping[str, np.ndarray] = getattr(self._actor, "values", {})
+        return found
 
     def reset(self, vec: Any) -> None:
         """Let all forget."""

@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""An episode as the bytes that the page plays (puffervec/web/static/scene.js). Runs in the learner."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from puffervec.web.columns import Stream, exponent_of, put_column
+from puffervec.web.record import Played
+from puffervec.web.shapes import put_still, things_of
+
+FIRST = ("reward", "value")  # of the series of an agent
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One episode, ready for a page.
+
+    Attributes:
+        title: of the scene. score: how good it is, None: unknown; measure: what the score is. steps: of the episode.
+        agents: how many took part. events: how often what happened. data: what the page plays, packed.
+    """
+
+    title: str
+    steps: int
+    agents: int
+    data: bytes
+    score: float | None = None
+    measure: str = "score"
+    events: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As puffervec/web/static/replay.js takes it."""
+        return {
+            "title": self.title,
+            "steps": self.steps,
+            "agents": self.agents,
+            "score": self.score,
+            "measure": self.measure,
+            "events": dict(self.events),
+            "data": base64.b64encode(self.data).decode(),
+        }
+
+
+def replay_of(played: Played, *, title: str = "", score: float | None = None, measure: str = "score") -> Replay:
+    """Pack an episode. Args: title: "" for the drawing's own. score: None for the mean return of its agents."""
+    if score is None:
+        score, measure = played.episode_return, "return"
+    drawing, moments = played.episode.drawing, played.moments
+    events = Counter(event.role or "event" for _, event in moments[-1].events)
+    agents = int(np.isfinite(played.series["reward"]).any(axis=0).sum())
+    name = title or drawing.title
+    return Replay(name, len(moments) - 1, agents, packed(played), score, measure, events)
+
+
+def packed(played: Played) -> bytes:
+    """Return zlib data: a head as JSON and a stream of numbers, in the order of the calls below."""
+    drawing, moments, looks, place = played.episode.drawing, played.moments, played.looks, played.place
+    stream, count = Stream(), len(moments)
+    still = put_still(stream, looks, drawing.still, place)
+    things = [thing.put(stream, count, place) for thing in things_of(moments, looks)]
+    rows = _rows(played)
+    head = {
+        "view": list(drawing.view),
+        "fps": drawing.fps,
+        "count": count,
+        "place": place,
+        "still": still,
+        "things": things,
+        "agents": [{"row": row, "name": drawing.agents[row] if row < len(drawing.agents) else ""} for row in rows],
+        "series": _put_series(stream, played, rows),
+        "numbers": _put_numbers(stream, played),
+        "seen": played.seen.put(stream, count, _worst_first(played, rows)),
+        "events": [
+            [step, looks.role(event.role), float(event.x), float(event.y), event.of] for step, event in moments[-1].events
+        ],
+    }
+    head["roles"] = [[role, looks.colours.get(role, "")] for role in looks.roles]
+    head["styles"] = [list(style) for style in looks.styles]
+    return stream.packed(head)
+
+
+def _rows(played: Played) -> list[int]:
+    """Rows that took part."""
+    found: list[int] = np.flatnonzero(np.isfinite(played.series["reward"]).any(axis=0)).tolist()
+    return found
+
+
+def _worst_first(played: Played, rows: list[int]) -> list[int]:
+    returns = np.nansum(played.series["reward"], axis=0)
+    return sorted(rows, key=lambda row: float(returns[row]))
+
+
+def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[str, Any]]:
+    names = sorted(played.series, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    listed = []
+    for name in names:
+        table = played.series[name][:, rows]
+        most = float(np.nanmax(np.abs(table), initial=0.0))
+        exponent = exponent_of(most)
+        listed.append({"name": name, "e": exponent, "rows": [put_column(stream, column, exponent) for column in table.T]})
+    return listed
+
+
+def _put_numbers(stream: Stream, played: Played) -> list[dict[str, Any]]:
+    wholes, listed = played.episode.drawing.wholes, []
+    for name in played.moments[0].numbers:
+        values = np.array([moment.numbers[name] for moment in played.moments])
+        exponent = exponent_of(float(np.abs(values).max()))
+        listed.append({"name": name, "e": exponent, "whole": wholes.get(name), "column": put_column(stream, values, exponent)})
+    return listed

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// An episode: shapes that stay, things that move, and what is known of agents, by step. puffervec/web/replay.py writes it.
+
+const OUTLINE = 1, FADED = 2, FRONT = 4;  // flags of a style
+const ANGLE = -3;  // power of ten of a stored angle
+
+// The power of ten of each number of a shape.
+function exponents(kind, count, place) {
+    return Array.from({length: count}, (_, i) => (kind === "box" && i === 4 ? ANGLE : place));
+}
+
+// Something that is drawn in some of the steps.
+class Thing {
+    constructor(told, stream, scene) {
+        this.name = told.name || "";
+        this.of = told.of || "";
+        this.text = told.text || "";
+        this.trail = told.trail;
+        this.styles = new Int16Array(scene.count).fill(-1);
+        for (const [start, end, style] of told.in) this.styles.fill(style, start, end);
+        this.kind = scene.styles[told.in[0][2]].kind;
+        const powers = exponents(this.kind, told.v.length, scene.place);
+        this.columns = told.v.map((number, i) => {
+            if (number !== null) return scaled(number, powers[i]);
+            return Float64Array.from(stream.differences(scene.count), (one) => scaled(one, powers[i]));
+        });
+    }
+
+    there(step) {
+        return this.styles[step] >= 0;
+    }
+
+    // A number at a step.
+    number(i, step) {
+        const column = this.columns[i];
+        return typeof column === "number" ? column : column[step];
+    }
+
+    // All numbers at a time between two steps.
+    at(time) {
+        const step = Math.floor(time), share = time - step;
+        const goesOn = share > 0 && step + 1 < this.styles.length && this.there(step + 1);
+        return this.columns.map((column, i) => {
+            if (typeof column === "number") return column;
+            const now = column[step];
+            if (!goesOn) return now;
+            let change = column[step + 1] - now;
+            if (this.kind === "box" && i === 4) change -= 2 * Math.PI * Math.round(change / (2 * Math.PI));
+            return now + share * change;
+        });
+    }
+}
+
+class Scene {
+    static async from(base64) {
+        const [head, stream] = await unpacked(base64);
+        return new Scene(head, stream);
+    }
+
+    constructor(head, stream) {
+        Object.assign(this, {view: head.view, fps: head.fps, count: head.count, place: head.place});
+        this.roles = head.roles.map(([name, colour]) => ({name, colour}));
+        this.styles = head.styles.map(([kind, role, flags]) => ({kind, role, flags}));
+        this.still = head.still.map((told) => this.stillShape(told, stream));
+        this.things = head.things.map((told) => new Thing(told, stream, this));
+        const named = new Map(this.things.filter((thing) => thing.name).map((thing) => [thing.name, thing]));
+        this.agents = head.agents.map(({row, name}) => ({row, name, thing: named.get(name), series: [], seen: null}));
+        for (const {name, e, rows} of head.series) {
+            rows.forEach((told, i) => {
+                this.agents[i].series.push({name, exponent: e, values: stream.column(told, this.count, e)});
+            });
+        }
+        this.numbers = head.numbers.map(({name, e, whole, column}) => {
+            return {name, whole, exponent: e, values: stream.column(column, this.count, e)};
+        });
+        this.readSeen(head.seen, stream);
+        this.events = head.events.map(([step, role, x, y, of]) => ({step, role: this.roles[role].name, x, y, of}));
+        this.byName = new Map(this.agents.filter((agent) => agent.name).map((agent) => [agent.name, agent]));
+    }
+
+    stillShape({s, n, name, of, text}, stream) {
+        const {kind, role, flags} = this.styles[s], powers = exponents(kind, n, this.place);
+        const numbers = Array.from(stream.differences(n, 2), (one, i) => scaled(one, powers[i]));
+        return {kind, role, flags, numbers, name: name || "", of: of || "", text: text || ""};
+    }
+
+    // What agents see: each thing once, and for each agent and step the places of things in that list.
+    readSeen(told, stream) {
+        this.seenThings = [];
+        this.allSeen = told === null || told.all;
+        if (told === null) return;
+        for (const {s, n, count} of told.kinds) {
+            const {kind, role, flags} = this.styles[s], powers = exponents(kind, n, this.place);
+            const columns = Array.from({length: n}, () => stream.differences(count));
+            for (let i = 0; i < count; i++) {
+                const numbers = columns.map((column, k) => scaled(told.coarser * column[i], powers[k]));
+                this.seenThings.push({kind, role, flags, numbers});
+            }
+        }
+        const byRow = new Map(this.agents.map((agent) => [agent.row, agent]));
+        for (const row of told.rows) {
+            const counts = Array.from(stream.take(this.count));
+            byRow.get(row).seen = counts.map((count) => stream.differences(count));
+        }
+    }
+
+    // What an agent sees at a step; null where that was not kept.
+    seenBy(agent, step) {
+        return agent.seen && Array.from(agent.seen[step], (place) => this.seenThings[place]);
+    }
+}

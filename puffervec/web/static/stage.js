@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The canvas: a camera on the world, what stays (painted once, then moved about) and what moves (painted anew each time).
+
+const LEAST_PX = 2.5;  // radius of a circle
+const NEW_STEPS = 10;  // for which an event is shown large
+const ROOM = 1.6;  // of the picture of what stays, in sizes of the canvas: it can be moved without being painted anew
+
+class Stage {
+    constructor(canvas) {
+        this.canvas = canvas;
+        this.brush = canvas.getContext("2d");
+        this.ground = document.createElement("canvas");
+        this.camera = {x: 0, y: 0, scale: 1};
+        this.hidden = new Set();
+        this.dark = false;
+        this.all = false;
+        this.sight = true;
+        this.chosen = null;
+    }
+
+    setScene(scene) {
+        this.scene = scene;
+        this.painted = null;
+        this.fit();
+    }
+
+    get size() {
+        return [this.canvas.clientWidth || 1, this.canvas.clientHeight || 1];
+    }
+
+    // Show all that the drawing shows.
+    fit() {
+        const [left, bottom, right, top] = this.scene.view, [width, height] = this.size;
+        this.camera = {x: (left + right) / 2, y: (bottom + top) / 2, scale: Math.min(width / (right - left), height / (top - bottom))};
+        this.least = this.camera.scale / 4;
+    }
+
+    screen(x, y) {
+        const [width, height] = this.size, {camera} = this;
+        return [width / 2 + (x - camera.x) * camera.scale, height / 2 - (y - camera.y) * camera.scale];
+    }
+
+    world(px, py) {
+        const [width, height] = this.size, {camera} = this;
+        return [camera.x + (px - width / 2) / camera.scale, camera.y - (py - height / 2) / camera.scale];
+    }
+
+    // Zoom so that the world stays where it is at a place of the canvas.
+    zoom(factor, px, py) {
+        const [x, y] = this.world(px, py);
+        this.camera.scale = Math.min(Math.max(this.camera.scale * factor, this.least), 400 * this.least);
+        const [newX, newY] = this.world(px, py);
+        this.camera.x += x - newX;
+        this.camera.y += y - newY;
+    }
+
+    pan(dx, dy) {
+        this.camera.x -= dx / this.camera.scale;
+        this.camera.y += dy / this.camera.scale;
+    }
+
+    // The agent at a place of the canvas, or null.
+    agentAt(px, py, time) {
+        let best = null, least = 16;
+        for (const agent of this.scene.agents) {
+            const thing = agent.thing;
+            if (!thing || !thing.there(Math.floor(time))) continue;
+            const [x, y, ...rest] = thing.at(time), [sx, sy] = this.screen(x, y);
+            const away = Math.hypot(sx - px, sy - py) - ((rest[0] || 0) * this.camera.scale) / 4;
+            if (away < least) [best, least] = [agent, away];
+        }
+        return best;
+    }
+
+    colour(role) {
+        return shown(this.scene.roles[role].colour, this.dark);
+    }
+
+    // Paint a moment. time: in steps.
+    paint(time) {
+        const ratio = window.devicePixelRatio || 1, [width, height] = this.size;
+        if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+            this.canvas.width = Math.round(width * ratio);
+            this.canvas.height = Math.round(height * ratio);
+            this.painted = null;
+        }
+        this.paintGround(ratio);
+        const brush = this.brush, step = Math.floor(time);
+        brush.setTransform(ratio, 0, 0, ratio, 0, 0);
+        this.paintBelongings();
+        this.paintTrails(step);
+        if (this.chosen && this.chosen.thing) this.paintWay(this.chosen.thing, time, 2.5, 0.9);
+        if (this.all) for (const agent of this.scene.agents) if (agent.thing) this.paintWay(agent.thing, time, 1, 0.5);
+        this.paintThings(time, step, true);
+        this.paintEvents(step, false);
+        this.paintThings(time, step, false);
+        this.paintEvents(step, true);
+        if (this.chosen) this.paintChosen(time, step);
+    }
+
+    // ---- what stays
+
+    paintGround(ratio) {
+        const {camera, canvas, ground} = this;
+        const key = [camera.scale, ratio, canvas.width, canvas.height, this.dark, [...this.hidden].join()].join();
+        const most = (ROOM - 1) / 2 * Math.min(...this.size) / camera.scale;
+        const near = this.painted && Math.max(Math.abs(camera.x - this.painted.x), Math.abs(camera.y - this.painted.y)) < most;
+        if (!near || this.painted.key !== key) {
+            ground.width = Math.round(canvas.width * ROOM);
+            ground.height = Math.round(canvas.height * ROOM);
+            this.painted = {key, x: camera.x, y: camera.y};
+            this.paintStill(ground.getContext("2d"), camera.scale * ratio);
+        }
+        const dx = (this.painted.x - camera.x) * camera.scale * ratio, dy = (camera.y - this.painted.y) * camera.scale * ratio;
+        const left = (canvas.width - ground.width) / 2 + dx, top = (canvas.height - ground.height) / 2 + dy;
+        this.brush.setTransform(1, 0, 0, 1, 0, 0);
+        this.brush.drawImage(ground, Math.round(left), Math.round(top));
+    }
+
+    paintStill(brush, scale) {
+        brush.fillStyle = shown("#fbfaf7", this.dark);
+        brush.fillRect(0, 0, brush.canvas.width, brush.canvas.height);
+        const {x, y} = this.painted;
+        const toX = (wx) => brush.canvas.width / 2 + (wx - x) * scale, toY = (wy) => brush.canvas.height / 2 - (wy - y) * scale;
+        for (const shape of this.scene.still) {
+            if (!shape.of && !this.hidden.has(shape.role)) this.paintShape(brush, shape, shape.numbers, toX, toY, scale);
+        }
+    }
+
+    // ---- what moves
+
+    // Paint shapes that belong to the chosen agent, or to any.
+    paintBelongings() {
+        for (const shape of this.scene.still) {
+            const wanted = shape.of && (this.all || (this.chosen && shape.of === this.chosen.name));
+            if (wanted && !this.hidden.has(shape.role)) this.paintHere(shape, shape.numbers);
+        }
+    }
+
+    paintThings(time, step, faded) {
+        const {brush, scene} = this;
+        for (const thing of scene.things) {
+            if (!thing.there(step)) continue;
+            const style = scene.styles[thing.styles[step]];
+            if (Boolean(style.flags & FADED) !== faded || this.hidden.has(style.role)) continue;
+            const others = thing.of && !this.all && this.chosen && thing.of !== this.chosen.name;
+            brush.globalAlpha = others ? 0.25 : 1;
+            this.paintHere({...style, text: thing.text}, thing.at(time));
+        }
+        brush.globalAlpha = 1;
+    }
+
+    paintHere(shape, numbers) {
+        const toX = (x) => this.screen(x, 0)[0], toY = (y) => this.screen(0, y)[1];
+        this.paintShape(this.brush, shape, numbers, toX, toY, this.camera.scale);
+    }
+
+    // Paint one shape. toX, toY: from the world to pixels; scale: pixels of a unit.
+    paintShape(brush, {kind, role, flags, text}, numbers, toX, toY, scale) {
+        const colour = this.colour(role);
+        brush.save();
+        if (flags & FADED) brush.globalAlpha *= 0.35;
+        brush.fillStyle = brush.strokeStyle = colour;
+        brush.lineWidth = 1.3;
+        brush.beginPath();
+        if (kind === "line" || kind === "polygon") {
+            const end = kind === "line" ? numbers.length - 1 : numbers.length;
+            for (let i = 0; i < end; i += 2) brush.lineTo(toX(numbers[i]), toY(numbers[i + 1]));
+            if (kind === "polygon") brush.closePath();
+            else brush.lineWidth = Math.max(numbers[end] * scale, 1.2);
+            brush.lineJoin = "round";
+        } else if (kind === "circle") {
+            brush.arc(toX(numbers[0]), toY(numbers[1]), Math.max(numbers[2] * scale, LEAST_PX), 0, 2 * Math.PI);
+        } else if (kind === "box") {
+            brush.translate(toX(numbers[0]), toY(numbers[1]));
+            brush.rotate(-numbers[4]);
+            brush.rect((-numbers[2] * scale) / 2, (-numbers[3] * scale) / 2, numbers[2] * scale, numbers[3] * scale);
+        } else if (kind === "text") {
+            this.paintText(brush, text, toX(numbers[0]), toY(numbers[1]));
+        }
+        if (kind === "line" || flags & OUTLINE) brush.stroke();
+        else brush.fill();
+        if (flags & FRONT) {
+            brush.fillStyle = shown("#fbfaf7", this.dark);
+            brush.fillRect(0.12 * numbers[2] * scale, -0.35 * numbers[3] * scale, 0.16 * numbers[2] * scale, 0.7 * numbers[3] * scale);
+        }
+        brush.restore();
+    }
+
+    paintText(brush, text, x, y) {
+        brush.font = "14px system-ui, sans-serif";
+        brush.textAlign = "center";
+        brush.textBaseline = "middle";
+        brush.fillText(text, x, y);
+    }
+
+    // ---- ways, events, the chosen agent
+
+    paintTrails(step) {
+        for (const thing of this.scene.things) {
+            if (!thing.trail || !thing.there(step) || this.hidden.has(this.scene.styles[thing.styles[step]].role)) continue;
+            this.paintPath(thing, Math.max(0, step - thing.trail), step, 2, 0.3);
+        }
+    }
+
+    // Paint the way of a thing: what is driven strongly, what comes weakly.
+    paintWay(thing, time, width, strength) {
+        const step = Math.floor(time);
+        this.paintPath(thing, 0, step, width, strength);
+        this.paintPath(thing, step, this.scene.count - 1, width, strength / 3);
+    }
+
+    paintPath(thing, first, last, width, alpha) {
+        const {brush} = this;
+        let on = false;
+        brush.beginPath();
+        for (let step = first; step <= last; step++) {
+            if (!thing.there(step)) {
+                on = false;
+                continue;
+            }
+            const [x, y] = this.screen(thing.number(0, step), thing.number(1, step));
+            if (on) brush.lineTo(x, y);
+            else brush.moveTo(x, y);
+            on = true;
+        }
+        const style = thing.styles.find((one) => one >= 0);
+        brush.strokeStyle = this.colour(this.scene.styles[style].role);
+        brush.lineWidth = width;
+        brush.globalAlpha = alpha;
+        brush.stroke();
+        brush.globalAlpha = 1;
+    }
+
+    paintEvents(step, recent) {
+        const {brush, scene} = this;
+        for (const event of scene.events) {
+            const age = step - event.step, role = scene.roles.findIndex((one) => one.name === event.role);
+            if (age < 0 || age < NEW_STEPS !== recent || this.hidden.has(role)) continue;
+            const [x, y] = this.screen(event.x, event.y), arm = recent ? 7 : 4;
+            for (const [width, colour] of [[recent ? 6 : 4, shown("#fbfaf7", this.dark)], [recent ? 3 : 2, this.colour(role)]]) {
+                brush.lineWidth = width;
+                brush.strokeStyle = colour;
+                brush.beginPath();
+                brush.moveTo(x - arm, y - arm);
+                brush.lineTo(x + arm, y + arm);
+                brush.moveTo(x - arm, y + arm);
+                brush.lineTo(x + arm, y - arm);
+                brush.stroke();
+            }
+        }
+    }
+
+    paintChosen(time, step) {
+        const {brush, chosen} = this;
+        if (this.sight) for (const shape of this.scene.seenBy(chosen, step) || []) this.paintSeen(shape);
+        if (!chosen.thing || !chosen.thing.there(step)) return;
+        const [x, y, size] = chosen.thing.at(time), [px, py] = this.screen(x, y);
+        brush.strokeStyle = shown(INK, this.dark);
+        brush.lineWidth = 2;
+        brush.beginPath();
+        brush.arc(px, py, Math.max(10, 0.75 * size * this.camera.scale), 0, 2 * Math.PI);
+        brush.stroke();
+    }
+
+    paintSeen(shape) {
+        if (this.hidden.has(shape.role)) return;
+        const thin = shape.kind === "line" ? [...shape.numbers.slice(0, -1), 0] : shape.numbers;
+        this.paintHere({...shape, flags: shape.flags | OUTLINE}, thin);
+    }
+}
