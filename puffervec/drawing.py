@@ -10,9 +10,9 @@
 
     ENV = NativeEnv(..., drawing=drawing)
 
-`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/). The y
-axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`, `actions`
-and `observed` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
+`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/).
+The y axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`,
+`actions` and `observed` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shape:
         trail: steps for which the way of a named circle or box stays to be seen.
         filled: False for its outline.
         faded: True for a thing that is out of the game: it is drawn pale.
-        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what belongs to the chosen one alone.
+        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what belongs to the chosen one.
     """
 
     role: str = field(default="", kw_only=True)
@@ -121,10 +121,10 @@ class Drawing:
         title: what the episode is of, as the name of a scene.
         agents: for each row of the env the name of its shape, "" for a row without one.
         facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their names.
-        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as `send` takes them. None: they are
-            shown as they are.
-        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by the
-            name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
+        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as `send` takes them. None: they
+            are shown as they are.
+        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by
+            the name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
     """
 
     view: tuple[float, float, float, float]

@@ -48,7 +48,7 @@ class Episode:
         self.drawing = self.guarded(lambda: make(config, state))
         if not isinstance(self.drawing, Drawing):
             raise ConfigError(f"{name}: its drawing is {self.drawing!r}: `drawing` must return a puffervec.drawing.Drawing")
-        self._checked(self.drawing.still)
+        self.checked(self.drawing.still)
         self._ways: dict[str, deque[Point]] = {}
         self._events: list[tuple[int, Event]] = []
         self.moment = self._seen(0, state, None)
@@ -66,7 +66,7 @@ class Episode:
         return {} if numbers is None else self.guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
 
     def _seen(self, step: int, state: State, before: State | None) -> Moment:
-        shapes = self._checked(self.guarded(lambda: tuple(self.drawing.shapes(state, before))))
+        shapes = self.checked(self.guarded(lambda: tuple(self.drawing.shapes(state, before))))
         self._events += [(step, shape) for shape in shapes if isinstance(shape, Event)]
         shapes = tuple(shape for shape in shapes if not isinstance(shape, Event))
         trailing = {s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))}
@@ -85,7 +85,8 @@ class Episode:
         except Exception as error:
             raise ConfigError(f"{self._name}: its drawing failed: {type(error).__name__}: {error}") from error
 
-    def _checked(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+    def checked(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+        """Return what the drawing gave. Raises: ConfigError: it is no shape, or has a number that is not finite."""
         for shape in shapes:
             if not isinstance(shape, Shape):
                 raise ConfigError(f"{self._name}: its drawing gave {shape!r}: give shapes of puffervec.drawing")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Web pages in one file: data, styles and scripts from this package, put together as text. They ask nothing of any network.
 
-A page may run the scripts that it was written with, and no others: its policy names their hashes. Data stands in it as JSON, and
-the scripts put words of it in as text: a scene may be called `<script>`.
+A page may run the scripts that it was written with, and no others: its policy names their hashes. Data stands in it as JSON,
+and the scripts put words of it in as text: a scene may be called `<script>`.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class Played:
 
     Attributes:
         episode: how it is drawn. moments: after the reset and after each step: T of them.
-        series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the reward of the step that led to a
-            moment, and of a moment the value that the policy expects from it, the actions that it takes, and the facts.
+        series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the reward of the step that led to
+            a moment, and of a moment the value that the policy expects from it, the actions that it takes, and the facts.
         looks, place: how shapes are numbered, and places kept. seen: what agents observe, by moment.
     """
 
@@ -59,8 +59,8 @@ def play(
 ) -> Played:
     """Play an episode from its reset to its end.
 
-    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: as the env draws it. most_steps: what
-        takes longer is left there.
+    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: as the env draws it. most_steps:
+        what takes longer is left there.
     Raises: ConfigError: the env refuses its settings or the task, or its drawing failed. WorkerError: the env failed.
     """
     if env.drawing is None:
@@ -144,7 +144,7 @@ class _Taker:
             rows |= {prefix + name: part for name, part in fields_of(group, view.observations).items()}
         observed = self.episode.drawing.observed
         assert observed is not None
-        return {agent: tuple(shapes) for agent, shapes in observed(rows, state).items()}
+        return {agent: self.episode.checked(tuple(shapes)) for agent, shapes in observed(rows, state).items()}
 
     def _plain(self, actions: Any) -> dict[str, Floats]:
         """Actions as they are, by number where there are several."""

@@ -51,7 +51,8 @@ class Seen:
 
         Args: count: of moments. rows: the most interesting ones first.
         """
-        kept, left = [], MOST_SEEN
+        kept: list[int] = []
+        left = MOST_SEEN
         for row in (row for row in rows if row in self._rows):
             left -= sum(map(len, self._rows[row].values()))
             if left < 0 and kept:
@@ -64,8 +65,8 @@ class Seen:
         by_kind = sorted(used, key=lambda thing: (keys[thing][0], len(keys[thing][1])))
         place_of = {thing: place for place, thing in enumerate(by_kind)}
         kinds = []
-        for (style, size), things in itertools.groupby(by_kind, key=lambda thing: (keys[thing][0], len(keys[thing][1]))):
-            table = [keys[thing][1] for thing in things]
+        for (style, size), alike in itertools.groupby(by_kind, key=lambda thing: (keys[thing][0], len(keys[thing][1]))):
+            table = [keys[thing][1] for thing in alike]
             kinds.append({"s": style, "n": size, "count": len(table)})
             for column in zip(*table, strict=True):
                 stream.add_differences(column)

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shapes of puffervec.drawing as numbers: what a shape looks like is a style, where it is a row of numbers. Runs in the learner.
+"""Shapes of puffervec.drawing as numbers: what a shape looks like is a style, where it is a row of numbers.
 
-puffervec/web/static/scene.js makes shapes of them again.
+Runs in the learner. puffervec/web/static/scene.js makes shapes of them again.
 """
 
 from __future__ import annotations

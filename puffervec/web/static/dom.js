@@ -18,10 +18,9 @@ function button(label, title, onclick, settings = {}) {
     return element("button", {type: "button", title, "aria-label": title, onclick, ...settings}, label);
 }
 
-// A number with at most three digits behind the point, and no more than it was kept with.
-function said(number, exponent = -3) {
-    if (!Number.isFinite(number)) return "-";
-    return number.toFixed(Math.min(Math.max(-exponent, 0), 3));
+// A number with so many digits behind the point.
+function said(number, digits) {
+    return Number.isFinite(number) ? number.toFixed(digits) : "-";
 }
 
 const THEMES = ["auto", "light", "dark"];

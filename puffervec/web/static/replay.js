@@ -48,7 +48,7 @@ class ReplayPage {
     sceneList() {
         this.sceneButtons = this.data.replays.map((replay, number) => {
             const happened = Object.entries(replay.events).map(([name, count]) => `${count} ${name}`).join(", ");
-            const score = replay.score === null ? "" : `${replay.measure} ${said(replay.score, -2)}`;
+            const score = replay.score === null ? "" : `${replay.measure} ${said(replay.score, 2)}`;
             const words = [score, `${replay.agents} agent${replay.agents === 1 ? "" : "s"}`, happened].filter(Boolean).join(" · ");
             return element("button", {type: "button", onclick: () => this.show(number)},
                 element("b", {}, replay.title || `episode ${number + 1}`), element("small", {}, words));
@@ -233,8 +233,8 @@ class ReplayPage {
     }
 
     showNumbers(step) {
-        const words = this.scene.numbers.map(({name, whole, exponent, values}) => {
-            return `${name} ${said(values[step], exponent)}${whole === null ? "" : ` of ${whole}`}`;
+        const words = this.scene.numbers.map(({name, whole, digits, values}) => {
+            return `${name} ${said(values[step], digits)}${whole === null ? "" : ` of ${whole}`}`;
         });
         this.numbersText.textContent = words.join(", ");
     }
@@ -243,8 +243,8 @@ class ReplayPage {
         const agent = this.stage.chosen, rows = [];
         if (agent) {
             const {thing} = agent;
-            if (thing) rows.push(["at", thing.there(step) ? thing.at(step).slice(0, 2).map((one) => said(one, -2)).join(", ") : "gone"]);
-            for (const {name, exponent, values} of agent.series) rows.push([name, said(values[step], exponent)]);
+            if (thing) rows.push(["at", thing.there(step) ? thing.at(step).slice(0, 2).map((one) => said(one, 2)).join(", ") : "gone"]);
+            for (const {name, digits, values} of agent.series) rows.push([name, said(values[step], digits)]);
             const seen = this.scene.seenBy(agent, step);
             if (seen) rows.push(["sees", `${seen.length} things`]);
             else if (!this.scene.allSeen) rows.push(["sees", "not kept: the file would be too large"]);
@@ -253,6 +253,7 @@ class ReplayPage {
     }
 
     resized() {
+        this.stage.resized();
         this.curves.fit();
         this.changed();
     }

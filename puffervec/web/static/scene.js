@@ -11,6 +11,11 @@ function exponents(kind, count, place) {
     return Array.from({length: count}, (_, i) => (kind === "box" && i === 4 ? ANGLE : place));
 }
 
+// Digits behind the point to show of a series: none of whole numbers, at most three.
+function digitsOf(values, exponent) {
+    return values.every((one) => Number.isNaN(one) || Number.isInteger(one)) ? 0 : Math.min(Math.max(-exponent, 0), 3);
+}
+
 // Something that is drawn in some of the steps.
 class Thing {
     constructor(told, stream, scene) {
@@ -69,11 +74,13 @@ class Scene {
         this.agents = head.agents.map(({row, name}) => ({row, name, thing: named.get(name), series: [], seen: null}));
         for (const {name, e, rows} of head.series) {
             rows.forEach((told, i) => {
-                this.agents[i].series.push({name, exponent: e, values: stream.column(told, this.count, e)});
+                const values = stream.column(told, this.count, e);
+                this.agents[i].series.push({name, values, digits: digitsOf(values, e)});
             });
         }
         this.numbers = head.numbers.map(({name, e, whole, column}) => {
-            return {name, whole, exponent: e, values: stream.column(column, this.count, e)};
+            const values = stream.column(column, this.count, e);
+            return {name, whole, values, digits: digitsOf(values, e)};
         });
         this.readSeen(head.seen, stream);
         this.events = head.events.map(([step, role, x, y, of]) => ({step, role: this.roles[role].name, x, y, of}));

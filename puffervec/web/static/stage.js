@@ -26,6 +26,11 @@ class Stage {
         this.fit();
     }
 
+    // The canvas has another size: what is shown stays in view, and all of it if nobody has moved the camera.
+    resized() {
+        if (this.scene && this.untouched) this.fit();
+    }
+
     get size() {
         return [this.canvas.clientWidth || 1, this.canvas.clientHeight || 1];
     }
@@ -35,6 +40,7 @@ class Stage {
         const [left, bottom, right, top] = this.scene.view, [width, height] = this.size;
         this.camera = {x: (left + right) / 2, y: (bottom + top) / 2, scale: Math.min(width / (right - left), height / (top - bottom))};
         this.least = this.camera.scale / 4;
+        this.untouched = true;
     }
 
     screen(x, y) {
@@ -49,6 +55,7 @@ class Stage {
 
     // Zoom so that the world stays where it is at a place of the canvas.
     zoom(factor, px, py) {
+        this.untouched = false;
         const [x, y] = this.world(px, py);
         this.camera.scale = Math.min(Math.max(this.camera.scale * factor, this.least), 400 * this.least);
         const [newX, newY] = this.world(px, py);
@@ -57,6 +64,7 @@ class Stage {
     }
 
     pan(dx, dy) {
+        this.untouched = false;
         this.camera.x -= dx / this.camera.scale;
         this.camera.y += dy / this.camera.scale;
     }

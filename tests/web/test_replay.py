@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/web/replay.py and puffervec/web/shapes.py: episodes as bytes, and the page that plays them, beside the episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from puffervec.drawing import Box, Circle, Line, Shape
+from puffervec.envs import get
+from puffervec.render.episode import Moment
+from puffervec.train.act.evaluate import RandomActor
+from puffervec.web.page import replay_page
+from puffervec.web.record import Played, play
+from puffervec.web.replay import replay_of
+from puffervec.web.shapes import Looks, things_of
+from tests.web.browser import Browser, Page
+from tests.web.test_page import HOSTILE
+
+TAG = {"num_taggers": 2, "num_runners": 6, "grid_length": 10.0, "episode_length": 40}
+
+
+@pytest.fixture(scope="module")
+def chase() -> Played:
+    return play(get("tag_continuous"), TAG, RandomActor(1), seed=1)
+
+
+def opened(browser: Browser, folder: Path, played: Played, title: str = "a run", **how: object) -> Page:
+    path = folder / "replay.html"
+    path.write_text(replay_page([replay_of(played, title=title)], title))
+    page = browser.open(path.as_uri(), **how)  # type: ignore[arg-type]
+    page.wait("document.querySelector('[data-ready]') !== null")
+    return page
+
+
+def facts(page: Page) -> dict[str, str]:
+    """What the page says of the chosen agent."""
+    return dict(zip(page.texts(".facts dt"), page.texts(".facts dd"), strict=True))
+
+
+def test_a_replay_says_what_it_is(chase: Played) -> None:
+    found = replay_of(chase)
+    assert (found.steps, found.agents, found.measure) == (len(chase.moments) - 1, 8, "return")
+    assert found.score == pytest.approx(np.nansum(chase.series["reward"], axis=0).mean())
+    assert replay_of(chase, title="one", score=0.5).score == 0.5
+    assert len(found.data) < 12_000, "8 agents, 40 steps"
+
+
+def test_things_are_the_same_ones_in_all_moments() -> None:
+    """By name, else by their number among those of their role; what came later stands behind what it was drawn after."""
+    steps: list[tuple[Shape, ...]] = [
+        (Circle(0, 0, 1, name="a"), Line(((0, 0), (1, 1)), role="ray"), Box(5, 5, 1, 1, name="b")),
+        (Circle(1, 0, 1, name="a"), Circle(9, 9, 1, name="new"), Line(((0, 0), (2, 2)), role="ray"), Box(6, 5, 1, 1, name="b")),
+        (Box(7, 5, 1, 1, name="b"), Circle(2, 0, 1, name="a", faded=True)),
+    ]
+    things = things_of([Moment(step, shapes) for step, shapes in enumerate(steps)], Looks({}))
+    assert [(thing.first.name, thing.steps) for thing in things] == [
+        ("a", [0, 1, 2]),
+        ("new", [1]),
+        ("", [0, 1]),
+        ("b", [0, 1, 2]),
+    ]
+    assert things[0].numbers == [(0, 0, 1), (1, 0, 1), (2, 0, 1)] and len(set(things[0].styles)) == 2
+
+
+def test_the_page_says_what_the_episode_was(chase: Played, browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, tmp_path, chase)
+    assert page.text(".step") == f"step 0 of {len(chase.moments) - 1}"
+    page.press("n")
+    for step in (1, 2, 3):
+        page.press("ArrowRight")
+        assert page.text(".step").startswith(f"step {step} of ")
+        assert float(facts(page)["reward"]) == pytest.approx(chase.series["reward"][step][0], abs=6e-4)
+        assert float(facts(page)["action 1"]) == chase.series["action 1"][step][0]
+        left = chase.moments[step].numbers["runners left"]
+        assert page.text(".numbers") == f"runners left {left:.0f} of 6"
+    assert (page.errors, len(page.requests)) == ([], 1)
+
+
+def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path) -> None:
+    page = opened(browser, tmp_path, chase, title=HOSTILE)
+    words = HOSTILE.replace("\u2028", "").split()
+    assert (
+        page.text("h1").replace("\u2028", "").split() == words and page.text(".scenes b").replace("\u2028", "").split() == words
+    )
+    assert page.eval("document.scripts.length") == 2 and page.errors == []
