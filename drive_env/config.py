@@ -242,6 +242,11 @@ class DriveConfig:
     """Largest acceleration of theirs."""
     idm_braking_mps2: float = 2.0
     """Braking that they find comfortable."""
+    traffic_idm: float = 0.0
+    """Share of the vehicles that could be agents which IDM drives in an episode, drawn for each; their rows are empty. At least
+    one agent of a scene is left to the policy. 0 in evaluations."""
+    traffic_log: float = 0.0
+    """Share of them that follows its log instead, likewise."""
     reward_ranges: str = field(default="", metadata={"python": True})
     """Rewards whose weights differ between agents: "collision=-3:-0.5 lane_align=0:0.02" draws reward_collision and
     reward_lane_align from these ranges."""
@@ -316,11 +321,23 @@ class DriveConfig:
             raise ConfigError(
                 f"drive: raster_channels is {self.raster_channels}, but raster is 0: there is no view; set raster to its pixels"
             )
+        self._check_traffic()
         parse_ranges(self.reward_ranges)
         object.__setattr__(self, "control_ids", _ids(self.control_ids))
         object.__setattr__(self, "scenes", _resolved(self.scenes))
         object.__setattr__(self, "action_values", as_texts(self.action_values))
         self._check_motion()
+
+    def _check_traffic(self) -> None:
+        if self.traffic_idm + self.traffic_log > 1.0:
+            raise ConfigError(
+                f"drive: traffic_idm is {self.traffic_idm:g} and traffic_log {self.traffic_log:g}; their sum must be at most 1"
+            )
+        if self.traffic_log and self.others == "static":
+            raise ConfigError(
+                f"drive: traffic_log is {self.traffic_log:g}, but others=static: what a log moves stands still; set it to 0, "
+                "or others to log or idm"
+            )
 
     def _check_motion(self) -> None:
         values = given_values(self.action_values, self.dynamics)

@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+#define NO_FOLLOWER UINT32_MAX
+
 // Lists objects [from, end) that follow their log or stand, from body i on: their numbers and frames. Who is there is not
 // foreseen, so each is listed, and only counted if it is. Frame 0 stands for those that are not: a scene that is driven has an agent,
 // and it has frames. Returns the next body.
@@ -38,6 +40,12 @@ static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t 
     turn->scratch.body_frames[i] = 0;
     bodies->driven[bodies->driven_count++] = i;
     return i + 1;
+}
+
+// Lists what follower k drives, or what its log moves if that is NO_FOLLOWER.
+static uint32_t list_traffic(drive_turn* turn, uint32_t o, uint32_t k, uint32_t i) {
+    if (k == NO_FOLLOWER) return list_logged(turn, o, o + 1, i);
+    return drive_follower_there(turn, k) ? list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i) : i;
 }
 
 typedef float four __attribute__((vector_size(16)));
@@ -147,13 +155,14 @@ static void list_bodies(drive_turn* turn) {
         o = next;
         if (o == agent && row < end) {
             const uint32_t flags = agents->flags[row];
-            if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE) : drive_end_of(flags) == DRIVE_END_STAYS)
+            if (flags & DRIVE_TRAFFIC)
+                i = list_traffic(turn, o, flags & DRIVE_BY_IDM && o == driver ? k : NO_FOLLOWER, i);
+            else if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE) : drive_end_of(flags) == DRIVE_END_STAYS)
                 i = list_driven(turn, o, (int32_t)row, i);
             row++;
-            k += (uint32_t)(o == driver); // under idm_agents
+            k += (uint32_t)(o == driver); // under idm_agents or traffic_idm
         } else if (k < followers) {
-            if (drive_follower_there(turn, k)) i = list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i);
-            k++;
+            i = list_traffic(turn, o, k++, i);
         }
     }
     PV_ASSERT(row == end && i <= turn->layout->bodies);

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Which objects of a scene are agents (setting `control`). An agent is there when the scene starts, in frame init_step, and
-// stays one for the whole episode; objects whose log begins later are never agents.
+// stays one for the whole episode; objects whose log begins later are never agents. Of the vehicles among them a share
+// (traffic_idm, traffic_log) is traffic for an episode: IDM or the log drives it, and its row is empty.
+#include "../rng.h"
 #include "state.h"
 
 #define MOVE_M 2.0f // as MOVE_M in drive_env/scenes/schema.py
+#define TRAFFIC_DRAWS 0x20000000u // draws below are the bundle's
 
 static float start_to_goal_square(const pv_object* object, const pv_frame* start) {
     float dx = object->goal_x_m - start->x_m, dy = object->goal_y_m - start->y_m;
@@ -58,4 +61,26 @@ uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index) {
     for (uint32_t o = 0; o < scene.head->object_count; o++)
         agents += (uint32_t)drive_object_controlled(context, &scene, &scene.objects[o]);
     return agents;
+}
+
+// Draws are keyed as those of the rewards: by the env's seed, the bundle, the turn in which the episode starts, and the row. If
+// none is left to the policy, the agent with the highest draw is.
+void drive_draw_traffic(const drive_turn* turn) {
+    const drive_env* env = turn->state;
+    const drive_agents* agents = &turn->agents;
+    const float idm = turn->config->traffic_idm, both = idm + turn->config->traffic_log;
+    const uint32_t first = turn->slot->row, end = first + turn->slot->count;
+    uint32_t left = 0, last = first;
+    float most = -1.0f;
+    if (!turn->layout->traffic) return;
+    for (uint32_t row = first; row < end; row++) {
+        const float share = pv_rng_f32(env->seed, env->episode, env->step, TRAFFIC_DRAWS + row);
+        if (share >= both || turn->scene.objects[agents->object[row]].type != PV_VEHICLE) {
+            left++;
+            continue;
+        }
+        agents->flags[row] = (agents->flags[row] & ~DRIVE_ACTIVE) | (share < idm ? DRIVE_BY_IDM : DRIVE_BY_LOG);
+        if (share > most) most = share, last = row;
+    }
+    if (!left) agents->flags[last] = (agents->flags[last] & ~DRIVE_TRAFFIC) | DRIVE_ACTIVE;
 }

@@ -76,6 +76,21 @@ static void write_first_row(drive_turn* turn, uint32_t row) {
     write_flags(turn, row, 0.0f, 0, 0, 1);
 }
 
+// ... of all agents of the slot; those of traffic are empty. Returns how many are not.
+static uint32_t write_first_rows(drive_turn* turn) {
+    uint32_t active = 0;
+    for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
+        if (turn->agents.flags[row] & DRIVE_ACTIVE) {
+            write_first_row(turn, row);
+            active++;
+        } else {
+            drive_rows_blank(turn, row, 1);
+            turn->agents.flags[row] |= DRIVE_BLANK;
+        }
+    }
+    return active;
+}
+
 void drive_slot_start(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     slot->clock = 0;
@@ -85,13 +100,15 @@ void drive_slot_start(drive_turn* turn) {
         if (drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o])) start_agent(turn, row++, o);
     }
     PV_ASSERT(row == end);
+    drive_draw_traffic(turn);
     drive_followers_start(turn);
     drive_sincos_array(turn->agents.heading + slot->row, turn->agents.sine + slot->row, turn->agents.cosine + slot->row,
                        slot->count);
     drive_collect_bodies(turn);
     drive_collisions(turn, 0); // touching at the start is no contact
-    for (row = slot->row; row < end; row++) write_first_row(turn, row);
-    turn->block->counters[DRIVE_COUNTER_ACTIVE] += slot->count;
+    const uint32_t active = write_first_rows(turn);
+    turn->block->counters[DRIVE_COUNTER_ACTIVE] += active;
+    turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
 }
 
 // Begins a new row of an agent that returns to its start: it drives alone from now on. What it did before stays in the record.

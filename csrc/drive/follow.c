@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Followers: vehicles that drive by the intelligent driver model: those that are no agents (setting others=idm), or agents whose
-// actions it takes the place of (idm_agents). Treiber, Hennecke,
-// Helbing, "Congested traffic states in empirical observations and microscopic simulations", Phys. Rev. E 62 (2000), eqs. 2
-// and 3, for a car of speed v that wants v0, at a gap s behind a leader that it nears with dv:
+// Followers: vehicles that drive by the intelligent driver model: those that are no agents (setting others=idm), agents whose
+// actions it takes the place of (idm_agents), or agents that are traffic for an episode (traffic_idm): then all that may be are
+// followers, and those that are not stay GONE. Treiber, Hennecke, Helbing, "Congested traffic states in empirical observations
+// and microscopic simulations", Phys. Rev. E 62 (2000), eqs. 2 and 3, for a car of speed v that wants v0, at a gap s behind a
+// leader that it nears with dv:
 //
 //     dv/dt = a (1 - (v / v0)^4 - (s* / s)^2)        s* = s0 + max(0, v T + v dv / (2 sqrt(a b)))
 //
@@ -58,12 +59,15 @@ static const pv_frame* first_frame(const drive_scene* scene, const pv_object* ob
     return NULL;
 }
 
+static int others_follow(const pv_drive_config* config) { return config->others == DRIVE_IS_others_idm; }
+static int agents_follow(const pv_drive_config* config) { return config->idm_agents || config->traffic_idm > 0.0f; }
+static int has_followers(const pv_drive_config* config) { return others_follow(config) || agents_follow(config); }
+
 int drive_is_follower(const pv_context* context, const drive_scene* scene, const pv_object* object) {
     const pv_drive_config* config = drive_config_of(context);
     uint32_t at, last = (uint32_t)object->frame_first + object->frame_count;
-    const int drives = config->others == DRIVE_IS_others_idm;
-    if (object->type != PV_VEHICLE || (!drives && !config->idm_agents)) return 0;
-    if (drive_object_controlled(context, scene, object) ? !config->idm_agents : !drives) return 0;
+    if (object->type != PV_VEHICLE || !has_followers(config)) return 0;
+    if (drive_object_controlled(context, scene, object) ? !agents_follow(config) : !others_follow(config)) return 0;
     const pv_frame* first = first_frame(scene, object, (uint32_t)config->init_step, &at);
     if (!first) return 0;
     const pv_frame* end = first;
@@ -75,7 +79,7 @@ int drive_is_follower(const pv_context* context, const drive_scene* scene, const
 uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index) {
     drive_scene scene;
     uint32_t count = 0;
-    if (drive_config_of(context)->others != DRIVE_IS_others_idm && !drive_config_of(context)->idm_agents) return 0;
+    if (!has_followers(drive_config_of(context))) return 0;
     drive_scene_open(context->data, scene_index, &scene);
     for (uint32_t o = 0; o < scene.head->object_count; o++)
         count += (uint32_t)drive_is_follower(context, &scene, &scene.objects[o]);
@@ -240,15 +244,27 @@ void drive_followers_prepare(const drive_turn* turn) {
     }
 }
 
+// True if IDM is not to drive the agent in this episode.
+static int is_anothers(const drive_turn* turn, uint32_t row) {
+    const uint32_t flags = turn->agents.flags[row];
+    return flags & DRIVE_TRAFFIC ? !(flags & DRIVE_BY_IDM) : !turn->config->idm_agents;
+}
+
 void drive_followers_start(const drive_turn* turn) {
     const drive_followers* all = &turn->followers;
+    const uint32_t* object = turn->agents.object; // ascending, as those of followers
+    uint32_t row = turn->slot->row, end = row + turn->slot->count;
     drive_followers_prepare(turn);
     for (uint32_t k = 0; k < turn->slot->follower_count; k++) {
         const uint32_t f = turn->slot->follower + k;
 #define CLEAR(type, code, name, unit, low, high) all->name[f] = 0;
         DRIVE_FOLLOWER_FIELDS(CLEAR)
 #undef CLEAR
-        enter_if_due(turn, k, drive_log_frame(turn));
+        while (row < end && object[row] < all->object[f]) row++;
+        if (row < end && object[row] == all->object[f] && is_anothers(turn, row))
+            all->phase[f] = DRIVE_FOLLOWER_GONE;
+        else
+            enter_if_due(turn, k, drive_log_frame(turn));
     }
 }
 

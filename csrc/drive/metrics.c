@@ -161,8 +161,11 @@ void drive_leave_record(const drive_turn* turn, int complete) {
     const drive_agents* agents = &turn->agents;
     const drive_slot* slot = turn->slot;
     float v[DRIVE_RECORD_COUNT] = {0}, sum = 0.0f;
+    uint32_t driven = 0;
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         uint32_t flags = agents->flags[row];
+        if (flags & DRIVE_TRAFFIC) continue;
+        driven++;
         sum += agents->episode_return[row];
         v[DRIVE_RECORD_goals] += flags & DRIVE_REACHED ? 1.0f : 0.0f;
         v[DRIVE_RECORD_score] += flags & DRIVE_SCORED ? 1.0f : 0.0f;
@@ -175,12 +178,12 @@ void drive_leave_record(const drive_turn* turn, int complete) {
         v[DRIVE_RECORD_goals_again] += (float)(flags >> DRIVE_AGAIN_SHIFT);
         if (turn->config->metrics) add_metrics(turn, row, v);
     }
-    v[DRIVE_RECORD_agents] = (float)slot->count;
+    v[DRIVE_RECORD_agents] = (float)driven;
     v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;
     record->episode = turn->state->episode;
     record->task = slot->scene;
     record->slot = (uint32_t)(slot - turn->slots);
     record->length = slot->clock;
-    record->episode_return = sum / (float)slot->count;
+    record->episode_return = sum / (float)driven;
     memcpy(record->values, v, sizeof v);
 }

@@ -68,12 +68,13 @@ static int agent_sound(const drive_turn* turn, uint32_t row, uint32_t o) {
 
 // True if the agents of the slot are those of its scene.
 static int slot_sound(const drive_turn* turn) {
-    uint32_t row = turn->slot->row, end = row + turn->slot->count;
+    uint32_t row = turn->slot->row, end = row + turn->slot->count, driven = 0;
     for (uint32_t o = 0; o < turn->scene.head->object_count && row < end; o++) {
         if (!drive_object_controlled(turn->block->context, &turn->scene, &turn->scene.objects[o])) continue;
+        driven += !(turn->agents.flags[row] & DRIVE_TRAFFIC);
         if (!agent_sound(turn, row++, o)) return 0;
     }
-    return row == end;
+    return row == end && driven;
 }
 
 // True if a step can run safely on an env that was just loaded.
@@ -112,7 +113,7 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
 
 // X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object, slot and
 // surface are -1, as are the scenes that a bundle does not have. The
-// fields of `motion` are there with DRIVE_MOTION_FIELDS only.
+// fields of `motion` are there with DRIVE_MOTION_FIELDS only, that of `traffic` where agents may be traffic.
 #define ABSENT UINT32_MAX
 #define DRIVE_STATE(X)                                                                                                         \
     X(float, PV_F32, x, "m", -1e6f, 1e6f, agents)                                                                              \
@@ -140,7 +141,8 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(uint32_t, PV_U32, step, "", 0.0f, 1e9f, one)                                                                             \
     X(float, PV_F32, model_acceleration, "m/s^2", -1e4f, 1e4f, motion)                                                         \
     X(float, PV_F32, model_lateral, "m/s^2", -1e7f, 1e7f, motion)                                                              \
-    X(float, PV_F32, steering, "rad", -10.0f, 10.0f, motion)
+    X(float, PV_F32, steering, "rad", -10.0f, 10.0f, motion)                                                                   \
+    X(uint8_t, PV_U8, traffic, "", 0.0f, 2.0f, traffic) /* 0: no, 1: by IDM, 2: by its log */
 
 // Pointers into the bytes of a readable state.
 typedef struct drive_view {
@@ -158,6 +160,7 @@ typedef struct drive_view {
 
 void drive_describe_state(const drive_block* layout, pv_spec* spec) {
     const uint32_t agents = layout->agents, slots = layout->slots, one = 0, motion = layout->motion ? agents : ABSENT;
+    const uint32_t traffic = layout->traffic ? agents : ABSENT;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
     if ((count) != ABSENT)                                                                                                     \
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
@@ -187,6 +190,7 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
 
 static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
     const uint32_t agents = layout->agents, slots = layout->slots, one = 1, motion = layout->motion ? agents : 0;
+    const uint32_t traffic = layout->traffic ? agents : 0;
     uint64_t at = 0;
     drive_view view;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
@@ -255,6 +259,7 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
         view.reached[i] = (flags & DRIVE_REACHED) != 0;
         view.ended[i] = (uint8_t)drive_end_of(flags);
         view.alone[i] = (flags & DRIVE_ALONE) != 0;
+        if (turn.layout->traffic) view.traffic[i] = flags & DRIVE_BY_IDM ? 1 : flags & DRIVE_BY_LOG ? 2 : 0;
     }
     if (turn.layout->motion) {
         const size_t bytes = turn.layout->agents * sizeof(float);
@@ -311,6 +316,19 @@ static int check_end(const drive_turn* turn, const drive_view* view, uint32_t i)
                           i);
 }
 
+// How the row's car is driven in the given state: DRIVE_BY_..., 0 by the policy.
+static uint32_t traffic_given(const drive_turn* turn, const drive_view* view, uint32_t i) {
+    static const uint32_t flags[] = {0, DRIVE_BY_IDM, DRIVE_BY_LOG};
+    return turn->layout->traffic ? flags[view->traffic[i]] : 0;
+}
+
+static int check_traffic(const drive_turn* turn, const drive_view* view, uint32_t i) {
+    if (!(view->active[i] | view->collided[i] | view->offroad[i] | view->reached[i] | view->ended[i] | view->alone[i])) return PV_OK;
+    return pv_block_error(turn->block, turn->env,
+                          "traffic[%u] is %u: active, collided, offroad, reached, ended and alone must be 0 in rows of traffic", i,
+                          view->traffic[i]);
+}
+
 static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t i) {
     const drive_agents* agents = &turn->agents;
     const int is_agent = i < turn->state->rows, motion = turn->layout->motion != 0;
@@ -337,13 +355,15 @@ static int check_agent(const drive_turn* turn, const drive_view* view, uint32_t 
                    {"offroad", view->offroad[i], 0.0},
                    {"reached", view->reached[i], 0.0},
                    {"ended", view->ended[i], 0.0},
-                   {"alone", view->alone[i], 0.0}};
+                   {"alone", view->alone[i], 0.0},
+                   {"traffic", turn->layout->traffic ? view->traffic[i] : 0.0, 0.0}};
     const uint32_t count = is_agent ? goals_change(turn->config) ? 4 : 6 : sizeof numbers / sizeof numbers[0];
     for (uint32_t n = 0; n < count; n++) {
         int code = fixed(turn, numbers[n].name, i, numbers[n].given, numbers[n].own);
         if (code) return code;
     }
-    return is_agent ? check_end(turn, view, i) : PV_OK;
+    if (!is_agent) return PV_OK;
+    return traffic_given(turn, view, i) ? check_traffic(turn, view, i) : check_end(turn, view, i);
 }
 
 // Rows without an agent stay 0, and weights without a range stay as they are.
@@ -389,7 +409,12 @@ static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {
     if (code) return code;
     if (!is_there) return fixed(turn, "slot_clock", i, view->slot_clock[i], -1.0);
     drive_turn_slot(turn, i);
-    const uint32_t steps = drive_episode_steps(turn);
+    const uint32_t steps = drive_episode_steps(turn), row = turn->slot->row;
+    uint32_t traffic = 0;
+    while (traffic < turn->slot->count && traffic_given(turn, view, row + traffic)) traffic++;
+    if (traffic == turn->slot->count)
+        return pv_block_error(turn->block, turn->env,
+                              "traffic[%u:%u] is nowhere 0: each scene needs an agent that the policy drives", row, row + traffic);
     if (view->slot_clock[i] >= 0 && (uint32_t)view->slot_clock[i] <= steps) return PV_OK;
     return pv_block_error(turn->block, turn->env, "slot_clock[%u] is %d: episodes of its scene have 0 to %u steps", i,
                           view->slot_clock[i], steps);
@@ -444,7 +469,7 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
         const uint32_t kept = agents->flags[i] & (DRIVE_NO_GOAL | DRIVE_BLANK | goals);
         agents->flags[i] = kept | (view.active[i] ? DRIVE_ACTIVE : 0) | (view.collided[i] ? DRIVE_COLLIDED : 0) |
                            (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0) |
-                           (view.alone[i] ? DRIVE_ALONE : 0) | end_given(turn->config, &view, i) << DRIVE_END_SHIFT;
+                           (view.alone[i] ? DRIVE_ALONE : 0) | traffic_given(turn, &view, i) | end_given(turn->config, &view, i) << DRIVE_END_SHIFT;
     }
     for (uint32_t i = 0; i < turn->state->slots; i++) turn->slots[i].clock = (uint32_t)view.slot_clock[i];
     turn->state->episode = *view.episode;

@@ -35,6 +35,9 @@
 #define DRIVE_NO_GOAL 128u // starts at its goal: it can never reach it, since it would without having driven
 #define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or before
 #define DRIVE_END_SHIFT 8
+#define DRIVE_BY_IDM (1u << 11) // traffic: in this episode no policy drives it, but IDM or its log; not active
+#define DRIVE_BY_LOG (1u << 12)
+#define DRIVE_TRAFFIC (DRIVE_BY_IDM | DRIVE_BY_LOG)
 #define DRIVE_AGAIN_SHIFT 16 // above: how often it reached its goal after the first time
 
 // How a row ends.
@@ -253,6 +256,7 @@ typedef struct drive_block {
     float ranges[DRIVE_REWARD_COUNT][2]; // of the weights: lowest, highest
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
+    uint32_t traffic;                     // some of them may be traffic
     uint64_t motion_offset;               // ... within an env
     uint64_t played_offset;               // likewise, under expert_actions, else 0
     drive_axes axes;
@@ -389,6 +393,7 @@ int drive_object_controlled(const pv_context* context, const drive_scene* scene,
 uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
 // True if it starts within the goal radius of its goal: it can never reach it, since it would without having driven.
 int drive_starts_at_goal(const pv_drive_config* config, const pv_object* object, const pv_frame* start);
+void drive_draw_traffic(const drive_turn* turn); // takes agents of the slot, which starts, out of the policy's hands
 
 // bundle.c
 uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many

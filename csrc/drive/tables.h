@@ -273,6 +273,8 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, idm_gap_m, 0.1, 20)                                                                                               \
     X(float, idm_acceleration_mps2, 0.1, 10)                                                                                   \
     X(float, idm_braking_mps2, 0.1, 10)                                                                                        \
+    X(float, traffic_idm, 0, 1)                                                                                                \
+    X(float, traffic_log, 0, 1)                                                                                                \
     /* dynamics and actions; a limit of 0 is off */                                                                            \
     X(int32_t, dynamics, 0, DRIVE_CHOICES(dynamics))                                                                           \
     X(int32_t, actions, 0, DRIVE_CHOICES(actions))                                                                             \

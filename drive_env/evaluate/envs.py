@@ -18,13 +18,15 @@ FOREVER = 1_000_000  # resample_steps that no evaluation reaches
 
 
 def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
-    """The config with shaping off, metrics on, and bundles that are never drawn anew."""
+    """The config with shaping and traffic off, metrics on, and bundles that are never drawn anew."""
     largest = 4096  # the most; the caller lowers it to what the scenes need
     return dataclasses.replace(
         config,
         **{
             "reward_progress": 0.0,
             "reward_step": 0.0,
+            "traffic_idm": 0.0,
+            "traffic_log": 0.0,
             "metrics": 1,
             "resample_steps": FOREVER,
             "num_agents": largest,

@@ -57,12 +57,13 @@ def tracks_of(
     objects, frames = arrays["objects"], len(states)
     poses = np.zeros((3, frames, len(objects)))
     flags = {name: np.zeros((frames, len(objects)), dtype=np.bool_) for name in FLAGS}
-    driven = states[0]["object"][states[0]["object"] >= 0]
+    rows = np.flatnonzero((states[0]["object"] >= 0) & (states[0].get("traffic", 0) == 0))
+    driven = states[0]["object"][rows]
     for frame, state in enumerate(states):
         for axis, name in enumerate(("x", "y", "heading")):
-            poses[axis, frame, driven] = state[name][: len(driven)]
+            poses[axis, frame, driven] = state[name][rows]
         for name in FLAGS:
-            flags[name][frame, driven] = state[name][: len(driven)] != 0
+            flags[name][frame, driven] = state[name][rows] != 0
     agent = np.zeros(len(objects), dtype=np.bool_)
     agent[driven] = True
     for index in np.flatnonzero(~agent):

@@ -44,6 +44,8 @@ COVERING: list[dict[str, Any]] = [
         "init_step": 3,
         "control": "sdc",
     },
+    {"traffic_idm": 0.4, "traffic_log": 0.3, "control": "all", "metrics": 1, "goal_behavior": "respawn", "max_steps": 9},
+    {"traffic_idm": 1.0, "others": "idm", "control": "valid", "observation": "driver"},
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
     {"idm_agents": 1, "others": "idm", "control": "all", "goal_behavior": "respawn", "metrics": 1},
     {"metrics": 1, "reward_jerk": -0.01, "reward_lane_align": 0.1, "goal_behavior": "drive_on"},

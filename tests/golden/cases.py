@@ -93,6 +93,7 @@ LIT_CASES: dict[str, dict[str, Any]] = {
         "offroad_behavior": "stop",
     },
     "agents by idm": {"idm_agents": 1, "others": "idm", "control": "valid", "goal_behavior": "respawn"},
+    "traffic": {"traffic_idm": 0.4, "traffic_log": 0.3, "control": "valid", "max_steps": 20},
     "static, respawn": {
         **BEHAVIOURS, "others": "static", "goal_behavior": "respawn", "control": "ids", "control_ids": tuple(range(0, 1000, 2)),
     },
