@@ -21,6 +21,7 @@ from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
 
 if TYPE_CHECKING:
+    from puffervec.drawing import Drawing, State
     from puffervec.vec.vector_env import VectorEnv
 
 # A car that could be built, and what a driver has to see in real scenes. With the bicycle's own values and the same limits 20 %
@@ -99,6 +100,13 @@ def evaluation() -> Evaluation:
     return EVALUATION
 
 
+def drawing(config: DriveConfig, state: State) -> Drawing:
+    """How an episode looks: drive_env.drawing.drawing."""
+    from drive_env.drawing.drawing import drawing
+
+    return drawing(config, state)
+
+
 def recorder(vec: VectorEnv) -> Recorder:
     """Pictures for `render_mode="rgb_array"`: drive_env.render.recording. Raises: MissingExtraError: no matplotlib."""
     from drive_env.render.recording import FrameRecorder
@@ -106,4 +114,12 @@ def recorder(vec: VectorEnv) -> Recorder:
     return FrameRecorder(vec)
 
 
-ENV = NativeEnv(name="drive", config=DriveConfig, build=build, evaluation=evaluation, recorder=recorder, training=TRAINING)
+ENV = NativeEnv(
+    name="drive",
+    config=DriveConfig,
+    build=build,
+    evaluation=evaluation,
+    drawing=drawing,
+    recorder=recorder,
+    training=TRAINING,
+)

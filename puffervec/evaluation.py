@@ -13,9 +13,12 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from puffervec.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +74,7 @@ class Report:
         tables: further tables by name, each with rows of the same columns. unprinted: names of those that only files get.
         columns: by table, the printed ones of its columns; a table without an entry is printed with all.
         weight: the column that says of how many a part's score is a share, for comparisons part by part; None: there is none.
+        tasks: of each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts are no tasks.
     """
 
     rows: Sequence[Row]
@@ -83,6 +87,7 @@ class Report:
     unprinted: tuple[str, ...] = ()
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     weight: str | None = None
+    tasks: Sequence[int] = ()
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
@@ -95,6 +100,30 @@ class Report:
         scored = [(_number(row[self.score]), row) for row in self.rows]
         scored = sorted((item for item in scored if not math.isnan(item[0])), key=lambda item: item[0])
         return [row for _, row in scored[:count]]
+
+    def chosen(self, which: str) -> list[str]:
+        """Names of the parts that `part:NAME`, `worst:N` or `all` means; `all` are those with a score.
+
+        Raises: ConfigError: there is no such part, or it means something else.
+        """
+        if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
+            raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
+        kind, _, value = which.partition(":")
+        if kind == "worst":
+            return self.worst(int(value))
+        names = self.names()
+        if kind == "all":
+            scored = set(self.worst(len(names)))
+            return [name for name in names if name in scored]
+        found = [name for name in names if value in (name, name.removesuffix(".json"))]
+        if not found:
+            raise ConfigError(f"--draw {which}: there is no such part; there are {len(names)}: {', '.join(names[:3])}, ...")
+        return found[:1]
+
+    def score_of(self, part: str) -> float:
+        """The score of a part, NaN where it has none."""
+        row = next(row for row, name in zip(self.rows, self.names(), strict=True) if name == part)
+        return math.nan if self.score is None else _number(row[self.score])
 
     def names(self) -> list[str]:
         """Names of all parts, in order."""
@@ -169,6 +198,8 @@ class Evaluation:
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the report, by their names.
         describe: describe(config) -> text for the beginning of a training: what there is to train on.
         suites: other evaluations by name.
+        replay: replay(config) -> config: what the settings of an evaluation become where an episode is played to be looked at.
+            An evaluation that has it gives `Report.tasks`.
         same_task: same_task(config, other) -> the config of another run, with the task of the first one; without it, it is the
             first one's config.
     """
@@ -181,6 +212,7 @@ class Evaluation:
     describe: Callable[[Any], str] | None = None
     suites: Mapping[str, Suite] = field(default_factory=dict)
     same_task: Callable[[Any, Any], Any] | None = None
+    replay: Callable[[Any], Any] | None = None
 
 
 def as_text(cell: Cell) -> str:

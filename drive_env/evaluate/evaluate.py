@@ -24,7 +24,7 @@ from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.describe import describe_scenes
-from drive_env.evaluate.envs import SEED_STEP, evaluation_config, longest, make_envs
+from drive_env.evaluate.envs import FOREVER, SEED_STEP, evaluation_config, longest, make_envs
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
@@ -104,6 +104,7 @@ class Outcome:
             ],
             score="score",
             weight="agents",
+            tasks=range(len(self.scenes)),
             drawn=most.name if names and most else None,
             shown=SHOWN,
             tables={
@@ -402,4 +403,5 @@ EVALUATION = Evaluation(
     describe=lambda config: describe_scenes(config).text(),
     suites=SUITES,
     same_task=same_task,
+    replay=_with(metrics=1, resample_steps=FOREVER),
 )

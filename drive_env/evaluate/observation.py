@@ -99,15 +99,23 @@ def _values(rows: Rows, field: Field) -> NDArray[Any]:
 def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...], range_m: float) -> Block:
     if field.keeps_shape:
         return {column.name: values[:, at].copy() for at, column in enumerate(listed[: values.shape[1]])}
+    return in_si(values, listed, range_m)
+
+
+def in_si(values: NDArray[Any], listed: tuple[Column, ...], range_m: float) -> Block:
+    """Values of a block of numbers by column, as `ObservationReader.read`.
+
+    Args: values: (N, columns) or (N, objects, columns), as stored. listed: its columns. range_m: the setting.
+    """
     there = (values != 0).any(axis=-1)
     block: dict[str, NDArray[Any]] = {}
     for at, column in enumerate(listed):
         stored = values[..., at].astype(np.float32)
-        if field.dtype == np.uint8:
+        if values.dtype == np.uint8:
             stored = np.where(there, stored - BYTE_ZERO, 0) * np.float32((column.most or range_m) / (BYTE_ZERO - 2))
         else:
             stored = stored * np.float32(column.scale)
         block[column.name] = stored
-    if len(field.shape) == 2:
+    if values.ndim == 3:
         block["there"] = there
     return block

@@ -170,12 +170,16 @@ def _ahead(box: Box, share: float) -> Point:
 
 
 def _draw_legend(draw: Any, drawing: Drawing, at: tuple[int, int]) -> None:
+    """The colours and what they stand for, as many as one line has room for."""
     x, y = at
     for role, colour in drawing.colours.items():
-        draw.rectangle((x, y + 4, x + 11, y + 15), colour)
         name = _shortened(role, FONT_PX, WIDTH_PX // 3)
+        end = x + 17 + round(_font(FONT_PX).getlength(name))
+        if end > draw.im.size[0]:
+            return
+        draw.rectangle((x, y + 4, x + 11, y + 15), colour)
         draw.text((x + 17, y), name, INK, _font(FONT_PX))
-        x += 17 + round(_font(FONT_PX).getlength(name)) + GAP_PX
+        x = end + GAP_PX
 
 
 def _shortened(text: str, font_px: int, width: int) -> str:

@@ -59,15 +59,15 @@ def play(
 ) -> Played:
     """Play an episode from its reset to its end.
 
-    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: as the env draws it. most_steps:
-        what takes longer is left there.
+    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: of an env with tasks the one with
+        the number of the seed, counted round. most_steps: what takes longer is left there.
     Raises: ConfigError: the env refuses its settings or the task, or its drawing failed. WorkerError: the env failed.
     """
     if env.drawing is None:
         raise ConfigError(f"{env.name} does not say how it is drawn (NativeEnv.drawing)")
     with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=1, seed=seed) as vec:
-        if task is not None:
-            vec.set_tasks([0], [task])
+        if task is not None or vec.spec.tasks:
+            vec.set_tasks([0], [seed % vec.spec.tasks if task is None else task])
         actor.reset(vec)
         vec.async_reset(seed)
         obs = vec.recv()[0]

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,13 +94,15 @@ def test_films_as_mp4(here: Path) -> None:
         ("tag_grid none", "none is no folder"),
         ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
         ("CartPole-v1", "CartPole-v1 does not say how it is drawn"),
-        ("drive --scenes generated:2", "for pictures of it: puffer-train eval --png"),
         ("tag_grid --baseline best", "tag_grid has random"),
         ("tag_grid --env.num-taggers 0", "num_taggers is 0"),
-        ("tag_grid --out a.avi", "--out a.avi: give a folder, or a file that ends in .mp4, .gif or .png"),
+        ("tag_grid --out a.avi", "--out a.avi: give a folder, or a file that ends in .html, .mp4, .gif or .png"),
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
         ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
-        ("tag_grid --format avi", "--format avi: use mp4, gif or png"),
+        ("tag_grid --format avi", "--format avi: use html, mp4, gif or png"),
+        ("tag_grid --draw best", "--draw best: give part:NAME, worst:N, first:N or all"),
+        ("tag_grid --draw part:1", "--draw part:1: tag_grid has no evaluation by parts: give worst:N"),
+        ("tag_grid --draw first:2 --format gif", "--draw first:2: chooses the episodes of a page: use --format html"),
         ("tag_grid --fps 0 --format png", "--fps is 0"),
         ("tag_grid --fps 60 --format gif", "--fps is 60: use more than 0 and at most 50 in gif files"),
         ("tag_grid --snapshots 1,-2", "--snapshots 1,-2: give steps, as in 0,50,150,300"),
@@ -120,18 +125,50 @@ def test_a_run_of_another_env_is_refused(small: Small, here: Path, capsys: pytes
     assert "is a run of 'probe', not of 'tag_grid'" in capsys.readouterr().err
 
 
+def replays(path: Path) -> list[dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="data">(.*)</script>', path.read_text())
+    assert found is not None
+    return list(json.loads(found[1])["replays"])
+
+
+def test_a_page_of_a_run(small: Small, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of an env without parts: as many episodes as asked for, each with a seed of its own."""
+    run = trained(small("tag_grid", env=TAG))
+    assert cli.main("render latest --draw worst:3 --sample".split()) == 0
+    found = replays(run / "replay.html")
+    assert len(found) == 3 and [one["score"] for one in found] == sorted(one["score"] for one in found)
+    assert capsys.readouterr().out.startswith(f"{run / 'replay.html'}: 3 episodes: ") or run.is_absolute()
+    assert all(1 <= one["steps"] <= 12 and one["measure"] == "return" for one in found)
+
+
+def test_a_page_of_the_worst_scenes(here: Path) -> None:
+    """The same episodes as those of the evaluation, by its score, the lowest first."""
+    scenes = ["--env.scenes", "generated:4", "--baseline", "lane-follow"]
+    assert cli.main(["eval", "drive", *scenes, "--json", "eval.json"]) == 0
+    rows = {row["scene"]: row for row in json.loads(Path("eval.json").read_text())["rows"]}
+    assert cli.main(["render", "drive", *scenes, "--draw", "worst:2", "--out", "worst.html"]) == 0
+    found = replays(here / "worst.html")
+    scores = sorted(row["score"] for row in rows.values())
+    assert [one["score"] for one in found] == scores[:2]
+    for one in found:
+        row = rows[one["title"]]
+        assert one["events"].get("at goal", 0) == round(row["goal"] * row["agents"]) and one["agents"] == row["agents"]
+    assert cli.main(["render", "drive", *scenes, "--draw", f"part:{found[1]['title']}", "--out", "one.html"]) == 0
+    assert replays(here / "one.html") == found[1:]
+
+
 def test_what_is_not_installed_is_said_or_done_without(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = extras.installed
     monkeypatch.setattr(extras, "installed", lambda module: module != "imageio_ffmpeg" and there(module))
-    assert cli.main("render cartpole --steps 2 --episodes 2 --out films".split()) == 0
-    assert (here / "films" / "episode.gif").is_file()
     assert cli.main("render cartpole --format mp4".split()) == 2
     assert "--format mp4 needs imageio_ffmpeg: pip install 'puffervec[video]'" in capsys.readouterr().err
     monkeypatch.setattr(extras, "installed", lambda module: module != "PIL" and there(module))
-    assert cli.main("render cartpole".split()) == 2
-    assert "render needs PIL: pip install 'puffervec[video]'" in capsys.readouterr().err
+    assert cli.main("render cartpole --format gif".split()) == 2
+    assert "--format gif needs PIL: pip install 'puffervec[video]'" in capsys.readouterr().err
+    assert cli.main("render cartpole --steps 2 --draw first:1".split()) == 0
+    assert (here / "render-cartpole-random" / "replay.html").is_file(), "a page needs none of them"
 
 
 def test_what_is_asked_for() -> None:

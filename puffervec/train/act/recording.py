@@ -49,10 +49,13 @@ class Recording:
 def record(env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_steps: int, seed: int) -> Recording:
     """Run an episode in each of `episodes` envs, in this process.
 
-    Args: env: with a drawing. config: its settings. most_steps: of an episode; what takes longer is left there.
+    Args: env: with a drawing. config: its settings; of an env with tasks each is of its own task, counted round. most_steps:
+        of an episode; what takes longer is left there.
     Raises: ConfigError: the env refuses its settings, or its drawing failed. WorkerError: an env failed.
     """
     with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=episodes, seed=seed) as vec:
+        if vec.spec.tasks:
+            vec.set_tasks(range(episodes), [(seed + number) % vec.spec.tasks for number in range(episodes)])
         actor.reset(vec)
         vec.async_reset(seed)
         obs = vec.recv()[0]

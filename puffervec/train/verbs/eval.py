@@ -237,17 +237,7 @@ def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
     """
     if which is None and one:
         return [name for name in (report.drawn, *report.worst(1)) if name is not None][:1]
-    kind, _, value = (which or DRAWN).partition(":")
-    if kind == "worst":
-        return report.worst(int(value))
-    names = report.names()
-    if kind == "all":
-        scored = set(report.worst(len(names)))
-        return [name for name in names if name in scored]
-    found = [name for name in names if value in (name, name.removesuffix(".json"))]
-    if not found:
-        raise ConfigError(f"--draw {which}: there is no such part; there are {len(names)}: {', '.join(names[:3])}, ...")
-    return found[:1]
+    return report.chosen(which or DRAWN)
 
 
 def run(args: list[str], signals: StopSignals) -> None:

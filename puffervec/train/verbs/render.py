@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train render`: films, snapshots and curves of what a policy does, for envs that say how they are drawn."""
+"""`puffer-train render`: replays, films, snapshots and curves of what a policy does, for envs that say how they are drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from puffervec.evaluation import Interval, Report, Row, as_text
 from puffervec.host.folder import make_folder, refuse_odd_file, replace_file, said
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import as_evaluated, env_spec, native_env, own_evaluation
+from puffervec.train.config.target import as_evaluated, env_spec, native_env
 from puffervec.train.verbs.players import Player, PlayerRequest, find_player, is_env, take_player
 from puffervec.train.verbs.plot import COLOURS, new_figure
 from puffervec.train.verbs.verb import StopSignals, Verb
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from puffervec.train.act.recording import Recording
 
 ABOUT = """\
-  Draws episodes: a film of one, snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
+  Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get. Or draws a film of an
+  episode, snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
   RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says.
 
-  --out FOLDER|FILE     FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone [default: the run folder, else here]
-  --format NAME         of the film: mp4 or gif; png: no film [default: mp4, or gif where imageio-ffmpeg is missing]
+  --out FOLDER|FILE     FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone
+                        [default: the run folder, else here]
+  --format NAME         html: the page; mp4 or gif: a film, snapshots, numbers; png: those without a film [default: html]
+  --draw WHICH          episodes of the page: worst:N (by the score of an evaluation, or of N episodes), part:NAME of the
+                        evaluation, all of its parts, first:N without an evaluation [default: worst:5]
   --fps N               steps per second of the film [default: as the env says]
   --snapshots STEPS     [default: 0,50,150,300, or as far as the episode goes]
   --episodes N          of which the numbers are the mean; the first one is drawn [default: 64]
@@ -46,23 +50,25 @@ ABOUT = """\
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
 """
+FORMATS = ("html", "mp4", "gif", "png")
 FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
-FILES = {"film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
+FILES = {"page": "replay.html", "film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
 SNAPSHOTS = "0,50,150,300"
 MOST_SNAPSHOTS, MOST_TITLE = 24, 95
-_VALUES = ("out", "format", "fps", "snapshots", "episodes", "steps")
+_VALUES = ("out", "format", "draw", "fps", "snapshots", "episodes", "steps")
 
 
 @dataclass(frozen=True)
 class RenderRequest(PlayerRequest):
     """What `puffer-train render` was asked for.
 
-    env: that the run must be of. format: mp4, gif or png; None: the best that can be written.
+    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html. draw: see `puffervec.web.choose`.
     """
 
     env: str | None = None
     out: Path | None = None
     format: str | None = None
+    draw: str | None = None
     fps: float | None = None
     snapshots: tuple[int, ...] = (0, 50, 150, 300)
     episodes: int = 64
@@ -71,7 +77,7 @@ class RenderRequest(PlayerRequest):
     @property
     def is_file(self) -> bool:
         """True where one file is wanted and no folder."""
-        return self.out is not None and self.out.suffix.lower() in (".mp4", ".gif", ".png") and not self.out.is_dir()
+        return self.out is not None and self.out.suffix.lower()[1:] in FORMATS and not self.out.is_dir()
 
 
 def parse(args: list[str]) -> RenderRequest:
@@ -91,6 +97,7 @@ def parse(args: list[str]) -> RenderRequest:
         env=env,
         out=None if values["out"] is None else Path(values["out"]),
         format=values["format"],
+        draw=values["draw"],
         fps=None if values["fps"] is None else flags.number("--fps", values["fps"]),
         snapshots=_snapshots(values["snapshots"] or SNAPSHOTS),
         episodes=flags.whole("--episodes", values["episodes"], 1) or RenderRequest.episodes,
@@ -112,19 +119,41 @@ def render(request: RenderRequest) -> None:
 
     Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
     """
-    extras.require("render", "PIL", "matplotlib")
-    kind = _film_kind(request)
+    kind = _kind(request)
     player = find_player(request, lambda config: _adapted(config, request))
     env_spec(player.config)  # Refuses settings before a folder is made.
+    if request.draw is not None:
+        from puffervec.web.choose import check
+
+        check(request.draw, player.config.target)
     paths = _paths(request, player, kind)
+    title = f"{player.config.target}: {player.label}"
+    if kind == "html":
+        _write_page(request, player, title, paths["page"])
+    else:
+        _write_pictures(request, player, title, paths, kind)
+
+
+def _write_page(request: RenderRequest, player: Player, title: str, path: Path) -> None:
+    from puffervec.web.choose import WORST, choose, played
+    from puffervec.web.page import replay_page
+
+    choices = choose(player.config, player.actor, request.draw or WORST, request.seed)
+    replays = list(played(player.config, player.actor, choices, request.steps))
+    _save(path, replay_page(replays, title).encode())
+    said_of = [f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})" for replay in replays]
+    print(f"{path}: {len(replays)} episode{'s' if len(replays) != 1 else ''}: {', '.join(said_of)}", flush=True)
+
+
+def _write_pictures(request: RenderRequest, player: Player, title: str, paths: dict[str, Path], kind: str) -> None:
+    from puffervec.train.act.recording import record
+    from puffervec.web.choose import shown_settings
+
     env = native_env(player.config.target)
     assert env is not None
-    from puffervec.train.act.recording import record
-
     # As many for a film alone: it shall be the same film, also where actions are drawn.
     numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
-    found = record(env, player.config.env, player.actor, **numbers)
-    title = f"{player.config.target}: {player.label}"
+    found = record(env, shown_settings(env, player.config.env, player.actor), player.actor, **numbers)
     for part, path in paths.items():
         made = _PARTS[part](found, title, request, kind)
         if made is not None:
@@ -132,16 +161,20 @@ def render(request: RenderRequest) -> None:
             print(f"{path}: {made[1]}", flush=True)
 
 
-def _film_kind(request: RenderRequest) -> str:
-    """Return the format of the film, png for none. Raises: ConfigError, MissingExtraError: it cannot be written."""
+def _kind(request: RenderRequest) -> str:
+    """Return the format, one of FORMATS. Raises: ConfigError, MissingExtraError: it cannot be written."""
     ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
     if request.out is not None and ending is None and request.out.suffix and not request.out.is_dir():
-        raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .mp4, .gif or .png")
-    kind = request.format or ending or ("mp4" if extras.installed("imageio_ffmpeg") else "gif")
-    if kind not in (*FILMS, "png"):
-        raise ConfigError(f"--format {kind}: use mp4, gif or png")
+        raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png")
+    kind = request.format or ending or "html"
+    if kind not in FORMATS:
+        raise ConfigError(f"--format {kind}: use html, mp4, gif or png")
     if ending not in (None, kind):
         raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
+    if request.draw is not None and kind != "html":
+        raise ConfigError(f"--draw {request.draw}: chooses the episodes of a page: use --format html")
+    if kind != "html":
+        extras.require(f"--format {kind}", "PIL", "matplotlib")
     if kind == "mp4":
         extras.require("--format mp4", "imageio_ffmpeg")
     most = FILMS.get(kind, max(FILMS.values()))
@@ -156,16 +189,14 @@ def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
     native = native_env(config.target)
     if native is None or native.drawing is None:
-        own = own_evaluation(config.target)
-        other = "" if own is None or own.draw is None else "; for pictures of it: puffer-train eval --png"
-        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing){other}")
+        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
     return as_evaluated(config)
 
 
 def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
     """Return where each part goes. Raises: ConfigError: it cannot be written there."""
     if request.out is not None and request.is_file:
-        paths = {"snapshots" if kind == "png" else "film": request.out}
+        paths = {{"html": "page", "png": "snapshots"}.get(kind, "film"): request.out}
     else:
         named = re.sub(r"[^\w.-]+", "-", f"render-{player.config.target}-{player.label}")
         folder = request.out or player.folder or Path(named)
@@ -174,8 +205,11 @@ def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]
         except OSError as error:
             raise ConfigError(f"cannot write to {folder}: {said(error)}") from error
         paths = {part: folder / name for part, name in FILES.items()}
-        film = paths.pop("film")
-        paths = paths if kind == "png" else {"film": film.with_suffix(f".{kind}"), **paths}
+        page, film = paths.pop("page"), paths.pop("film")
+        if kind == "html":
+            paths = {"page": page}
+        elif kind != "png":
+            paths = {"film": film.with_suffix(f".{kind}"), **paths}
     for path in paths.values():
         try:
             refuse_odd_file(path)
@@ -274,6 +308,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "render", "RUN|latest|ENV [RUN] [flags]", "films and snapshots of what a policy does", ABOUT, run,
-    values={"--device": ("auto", "cpu", "cuda"), "--format": (*FILMS, "png")},
+    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of what a policy does", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda"), "--format": FORMATS},
 )  # fmt: skip

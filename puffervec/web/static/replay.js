@@ -138,7 +138,7 @@ class ReplayPage {
 
     showLegend() {
         this.legendPlace.replaceChildren(...this.scene.roles.flatMap(({name, colour}, role) => {
-            if (!colour) return [];
+            if (!colour || !this.scene.used.has(role)) return [];
             const swatch = element("i", {});
             swatch.style.background = shown(colour, this.stage.dark);
             const made = element("button", {type: "button", "aria-pressed": !this.stage.hidden.has(role), title: "show or hide"}, swatch, name);

@@ -84,6 +84,9 @@ class Scene {
         });
         this.readSeen(head.seen, stream);
         this.events = head.events.map(([step, role, x, y, of]) => ({step, role: this.roles[role].name, x, y, of}));
+        this.used = new Set([...this.still, ...this.seenThings].map((shape) => shape.role));
+        for (const thing of this.things) for (const style of thing.styles) if (style >= 0) this.used.add(this.styles[style].role);
+        for (const [, role] of head.events) this.used.add(role);
         this.byName = new Map(this.agents.filter((agent) => agent.name).map((agent) => [agent.name, agent]));
     }
 

@@ -1,0 +1,169 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How drive looks, for replays, films and snapshots: the first scene of an env, its agents, and what they see and do.
+
+Runs in the learner. `drawing` reads the env's readable state (`vec.peek`) and the compiled scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drive_env.actions import axes_of, given_values
+from drive_env.config import DriveConfig
+from drive_env.drawing.ground import GROUND, LIGHTS, ground_of, lights_of
+from drive_env.drawing.objects import Objects
+from drive_env.drawing.sight import ROLE, Sight
+from drive_env.prepare import prepare_scenes
+from drive_env.scenes.sceneset import SceneSet
+from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Event, Line, Shape, State
+
+MARGIN_M = 14.0  # around what the agents do in their log and aim at
+WALKER_M = 0.7  # radius of a pedestrian, at least, so that it is seen
+NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
+COLOURS = {
+    "agent": BLUE, "goal": GREEN, "log": "#cc79a7", "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
+    "ran a red light": "#8a4fc7", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
+    **LIGHTS, ROLE: "#e69f00", **GROUND,
+}  # fmt: skip
+# What begins in a step: a count that grows, or where the settings count nothing, a flag that rises.
+BEGINS = {
+    "collision": ("contacts", "collided"),
+    "off-road": ("departures", "offroad"),
+    "at goal": ("goal_step", "reached"),
+    "ran a red light": ("red_lights", None),
+}
+FACTS = {"speed": "speed m/s", "steering": "steering rad", "model_acceleration": "acceleration m/s2"}
+
+
+def drawing(config: DriveConfig, state: State) -> Drawing:
+    """The first scene of the env that is in this state. Raises: SceneError, ConfigError: see `prepare_scenes`."""
+    scenes, number = _scenes(config), int(state["slot_scene"][0])
+    return SceneDrawing(config, scenes, number, state).drawing()
+
+
+@lru_cache(maxsize=2)
+def _scenes(config: DriveConfig) -> SceneSet:
+    return prepare_scenes(config).scenes
+
+
+class SceneDrawing:
+    """One episode of one scene."""
+
+    def __init__(self, config: DriveConfig, scenes: SceneSet, number: int, state: State) -> None:
+        self.config, self.title = config, scenes.names[number]
+        self.head, self.arrays = scenes.scene(number)
+        self.rows = np.flatnonzero(state["slot"] == 0)
+        self.agents = state["object"][self.rows].astype(np.int64)
+        self.objects = Objects(config, self.head, self.arrays, self.agents)
+        self.names = [self.objects.names[agent] for agent in self.agents]
+        self.sight = Sight(config)
+
+    def drawing(self) -> Drawing:
+        """All of it."""
+        by_row = [""] * (int(self.rows.max()) + 1 if len(self.rows) else 0)
+        for row, name in zip(self.rows.tolist(), self.names, strict=True):
+            by_row[row] = name
+        logs = [(name, self.objects.log_of(agent)) for name, agent in zip(self.names, self.agents.tolist(), strict=True)]
+        return Drawing(
+            view=self.view(),
+            shapes=self.shapes,
+            colours=COLOURS,
+            still=[*ground_of(self.head, self.arrays), *(Line(way, role="log", of=name) for name, way in logs if len(way) > 1)],
+            numbers=self.numbers,
+            fps=round(1 / float(self.head["dt_s"]), 3),
+            title=self.title,
+            agents=by_row,
+            facts=self.facts,
+            actions=self.actions,
+            observed=lambda rows, state: self.sight.of(rows, self.poses(state)),
+        )
+
+    def view(self) -> tuple[float, float, float, float]:
+        """What the agents do in the log and aim at."""
+        points = [point for agent in self.agents.tolist() for point in self.objects.log_of(agent)]
+        goals = [(float(item["goal_x_m"]), float(item["goal_y_m"])) for item in self.objects.records[self.agents]]
+        places = np.array([*points, *goals] or [(0.0, 0.0)])
+        low, high = places.min(axis=0) - MARGIN_M, places.max(axis=0) + MARGIN_M
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+    def shapes(self, state: State, before: State | None) -> Iterator[Shape]:
+        """Goals, lights, others, agents; and what happens to agents in this step."""
+        present = self.present(state)
+        for row, name in present:
+            if not state["reached"][row]:
+                goal = float(state["goal_x"][row]), float(state["goal_y"][row])
+                yield Circle(*goal, self.config.goal_radius_m, role="goal", name=f"goal of {name}", of=name, filled=False)
+        yield from lights_of(self.arrays, self.config.init_step + int(state["slot_clock"][0]))
+        for number, *pose in self.objects.others(state):
+            item = self.objects.records[number]
+            size = float(item["length_m"]), float(item["width_m"])
+            yield self.body(self.objects.names[number], NOT_DRIVEN[int(item["type"])], tuple(pose), size)
+        for row, name in present:
+            x, y, heading, length, width = (float(state[key][row]) for key in ("x", "y", "heading", "length", "width"))
+            yield self.body(name, "agent", (x, y, heading), (length, width))
+        yield from self.events(state, before)
+
+    def body(self, name: str, role: str, pose: tuple[float, ...], size: tuple[float, float]) -> Shape:
+        """A car or cyclist as a box, a pedestrian as a circle."""
+        x, y, heading = pose
+        if name.startswith("pedestrian"):
+            return Circle(x, y, max(WALKER_M, *(side / 2 for side in size)), role=role, name=name)
+        return Box(x, y, *size, heading, role=role, name=name, front=True)
+
+    def events(self, state: State, before: State | None) -> Iterator[Event]:
+        """What begins in this step."""
+        if before is None:
+            return
+        for role, (count, flag) in BEGINS.items():
+            key = count if count in state else flag
+            if key is None or key not in state:
+                continue
+            for at in np.flatnonzero(state[key][self.rows] > before[key][self.rows]).tolist():
+                row = int(self.rows[at])
+                yield Event(float(state["x"][row]), float(state["y"][row]), role=role, of=self.names[at])
+
+    def present(self, state: State) -> list[tuple[int, str]]:
+        """Row and name of each agent that is in the scene."""
+        pairs = zip(self.rows.tolist(), self.names, strict=True)
+        return [(row, name) for row, name in pairs if state["active"][row]]
+
+    def poses(self, state: State) -> dict[str, tuple[int, tuple[float, float, float]]]:
+        """By name, row and pose of each agent that is in the scene."""
+        return {
+            name: (row, (float(state["x"][row]), float(state["y"][row]), float(state["heading"][row])))
+            for row, name in self.present(state)
+        }
+
+    def facts(self, state: State) -> dict[str, dict[str, float]]:
+        """Speed, and what the model of dynamics keeps; how far the goal is."""
+        found = {}
+        for row, name in self.present(state):
+            away = np.hypot(state["goal_x"][row] - state["x"][row], state["goal_y"][row] - state["y"][row])
+            found[name] = {said: float(state[key][row]) for key, said in FACTS.items() if key in state}
+            found[name]["goal m"] = float(away)
+        return found
+
+    def numbers(self, state: State) -> dict[str, float]:
+        """Shares of the agents; those that had a contact or left the road only where the settings count it."""
+        asked = {"driving": "active", "at goal": "reached", "collided": "contacts", "left the road": "departures"}
+        return {name: float((state[key][self.rows] > 0).mean()) for name, key in asked.items() if key in state}
+
+    def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
+        """What actions mean on the axes of the model: see csrc/drive/actions.c."""
+        axes, config = axes_of(self.config.dynamics), self.config
+        given = given_values(config.action_values, config.dynamics)
+        values = [np.array(given.get(axis.name, axis.values)) for axis in axes]
+        names = [f"action: {axis.name} {axis.unit}".strip().replace("^", "") for axis in axes]
+        if config.actions == "continuous":
+            return dict(zip(names, rows.T, strict=True))
+        if config.actions == "discrete":
+            chosen = np.unravel_index(rows, tuple(len(part) for part in values))
+        else:
+            chosen = tuple(rows.T)
+        return {name: part[index] for name, part, index in zip(names, values, chosen, strict=True)}
