@@ -199,15 +199,15 @@ def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
     """Return the unit of an axis, and whether it is one of shares."""
     if keys == (TIME,):
         return METRICS[TIME_PARTS["env"]].unit, True
-    units = dict.fromkeys(_unit(key) for key in keys)
-    if all(key.startswith(ENV) and unit == "" for key, unit in zip(keys, map(_unit, keys), strict=True)):
+    units = dict.fromkeys(unit_of(key) for key in keys)
+    if all(key.startswith(ENV) and unit == "" for key, unit in zip(keys, map(unit_of, keys), strict=True)):
         values = [line[key] for one in series for run in one.runs for line in run.lines for key in keys if known(line, key)]
         is_share = all(0 <= value <= 1 for value in values)
         return ("share, mean over episodes" if is_share else "mean over episodes"), is_share
     return ", ".join(unit or "mean over episodes" for unit in units), False
 
 
-def _unit(key: str) -> str:
+def unit_of(key: str) -> str:
     """The unit of a metric, "" where only the env knows it."""
     if key in METRICS:
         return METRICS[key].unit

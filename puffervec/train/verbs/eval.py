@@ -190,6 +190,9 @@ def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str
         "settings": config.tables()["env"],
         "policy": label,
         "seed": request.seed,
+        "score": report.score,
+        "shown": list(report.shown),
+        "columns": {name: list(columns) for name, columns in report.columns.items()},
     }
     _save_text(request.json, json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n")
     _save_text(request.csv, report.to_csv())

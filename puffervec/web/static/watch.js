@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The page of `puffer-train watch`. It asks the server now and then what is new, and only while somebody looks.
+
+const POLL_MS = 2000;
+const MOST_CHOSEN = 60;  // metrics, as the server has it
+
+class WatchPage {
+    constructor(root) {
+        this.root = root;
+        root.className = "page";
+        this.state = {runs: [], metrics: {}, time: {}, jobs: []};
+        this.hidden = new Set();  // numbers of runs
+        this.curves = new Map();  // by the number of a run
+        this.chosen = null;  // metrics; null: the usual ones
+        this.options = {x: "steps", smooth: 3, log: false, dark: false};
+        this.acting = null;  // the number of the run whose policy is looked at
+        this.report = null;
+        this.shownJob = null;
+        this.theme = themeSwitch(root, (dark) => {
+            this.options.dark = dark;
+            if (this.charts) this.draw();
+        });
+        root.append(this.head(), ...this.curvesSection(), ...this.timeSection(), ...this.policySection(), ...this.filesSection());
+        this.charts = new Charts(this.chartsPlace);
+        this.theme.apply();
+        document.addEventListener("visibilitychange", () => this.poll());
+        this.poll();
+    }
+
+    // ---- what the page is made of
+
+    head() {
+        this.runsPlace = element("div", {class: "wide runs"});
+        this.trouble = element("p", {class: "bad", role: "status"});
+        return element("div", {}, element("header", {}, element("h1", {}, "Runs"), this.theme.made), this.trouble, this.runsPlace);
+    }
+
+    curvesSection() {
+        this.chartsPlace = element("div", {class: "charts"});
+        this.chooserPlace = element("div", {class: "chooser"});
+        this.smoothText = element("output", {}, "3 %");
+        const along = element("select", {class: "along"}, element("option", {value: "steps"}, "steps"), element("option", {value: "minutes"}, "minutes"));
+        along.addEventListener("change", () => this.change({x: along.value}));
+        const smooth = element("input", {type: "range", min: 0, max: 30, step: 1, value: 3, class: "smooth"});
+        smooth.addEventListener("input", () => this.change({smooth: Number(smooth.value)}));
+        const log = element("input", {type: "checkbox", class: "log"});
+        log.addEventListener("change", () => this.change({log: log.checked}));
+        this.search = element("input", {type: "search", placeholder: "find a metric", "aria-label": "find a metric"});
+        this.search.addEventListener("input", () => this.showChooser());
+        const usual = button("usual ones", "show what is usually looked at", () => this.choose(null));
+        const none = button("none", "show no metric", () => this.choose([]));
+        return [
+            element("h2", {}, "Curves"),
+            element("div", {class: "bar"}, element("label", {}, "over", along),
+                element("label", {}, "mean over", smooth, this.smoothText), element("label", {}, log, "logarithmic")),
+            element("details", {class: "choose"}, element("summary", {}, "Choose metrics"),
+                element("div", {class: "bar"}, this.search, usual, none), this.chooserPlace),
+            this.chartsPlace,
+        ];
+    }
+
+    timeSection() {
+        this.timePlace = element("div", {class: "time"});
+        return [element("h2", {}, "Where the time went"), this.timePlace];
+    }
+
+    policySection() {
+        this.runChoice = element("select", {"aria-label": "run"});
+        this.runChoice.addEventListener("change", () => this.act(Number(this.runChoice.value)));
+        this.replayButton = button("replay", "play an episode with the newest checkpoint", () => this.ask("replay", ""), {class: "ask-replay"});
+        this.evalButton = button("evaluate", "evaluate the newest checkpoint, part by part", () => this.ask("eval", ""), {class: "ask-eval"});
+        this.jobsText = element("p", {class: "soft jobs", role: "status"});
+        this.jobsTrouble = element("p", {class: "bad"});
+        this.replayPlace = element("div", {class: "replays"});
+        this.reportPlace = element("div", {class: "report"});
+        return [
+            element("h2", {}, "What the policy does"),
+            element("p", {class: "soft"}, "Both run beside the training, at the lowest priority, with one thread."),
+            element("div", {class: "bar"}, this.runChoice, this.replayButton, this.evalButton),
+            this.jobsText, this.jobsTrouble, this.replayPlace, this.reportPlace,
+        ];
+    }
+
+    filesSection() {
+        this.filesPlace = element("div", {});
+        return [element("h2", {}, "Files"), this.filesPlace];
+    }
+
+    // ---- what is new
+
+    async poll() {
+        clearTimeout(this.timer);
+        if (document.hidden) return;
+        if (!this.polling) {
+            this.polling = true;
+            try {
+                await this.update();
+                this.trouble.textContent = "";
+            } catch (error) {
+                this.trouble.textContent = `No answer (${error.message}): has the command ended?`;
+            }
+            this.polling = false;
+        }
+        this.timer = setTimeout(() => this.poll(), POLL_MS);
+    }
+
+    async update() {
+        const state = await (await asked("state")).json(), before = JSON.stringify(this.state);
+        this.state = state;
+        const fresh = await this.fetchCurves();
+        if (fresh || JSON.stringify(state) !== before) this.showState();
+        if (fresh) this.draw();
+        this.root.dataset.ready = Number(this.root.dataset.ready || 0) + 1;
+    }
+
+    // Fetch the curves of runs that have new lines or of which other metrics are shown; return whether there were any.
+    async fetchCurves() {
+        const keys = this.keys(), wanted = this.shownRuns().filter(({id, version}) => {
+            const known = this.curves.get(id);
+            return !known || known.version !== version || known.asked !== keys.join("\n");
+        });
+        for (const {id, version} of wanted) {
+            const query = new URLSearchParams([["run", id], ...keys.map((key) => ["key", key])]);
+            const found = await (await asked(`curves?${query}`)).json();
+            this.curves.set(id, {...found, version, asked: keys.join("\n")});
+        }
+        return wanted.length > 0;
+    }
+
+    shownRuns() {
+        return this.state.runs.filter((run) => !this.hidden.has(run.id));
+    }
+
+    keys() {
+        const known = Object.keys(this.state.metrics);
+        const wanted = this.chosen === null ? known.filter((key) => this.state.metrics[key].usual) : known.filter((key) => this.chosen.includes(key));
+        return wanted.slice(0, MOST_CHOSEN);
+    }
+
+    async change(options) {
+        Object.assign(this.options, options);
+        this.smoothText.textContent = `${this.options.smooth} %`;
+        this.draw();
+    }
+
+    async choose(keys) {
+        this.chosen = keys;
+        this.showChooser();
+        await this.fetchCurves();
+        this.draw();
+    }
+
+    // ---- showing
+
+    showState() {
+        const {runs} = this.state;
+        if (this.acting === null || !runs[this.acting]) this.acting = runs.length ? runs.length - 1 : null;
+        this.showRuns();
+        this.showChooser();
+        this.showTime();
+        this.showFiles();
+        this.showJobs();
+    }
+
+    draw() {
+        const runs = this.shownRuns().filter((run) => this.curves.has(run.id)).map((run) => {
+            return {name: run.name, env: run.env, colour: colourOf(run.id), curves: this.curves.get(run.id)};
+        });
+        this.charts.show(runs, this.state.metrics, {...this.options, keys: this.keys()});
+        this.showTime();
+        this.showRuns();
+    }
+
+    showRuns() {
+        const heads = ["run", "env", "state", "agent-steps", "steps/s", "trained for", "left", "checkpoint"];
+        const rows = this.state.runs.map((run) => {
+            const box = element("input", {type: "checkbox"}), swatch = element("i", {class: "swatch"});
+            box.checked = !this.hidden.has(run.id);
+            box.addEventListener("change", () => this.toggle(run.id, box.checked));
+            swatch.style.background = shown(colourOf(run.id), this.options.dark);
+            const state = run.error || (run.training ? "training" : run.step === null ? "no metrics yet" : "ended");
+            const cells = [run.env, state, shortly(run.step), shortly(run.per_s), duration(run.elapsed_s), run.training ? duration(run.left_s) : "-", run.checkpoint === null ? "-" : shortly(Number(run.checkpoint))];
+            return element("tr", {"data-run": run.id}, element("td", {}, element("label", {}, box, element("span", {}, swatch, run.name))),
+                ...cells.map((words, i) => element("td", {class: i > 1 ? "number" : run.error && i === 1 ? "bad" : ""}, words)));
+        });
+        const head = element("tr", {}, ...heads.map((words, i) => element("th", {class: i > 2 ? "number" : "", scope: "col"}, words)));
+        this.runsPlace.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
+    }
+
+    async toggle(id, on) {
+        if (on) this.hidden.delete(id);
+        else this.hidden.add(id);
+        await this.fetchCurves();
+        this.draw();
+    }
+
+    showChooser() {
+        const keys = this.keys(), sought = this.search.value.trim().toLowerCase();
+        const found = Object.entries(this.state.metrics).filter(([key, {meaning}]) => `${key} ${meaning}`.toLowerCase().includes(sought));
+        this.chooserPlace.replaceChildren(...found.map(([key, {meaning}]) => {
+            const box = element("input", {type: "checkbox", value: key});
+            box.checked = keys.includes(key);
+            box.addEventListener("change", () => this.choose(box.checked ? [...keys, key] : keys.filter((one) => one !== key)));
+            return element("label", {title: meaning}, box, element("span", {}, key));
+        }));
+    }
+
+    showTime() {
+        const runs = this.shownRuns().filter((run) => Object.keys(run.time).length);
+        this.timePlace.replaceChildren(...timeBars(runs, this.state.time, this.options.dark));
+    }
+
+    showFiles() {
+        this.filesPlace.replaceChildren(...this.state.runs.filter((run) => run.files.length).map((run) => {
+            const links = run.files.map((name) => {
+                const href = `files/${run.id}/${encodeURIComponent(name)}`;
+                return element("li", {}, element("a", {href, target: "_blank", rel: "noopener"}, name));
+            });
+            return element("details", {}, element("summary", {}, run.name), element("ul", {class: "files"}, ...links));
+        }));
+    }
+
+    // ---- evaluations and replays
+
+    act(number) {
+        this.acting = number;
+        this.report = this.shownJob = null;
+        this.reportPlace.replaceChildren();
+        this.replayPlace.replaceChildren();
+        this.showJobs();
+    }
+
+    async ask(kind, part) {
+        try {
+            this.wanted = {run: this.acting, kind, part};
+            const job = await (await asked("jobs", {method: "POST", body: JSON.stringify(this.wanted)})).json();
+            this.state.jobs = [...this.state.jobs.filter(({number}) => number !== job.number), job];
+            this.jobsTrouble.textContent = "";
+        } catch (error) {
+            this.jobsTrouble.textContent = error.message;
+        }
+        this.showJobs();
+    }
+
+    showJobs() {
+        const {runs, jobs} = this.state, names = runs.map((run) => element("option", {value: run.id}, run.name));
+        if (this.runChoice.children.length !== runs.length) this.runChoice.replaceChildren(...names);
+        if (this.acting !== null) this.runChoice.value = this.acting;
+        const mine = jobs.filter((job) => job.run === this.acting), busy = mine.filter(({state}) => state === "working" || state === "waiting");
+        const said = busy.map((job) => `${job.kind === "eval" ? "evaluation" : "replay"}${job.part ? ` of ${job.part}` : ""}: ${job.state}`);
+        this.jobsText.textContent = said.join("; ");
+        const none = this.acting === null || runs[this.acting].checkpoint === null;
+        this.replayButton.disabled = this.evalButton.disabled = none;
+        if (none) this.jobsText.textContent = "The run has no checkpoint yet.";
+        const failed = mine.filter(({state}) => state === "failed").pop();
+        if (failed) this.jobsTrouble.textContent = failed.said;
+        const done = (kind) => mine.filter((job) => job.kind === kind && job.state === "done");
+        const replay = done("replay").filter((job) => !this.wanted || this.wanted.kind !== "replay" || job.part === this.wanted.part).pop();
+        if (replay && replay.number !== this.shownJob) this.showReplay(replay);
+        const report = done("eval").pop();
+        if (report && report.number !== this.report) this.showReport(report);
+    }
+
+    showReplay(job) {
+        this.shownJob = job.number;
+        const words = `checkpoint ${shortly(Number(job.checkpoint))}${job.part ? `, ${job.part}` : ""}`;
+        const frame = element("iframe", {class: "replay", src: `jobs/${job.number}`, sandbox: "allow-scripts", title: "replay"});
+        const alone = element("a", {href: `jobs/${job.number}`, target: "_blank", rel: "noopener"}, "alone in a tab");
+        this.replayPlace.replaceChildren(element("h3", {}, `Replay: ${words} `, alone), frame);
+    }
+
+    async showReport(job) {
+        this.report = job.number;
+        const report = await (await asked(`jobs/${job.number}`)).json();
+        const replay = (row) => {
+            const part = String(Object.values(row)[0]);
+            return button("replay", `play ${part}`, () => this.ask("replay", part));
+        };
+        const head = element("h3", {}, `Evaluation: checkpoint ${shortly(Number(job.checkpoint))}`);
+        this.reportPlace.replaceChildren(head, ...reportTables(report, report.score ? replay : null));
+    }
+}
+
+// What the server answers. Throws where it refuses.
+async function asked(path, settings = {}) {
+    const found = await fetch(path, {cache: "no-store", credentials: "omit", ...settings});
+    if (!found.ok) throw new Error((await found.text()).trim() || `${found.status}`);
+    return found;
+}
+
+new WatchPage(document.getElementById("app"));
