@@ -7,10 +7,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from puffervec.errors import ConfigError
 from puffervec.host.folder import Folder
@@ -19,6 +21,7 @@ from puffervec.train.metrics.keys import (
     AGENT_STEPS_PER_S,
     ELAPSED_S,
     ENV,
+    EPISODE,
     METRICS,
     SECONDS_LEFT,
     SPAN_S,
@@ -124,12 +127,18 @@ class Board:
 
     def to_json(self) -> dict[str, Any]:
         """All that a page says of runs, all but their curves, and what their metrics are."""
-        keys = dict.fromkeys(key for run in self.runs for key in run.metrics.keys if key not in _NO_CURVES)
+        keys = ranked(key for run in self.runs for key in run.metrics.keys if key not in _NO_CURVES)
         return {
             "runs": [run.to_json(number) for number, run in enumerate(self.runs)],
             "metrics": {key: told_of(key) for key in keys},
             "time": {part: METRICS[key].meaning for part, key in TIME_PARTS.items()},
         }
+
+
+def ranked(keys: Iterable[str]) -> list[str]:
+    """Return metrics, each once: the env's own, those of episodes, and the others as they came."""
+    first = (ENV, EPISODE)
+    return sorted(dict.fromkeys(keys), key=lambda key: next((i for i, head in enumerate(first) if key.startswith(head)), 2))
 
 
 def told_of(key: str) -> dict[str, Any]:
@@ -141,8 +150,6 @@ def told_of(key: str) -> dict[str, Any]:
 
 def time_shares(metrics: Follower) -> dict[str, float]:
     """The mean share of the whole run's time of each of its parts: lines stand for spans of unequal length."""
-    import numpy as np
-
     ends = metrics.column(ELAPSED_S)
     known = np.isfinite(ends)
     spans = np.diff(ends[known], prepend=0.0)

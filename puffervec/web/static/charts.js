@@ -101,7 +101,7 @@ class Charts {
         });
         const unit = metric && metric.unit ? element("small", {}, ` ${metric.unit}`) : "";
         return element("section", {class: "chart", "data-key": key, title: metric ? metric.meaning : ""},
-            element("h3", {}, env ? `${env}: ${key}` : key, unit), element("div", {class: "plot"}), element("ul", {}, ...items));
+            element("h3", {}, key, unit, env ? element("small", {}, ` in ${env}`) : ""), element("div", {class: "plot"}), element("ul", {}, ...items));
     }
 
     plot(place, key, runs, options) {

@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The page of `puffer-train watch` in a browser (puffervec/web/watch.py, static/watch.js, charts.js, tables.js)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from puffervec.train.metrics import curves
+from puffervec.train.metrics.log import JsonLog, read_metrics
+from tests.web.browser import Browser, Page
+from tests.web.conftest import Served
+
+Serve = Callable[..., Served]
+HOSTILE = '<img src=x onerror=alert(1)> & "quotes" \''
+
+
+def opened(browser: Browser, served: Served, **look: object) -> Page:
+    page = browser.open(served.url, **look)  # type: ignore[arg-type]
+    page.wait("document.getElementById('app').dataset.ready >= 1")
+    return page
+
+
+def last_of(page: Page, key: str) -> list[str]:
+    """What stands under the chart of a metric: a number for each run."""
+    return page.texts(f'[data-key="{key}"] li b')
+
+
+def shortly(number: float) -> str:
+    """A number as pages show it (static/charts.js)."""
+    if number == int(number) or abs(number) >= 1e5:
+        return f"{round(number):,}"
+    return np.format_float_positional(float(f"{number:.4g}"), trim="-")
+
+
+def asked_elsewhere(page: Page, served: Served) -> list[str]:
+    return [url for url in page.requests if not url.startswith((served.url, "data:"))]
+
+
+def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: Path) -> None:
+    served = serve("watch", "runs")
+    page = opened(browser, served, width=1600, height=1000)
+    lines = list(read_metrics(a_run / "metrics.jsonl"))
+    row = page.texts('[data-run="0"] td')
+    assert row[:2] == ["first", "cartpole"] and row[3] == shortly(lines[-1]["step"])
+    for key in ("episode/return", "episode/length", "losses/value", "losses/entropy", "charts/agent_steps_per_s"):
+        known = [line[key] for line in lines if line.get(key) is not None]
+        assert last_of(page, key) == [shortly(known[-1])], key
+    shares = page.text(".split")
+    assert "update" in shares and abs(sum(float(part.split()[1]) for part in shares.split(", ")) - 100) < 1
+    page.eval("document.querySelector('.choose').open = true")
+    page.click('.chooser input[value="usage/learner_cores"]')
+    page.wait("document.querySelector('[data-key=\"usage/learner_cores\"]') !== null")
+    page.click(".log")
+    below_zero = {key for key in ("losses/policy", "losses/value") if lines[-1][key] <= 0}
+    assert all(
+        (shortly(lines[-1][key]) in last_of(page, key)) == (key not in below_zero) for key in ("losses/policy", "losses/value")
+    )
+    page.eval(
+        "const along = document.querySelector('.along'); along.value = 'minutes'; along.dispatchEvent(new Event('change'))"
+    )
+    assert (
+        page.eval("document.querySelectorAll('.chart .uplot').length")
+        == page.eval("document.querySelectorAll('.chart').length")
+        > 3
+    )
+    assert page.errors == [] and asked_elsewhere(page, served) == []
+    assert page.sockets == []
+
+
+def test_it_follows_a_run_and_finds_new_ones(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / HOSTILE.replace("/", "")
+    run.mkdir(parents=True)
+    log = JsonLog(run / "metrics.jsonl", {"env": HOSTILE})
+    log.write({"step": 10, "elapsed_s": 1.0, "env/score": 0.25, f"env/{HOSTILE}": 3.5})
+    served = serve("watch", "runs")
+    page = opened(browser, served, width=360, height=800, dark=True, touch=True)
+    assert last_of(page, "env/score") == ["0.25"]
+    assert page.texts('[data-run="0"] td')[:2] == [run.name, HOSTILE]
+    assert f"env/{HOSTILE}" in page.texts(".chart h3")
+    assert page.eval("document.querySelectorAll('.page img').length") == 0
+    log.write({"step": 20, "elapsed_s": 2.0, "env/score": 0.5})
+    page.wait("document.querySelector('[data-key=\"env/score\"] li b').innerText === '0.5'")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 30, "elapsed_s": 3.0, "env/sc')
+        file.flush()
+        seen = int(page.eval("document.getElementById('app').dataset.ready"))
+        page.wait(f"document.getElementById('app').dataset.ready > {seen + 1}")
+        assert last_of(page, "env/score") == ["0.5"]
+        file.write('ore": 0.75}\n')
+    page.wait("document.querySelector('[data-key=\"env/score\"] li b').innerText === '0.75'")
+    other = JsonLog(_made(tmp_path / "runs" / "second") / "metrics.jsonl", {"env": HOSTILE})
+    other.write({"step": 5, "elapsed_s": 1.0, "env/score": 0.125})
+    page.wait("document.querySelectorAll('[data-key=\"env/score\"] li b').length === 2")
+    assert last_of(page, "env/score") == ["0.75", "0.125"]
+    page.tap('[data-run="0"] input')
+    page.wait("document.querySelectorAll('[data-key=\"env/score\"] li b').length === 1")
+    assert page.eval("document.documentElement.scrollWidth") == 360
+    assert page.errors == [] and asked_elsewhere(page, served) == []
+    log.close()
+    other.close()
+
+
+def _made(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run: Path) -> None:
+    served = serve("watch", "runs", "--seed", "3", "--env.max-episode-steps", "20")
+    page = opened(browser, served)
+    before = sorted(path.name for path in a_run.rglob("*"))
+    page.click(".ask-eval")
+    page.wait("document.querySelector('.report table') !== null")
+    (job,) = served.json("state")["jobs"]
+    assert (job["state"], job["kind"], job["checkpoint"]) == (
+        "done",
+        "eval",
+        max(path.name for path in (a_run / "checkpoints").iterdir()),
+    )
+    report = served.json("jobs/0")
+    (row,) = report["rows"]
+    cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=False))
+    assert cells["return"] == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
+    assert cells["episodes"] == str(row["episodes"]) and report["seed"] == 3 and row["length"] <= 20
+    assert sorted(path.name for path in a_run.rglob("*")) == before
+    assert page.errors == [] and asked_elsewhere(page, served) == []
+
+
+def test_a_run_without_a_checkpoint_cannot_be_played(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {"env": "cartpole"}).close()
+    page = opened(browser, serve("watch", "run"))
+    assert page.eval("document.querySelector('.ask-replay').disabled")
+    assert page.text(".jobs") == "The run has no checkpoint yet."
+
+
+def test_the_end_of_the_command_is_told(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
+    served = serve("watch", "run")
+    page = opened(browser, served)
+    served.close()
+    page.wait("document.querySelector('.bad').innerText.includes('has the command ended')")
+
+
+def test_curves_are_smoothed_as_plot_smooths_them(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
+    page = opened(browser, serve("watch", "run"))
+    rng = np.random.default_rng(1)
+    xs, ys = np.cumsum(rng.integers(1, 9, 200)).astype(float), rng.normal(size=200)
+    for share in (0.0, 0.03, 0.3):
+        found = page.eval(f"smoothed({json.dumps(xs.tolist())}, {json.dumps(ys.tolist())}, {share})")
+        np.testing.assert_allclose(found, curves.smoothed(xs, ys, share * (xs[-1] - xs[0])), rtol=1e-9, atol=1e-12)
