@@ -20,13 +20,27 @@ from puffervec import extras
 from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.output import printable, steady_output
 from puffervec.train.device import ranks
-from puffervec.train.verbs import bench, cache, completion, eval, export, plan, plot, profile, render, sweep, train, watch
+from puffervec.train.verbs import (
+    bench,
+    cache,
+    completion,
+    eval,
+    export,
+    plan,
+    plot,
+    profile,
+    render,
+    report,
+    sweep,
+    train,
+    watch,
+)
 from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 _VERBS = (
-    train.VERB, eval.VERB, listing.VERB, plot.VERB, watch.VERB, render.VERB, export.VERB, sweep.VERB, bench.VERB, profile.VERB,
-    plan.VERB, cache.VERB,
+    train.VERB, eval.VERB, listing.VERB, plot.VERB, watch.VERB, report.VERB, render.VERB, export.VERB, sweep.VERB,
+    bench.VERB, profile.VERB, plan.VERB, cache.VERB,
 )  # fmt: skip
 VERBS = {verb.name: verb for verb in (*_VERBS, completion.verb(_VERBS))}
 BAD_INPUT = (ConfigError, SceneError, CheckpointError, MissingExtraError)

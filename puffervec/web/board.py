@@ -67,8 +67,8 @@ class Run:
             "version": metrics.version,
             "training": metrics.age_s is not None and metrics.age_s < max(QUIET_SPANS * span, QUIET_S),
             "age_s": metrics.age_s,
-            **{name: metrics.last(key) for name, key in _LAST.items()},
-            "keys": [key for key in metrics.keys if key not in _NO_CURVES],
+            **newest(metrics),
+            "keys": curve_keys(metrics),
             "time": shares,
             "checkpoint": self.checkpoint(),
             "files": self.files(),
@@ -127,11 +127,11 @@ class Board:
 
     def to_json(self) -> dict[str, Any]:
         """All that a page says of runs, all but their curves, and what their metrics are."""
-        keys = ranked(key for run in self.runs for key in run.metrics.keys if key not in _NO_CURVES)
+        keys = ranked(key for run in self.runs for key in curve_keys(run.metrics))
         return {
             "runs": [run.to_json(number) for number, run in enumerate(self.runs)],
             "metrics": {key: told_of(key) for key in keys},
-            "time": {part: METRICS[key].meaning for part, key in TIME_PARTS.items()},
+            "time": time_meanings(),
         }
 
 
@@ -146,6 +146,21 @@ def told_of(key: str) -> dict[str, Any]:
     known = METRICS.get(base(key))
     usual = key.startswith(ENV) or (known is not None and known.usual)
     return {"unit": unit_of(base(key)), "meaning": known.meaning if known is not None else "", "usual": usual}
+
+
+def newest(metrics: Follower) -> dict[str, float | None]:
+    """The newest numbers of a run as a whole."""
+    return {name: metrics.last(key) for name, key in _LAST.items()}
+
+
+def curve_keys(metrics: Follower) -> list[str]:
+    """The metrics that can be drawn over steps."""
+    return [key for key in metrics.keys if key not in _NO_CURVES]
+
+
+def time_meanings() -> dict[str, str]:
+    """What the parts of a run's time are."""
+    return {part: METRICS[key].meaning for part, key in TIME_PARTS.items()}
 
 
 def time_shares(metrics: Follower) -> dict[str, float]:

@@ -109,15 +109,15 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     _check_outputs(request)
     alone, beside = asked_for(request)
 
-    def adapted(config: TrainConfig) -> TrainConfig:
-        return _adapted(config, request)
+    def as_asked(config: TrainConfig) -> TrainConfig:
+        return adapted(config, request)
 
-    player = find_player(alone, adapted)
-    others = [find_other(request, who, player, adapted) for who in beside]
+    player = find_player(alone, as_asked)
+    others = [find_other(request, who, player, as_asked) for who in beside]
     config, own = player.config, own_evaluation(player.config.target)
-    report = _evaluated(config, own, player.actor, request)
+    report = evaluated(config, own, player.actor, request)
     if others:
-        found = [(other.label, _evaluated(other.config, own, other.actor, request)) for other in others]
+        found = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
         report = side_by_side(report, player.label, found)
     levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
     whole = ("failures",) if request.failures else ()
@@ -127,7 +127,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         _draw(request, own, report, config, player.actor)
 
 
-def _adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
+def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the env does not have."""
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites
@@ -141,7 +141,8 @@ def _adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     return config if settings is None else dataclasses.replace(config, env=settings(config.env))
 
 
-def _evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
+def evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
+    """Return the report of an evaluation. Raises: ConfigError: the env's own evaluation refuses it, or returns none."""
     if own is not None:
         suite = own if request.suite is None else own.suites[request.suite]
         seeds = {} if request.seeds is None else {"seeds": request.seeds}

@@ -40,13 +40,14 @@ class Player:
     """Who acts.
 
     config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline. folder: of the run whose
-    policies act; None for a baseline, and for a checkpoint that lies elsewhere.
+    policies act; None for a baseline, and for a checkpoint that lies elsewhere. checkpoint: its name, "" for a baseline.
     """
 
     config: TrainConfig
     actor: Actor
     label: str
     folder: Path | None = None
+    checkpoint: str = ""
 
 
 def take_player(args: list[str]) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
     if not request.opponents:
         return player
     actor = _against(player.actor, player.config, request)
-    return Player(player.config, actor, f"{player.label}, {', '.join(request.opponents)}", player.folder)
+    return dataclasses.replace(player, actor=actor, label=f"{player.label}, {', '.join(request.opponents)}")
 
 
 def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
@@ -124,7 +125,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             acting = ev.as_planned(config, policies)
             actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
-            return Player(config, actor, str(folder or path), folder)
+            return Player(config, actor, str(folder or path), folder, path.name)
     own = own_evaluation(config.target)
     return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
 

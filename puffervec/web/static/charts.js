@@ -137,8 +137,24 @@ class Charts {
     }
 }
 
+// What chooses how curves are drawn. options: {x, smooth, log}. changed: called with those that are new.
+function curveControls(options, changed) {
+    const along = element("select", {class: "along"}, ...["steps", "minutes"].map((value) => element("option", {value}, value)));
+    along.value = options.x;
+    along.addEventListener("change", () => changed({x: along.value}));
+    const smooth = element("input", {type: "range", min: 0, max: 30, step: 1, value: options.smooth, class: "smooth"});
+    const words = element("output", {}, `${options.smooth} %`), log = element("input", {type: "checkbox", class: "log"});
+    smooth.addEventListener("input", () => {
+        words.textContent = `${smooth.value} %`;
+        changed({smooth: Number(smooth.value)});
+    });
+    log.addEventListener("change", () => changed({log: log.checked}));
+    return element("div", {class: "bar"}, element("label", {}, "over", along), element("label", {}, "mean over", smooth, words),
+        element("label", {}, log, "logarithmic"));
+}
+
 // Bars of how the time of runs was spent. runs: [{name, time: {part: share}}, ...]. meanings: by part.
-function timeBars(runs, meanings, dark) {
+function timeBars(runs, meanings) {
     const parts = Object.keys(meanings), bars = [];
     for (const run of runs) {
         const pieces = parts.filter((part) => run.time[part] > 0).map((part) => {

@@ -17,9 +17,12 @@ function fixed(number) {
     return size >= 1000 ? shortly(Math.round(number)) : size >= 0.01 || size === 0 ? number.toFixed(2) : String(Number(number.toPrecision(2)));
 }
 
-// A table whose heads sort it. rows: objects. settings: {columns, total, sort: [column, falling], more: (row) => element or null}.
+const MOST_ROWS = 12;  // of a table that is shown whole from the start
+const FIRST_ROWS = 10;
+
+// A table whose heads sort it, the total above; of many rows the first ones until somebody asks for all. rows: objects. settings: {columns, total, sort: [column, falling], more: (row) => element or null}.
 function table(rows, {columns, total = null, sort = null, more = null}) {
-    let [by, falling] = sort || [null, false];
+    let [by, falling] = sort || [null, false], short = rows.length > MOST_ROWS;
     const body = element("tbody"), isNumber = (column) => rows.some((row) => typeof row[column] === "number");
     const line = (row, settings) => {
         const cells = columns.map((column) => element("td", {class: isNumber(column) ? "number" : ""}, cellText(row, column)));
@@ -27,8 +30,14 @@ function table(rows, {columns, total = null, sort = null, more = null}) {
     };
     const fill = () => {
         const sorted = by === null ? rows : [...rows].sort((a, b) => (falling ? -1 : 1) * compared(a[by], b[by]));
-        body.replaceChildren(...sorted.map((row) => line(row, {})), ...(total ? [line(total, {class: "total"})] : []));
+        const seen = short ? sorted.slice(0, FIRST_ROWS) : sorted;
+        body.replaceChildren(...(total ? [line(total, {class: "total"})] : []), ...seen.map((row) => line(row, {})));
+        if (short) body.append(element("tr", {}, element("td", {colspan: columns.length + Boolean(more)}, all)));
     };
+    const all = button(`all ${rows.length}`, `show all ${rows.length} rows`, () => {
+        short = false;
+        fill();
+    });
     const heads = columns.map((column) => {
         const turn = () => {
             [by, falling] = [column, by === column ? !falling : false];

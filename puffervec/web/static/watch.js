@@ -40,21 +40,13 @@ class WatchPage {
     curvesSection() {
         this.chartsPlace = element("div", {class: "charts"});
         this.chooserPlace = element("div", {class: "chooser"});
-        this.smoothText = element("output", {}, "3 %");
-        const along = element("select", {class: "along"}, element("option", {value: "steps"}, "steps"), element("option", {value: "minutes"}, "minutes"));
-        along.addEventListener("change", () => this.change({x: along.value}));
-        const smooth = element("input", {type: "range", min: 0, max: 30, step: 1, value: 3, class: "smooth"});
-        smooth.addEventListener("input", () => this.change({smooth: Number(smooth.value)}));
-        const log = element("input", {type: "checkbox", class: "log"});
-        log.addEventListener("change", () => this.change({log: log.checked}));
         this.search = element("input", {type: "search", placeholder: "find a metric", "aria-label": "find a metric"});
         this.search.addEventListener("input", () => this.showChooser());
         const usual = button("usual ones", "show what is usually looked at", () => this.choose(null));
         const none = button("none", "show no metric", () => this.choose([]));
         return [
             element("h2", {}, "Curves"),
-            element("div", {class: "bar"}, element("label", {}, "over", along),
-                element("label", {}, "mean over", smooth, this.smoothText), element("label", {}, log, "logarithmic")),
+            curveControls(this.options, (options) => this.change(options)),
             element("details", {class: "choose"}, element("summary", {}, "Choose metrics"),
                 element("div", {class: "bar"}, this.search, usual, none), this.chooserPlace),
             this.chartsPlace,
@@ -139,9 +131,8 @@ class WatchPage {
         return wanted.slice(0, MOST_CHOSEN);
     }
 
-    async change(options) {
+    change(options) {
         Object.assign(this.options, options);
-        this.smoothText.textContent = `${this.options.smooth} %`;
         this.draw();
     }
 
@@ -209,7 +200,7 @@ class WatchPage {
 
     showTime() {
         const runs = this.shownRuns().filter((run) => Object.keys(run.time).length);
-        this.timePlace.replaceChildren(...timeBars(runs, this.state.time, this.options.dark));
+        this.timePlace.replaceChildren(...timeBars(runs, this.state.time));
     }
 
     showFiles() {
