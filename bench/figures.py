@@ -225,7 +225,7 @@ class Figures:
     def measure(self, names: Sequence[str], values: Mapping[str, str]) -> None:
         """Run the commands of these runs; each result replaces the one before.
 
-        Args: values: of {real} and {pufferlib} in the commands.
+        Args: values: of {real} and the other names in braces in the commands.
         Raises: ConfigError for an unknown run, a run that fails, and a working tree with changes.
         """
         for name in names:
@@ -252,12 +252,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages")
     flags.add_argument("--write", action="store_true", help="rewrite the pages from the existing results")
     flags.add_argument("--real", default="../shared/data/scenes", help="folder of real scenes (default: %(default)s)")
+    flags.add_argument("--pufferdrive", default="pufferdrive", help="folder of PufferDrive's C sources (default: %(default)s)")
     flags.add_argument("--pufferlib-python", default=os.environ.get("PUFFERLIB_PYTHON", "python3"), help="see bench/README.md")
     options = flags.parse_args(arguments)
     try:
         figures = Figures()
         if options.run is not None:
-            figures.measure(options.run or list(figures.runs), {"real": options.real, "pufferlib": options.pufferlib_python})
+            values = {"real": options.real, "pufferlib": options.pufferlib_python, "pufferdrive": options.pufferdrive}
+            figures.measure(options.run or list(figures.runs), values)
         if options.write or options.run is not None:
             print("changed:", ", ".join(figures.write()) or "nothing")
         problems = figures.problems()
