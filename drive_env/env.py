@@ -22,6 +22,7 @@ from puffervec.training import Training
 
 if TYPE_CHECKING:
     from puffervec.drawing import Drawing, State
+    from puffervec.keys import Keys
     from puffervec.vec.vector_env import VectorEnv
 
 # A car that could be built, and what a driver has to see in real scenes. With the bicycle's own values and the same limits 20 %
@@ -93,6 +94,13 @@ def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
     return {**reward_params(config.reward_ranges), **action_params(config.action_values, config.dynamics), **ids}
 
 
+def keys(config: DriveConfig) -> Keys:
+    """How keys drive a car: drive_env.keys. Raises: ConfigError: this model cannot be driven by keys."""
+    from drive_env.keys import keys
+
+    return keys(config)
+
+
 def evaluation() -> Evaluation:
     """Rates per scene, baselines and pictures (drive_env.evaluate.evaluate), imported when they are asked for."""
     from drive_env.evaluate.evaluate import EVALUATION
@@ -120,6 +128,7 @@ ENV = NativeEnv(
     build=build,
     evaluation=evaluation,
     drawing=drawing,
+    keys=keys,
     recorder=recorder,
     training=TRAINING,
 )

@@ -21,6 +21,7 @@ from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, re
 from puffervec.drawing import Drawing, State
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Evaluation, Recorder
+from puffervec.keys import Keys
 from puffervec.training import Training
 
 # What a dataclass field becomes in the C struct; a Literal of names becomes an int32 too.
@@ -55,6 +56,8 @@ class NativeEnv:
             evaluated like any other.
         drawing: drawing(config, state) says how an episode that began with `state` is drawn (puffervec/drawing.py). None: no
             films and no pictures.
+        keys: keys(config) says how somebody at a keyboard plays one agent (puffervec/keys.py); may raise ConfigError. None:
+            nobody can.
         recorder: makes a Recorder for a vector env of one env in this process, where its pictures for `render_mode="rgb_array"`
             are not those of `drawing`.
         shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
@@ -70,6 +73,7 @@ class NativeEnv:
     build: Callable[[Any], EnvData]
     evaluation: Callable[[], Evaluation] | None = None
     drawing: Callable[[Any, State], Drawing] | None = None
+    keys: Callable[[Any], Keys] | None = None
     recorder: Callable[[Any], Recorder] | None = None
     shared_library: str | None = None
     agent_types: tuple[str, ...] = ()

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from puffervec.drawing import BLUE, ORANGE, Box, Circle, Drawing, Line, Shape, State
+from puffervec.keys import Keys
 from puffervec.native import EnvData, NativeEnv
 
 MOST_X_M, MOST_ANGLE_RAD, POLE_M = 2.4, math.radians(12), 1.0  # As in csrc/cartpole.c.
@@ -35,6 +37,9 @@ def drawing(config: CartpoleConfig, state: State) -> Drawing:
         numbers=lambda state: {"poles up": float(abs(state["theta"]) <= MOST_ANGLE_RAD and abs(state["x"]) <= MOST_X_M)},
         wholes={"poles up": 1.0},
         fps=50,  # Its own: a step is 0.02 s.
+        agents=("cart",),
+        facts=lambda state: {"cart": {name: float(state[name]) for name in ("x", "x_dot", "theta", "theta_dot")}},
+        actions=lambda rows: {"push": 2 * rows - 1},  # to the right: 1
     )
 
 
@@ -47,4 +52,16 @@ def shapes(state: State, before: State | None) -> Iterator[Shape]:
     yield Circle(x, 0.0, 0.05, name="axle")
 
 
-ENV = NativeEnv(name="cartpole", config=CartpoleConfig, build=lambda config: EnvData(), drawing=drawing)
+def keys(config: CartpoleConfig) -> Keys:
+    """Pushes to the left and to the right; in turn where no key is held, since there is no action that does not push."""
+    turns = itertools.cycle((0, 1))
+
+    def action(held: Mapping[str, int]) -> int:
+        if ("ArrowLeft" in held) == ("ArrowRight" in held):
+            return next(turns)
+        return 1 if "ArrowRight" in held else 0
+
+    return Keys({"ArrowLeft": "push left", "ArrowRight": "push right"}, action)
+
+
+ENV = NativeEnv(name="cartpole", config=CartpoleConfig, build=lambda config: EnvData(), drawing=drawing, keys=keys)

@@ -27,6 +27,7 @@ from puffervec.train.verbs import (
     eval,
     export,
     plan,
+    play,
     plot,
     profile,
     render,
@@ -39,8 +40,8 @@ from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 _VERBS = (
-    train.VERB, eval.VERB, listing.VERB, plot.VERB, watch.VERB, report.VERB, render.VERB, export.VERB, sweep.VERB,
-    bench.VERB, profile.VERB, plan.VERB, cache.VERB,
+    train.VERB, eval.VERB, listing.VERB, plot.VERB, watch.VERB, report.VERB, render.VERB, play.VERB, export.VERB,
+    sweep.VERB, bench.VERB, profile.VERB, plan.VERB, cache.VERB,
 )  # fmt: skip
 VERBS = {verb.name: verb for verb in (*_VERBS, completion.verb(_VERBS))}
 BAD_INPUT = (ConfigError, SceneError, CheckpointError, MissingExtraError)

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The page of `puffer-train play`: somebody plays one agent by keys or buttons, and then sees how the policy does in its place.
+
+const SPEEDS = [["1", "as it is"], ["0.5", "half as fast"], ["0.25", "a quarter"]];
+const NEAR = 16;  // sizes of the chosen agent that are seen across
+
+class PlayPage {
+    constructor(root) {
+        this.root = root;
+        root.className = "page play";
+        this.held = new Set();
+        this.state = "waiting";  // ready, playing, over, gone
+        this.dark = false;
+        this.build();
+        this.stage = new Stage(this.canvas);
+        gestures(this.stage, {
+            tapped: (x, y) => this.choose(this.stage.agentAt(x, y, 1)),
+            moved: () => { this.following = false; },
+            changed: () => this.paint(),
+        });
+        document.addEventListener("keydown", (event) => this.pressed(event));
+        document.addEventListener("keyup", (event) => this.hold(event.key, false));
+        window.addEventListener("blur", () => this.release());
+        document.addEventListener("visibilitychange", () => this.say({pause: document.hidden}));
+        new ResizeObserver(() => this.paint()).observe(this.canvas);
+        this.theme.apply();
+        this.connect();
+    }
+
+    build() {
+        this.theme = themeSwitch(this.root, (dark) => {
+            this.dark = dark;
+            this.paint();
+        });
+        this.heading = element("h1", {}, "play");
+        this.canvas = element("canvas", {class: "stage", "aria-label": "the episode, seen from above"});
+        this.startButton = button("start", "play the chosen agent (enter)", () => this.start(), {class: "start"});
+        this.againButton = button("again", "the same episode from its start", () => this.begin(this.seed), {class: "again"});
+        this.nextButton = button("next", "another episode", () => this.begin(this.seed + 1), {class: "next"});
+        this.agentChoice = element("select", {class: "agent", "aria-label": "who you play"});
+        this.agentChoice.addEventListener("change", () => this.choose(this.scene.agents[Number(this.agentChoice.value)]));
+        this.speed = element("select", {class: "speed", "aria-label": "speed"}, ...SPEEDS.map(([value, words]) => element("option", {value}, words)));
+        this.speed.addEventListener("change", () => this.say({speed: Number(this.speed.value)}));
+        this.words = element("p", {class: "words", role: "status"}, "connecting");
+        this.numbers = element("output", {class: "now"});
+        this.keysPlace = element("div", {class: "keys"});
+        this.scorePlace = element("div", {class: "score"});
+        this.root.append(
+            element("header", {}, this.heading, this.theme.made),
+            element("div", {class: "bar"}, this.agentChoice, this.startButton, this.againButton, this.nextButton, this.speed),
+            this.words, this.canvas, this.numbers, this.keysPlace, this.scorePlace,
+        );
+    }
+
+    // ---- the server
+
+    connect() {
+        this.socket = new WebSocket(new URL("socket", location.href.replace(/^http/, "ws")));
+        this.socket.addEventListener("message", (event) => this.heard(JSON.parse(event.data)));
+        this.socket.addEventListener("close", () => {
+            this.state = "gone";
+            this.words.textContent = this.trouble || "No connection: another page plays already, or the command has ended.";
+            this.show();
+        });
+    }
+
+    say(words) {
+        if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(words));
+    }
+
+    heard({scene, moment, you, result, trouble}) {
+        if (trouble) this.trouble = trouble;
+        if (scene) this.setScene(scene);
+        if (moment) this.setMoment(moment);
+        if (you) this.showScore(you, null);
+        if (result) {
+            this.state = "over";
+            this.release();
+            this.words.textContent = "Over. The policy has played the same agent in the same episode.";
+            this.showScore(result.you, result.policy);
+            this.show();
+        }
+    }
+
+    setScene(told) {
+        this.scene = new LiveScene(told);
+        this.seed = told.seed;
+        this.told = told;
+        this.state = "ready";
+        this.following = true;
+        this.stage.setScene(this.scene);
+        this.heading.textContent = [told.env, told.title, `seed ${told.seed}`].filter(Boolean).join(", ");
+        this.agentChoice.replaceChildren(...told.agents.map((name, i) => element("option", {value: i}, name)));
+        const keys = Object.entries(told.keys).map(([key, what]) => this.keyButton(key, what));
+        this.keysPlace.replaceChildren(...keys);
+        this.scorePlace.replaceChildren();
+        this.words.textContent = "Choose whom you play, then press start or enter.";
+        this.wanted = told.agents.includes(this.wanted) ? this.wanted : told.agents[0];
+    }
+
+    keyButton(key, what) {
+        const made = button(`${KEY_NAMES[key] || key}  ${what}`, what, () => {}, {class: "key", "data-key": key});
+        made.addEventListener("pointerdown", (event) => {
+            event.preventDefault();
+            this.hold(key, true);
+        });
+        for (const name of ["pointerup", "pointercancel", "pointerleave"]) made.addEventListener(name, () => this.hold(key, false));
+        return made;
+    }
+
+    setMoment(moment) {
+        this.scene.show(moment);
+        this.say({seen: moment.step});
+        this.arrived = performance.now();
+        if (moment.step === 0) this.choose(this.scene.agents.find(({name}) => name === this.wanted) || null);
+        const words = Object.entries(moment.numbers).map(([name, number]) => `${name} ${Number(number.toPrecision(4))}`);
+        this.numbers.textContent = [`step ${moment.step}`, ...words].join(", ");
+        if (!this.painting) this.paintOn();
+        this.show();
+    }
+
+    // ---- playing
+
+    begin(seed) {
+        this.say({begin: seed});
+    }
+
+    start() {
+        if (this.state !== "ready" || !this.stage.chosen) return;
+        this.state = "playing";
+        this.wanted = this.stage.chosen.name;
+        this.words.textContent = `You play ${this.wanted}.`;
+        this.say({speed: Number(this.speed.value)});
+        this.say({start: this.wanted});
+        this.canvas.scrollIntoView({block: "nearest"});
+        this.show();
+    }
+
+    choose(agent) {
+        if (!agent || this.state === "playing" || this.state === "over") return;
+        this.stage.chosen = agent;
+        this.wanted = agent.name;
+        this.agentChoice.value = this.scene.agents.indexOf(agent);
+        this.following = true;
+        this.near(agent.thing);
+        this.paint();
+        this.show();
+    }
+
+    // Look at an agent from near, where there are others too.
+    near(thing) {
+        if (this.scene.agents.length < 2 || !thing) return;
+        const size = Math.max(...thing.at(1).slice(2, thing.kind === "box" ? 4 : 3)), {stage} = this;
+        stage.camera.scale = Math.max(Math.min(...stage.size) / (NEAR * size), 4 * stage.least);
+        stage.untouched = false;
+    }
+
+    pressed(event) {
+        if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+        if (event.key === "Enter" && !(event.target instanceof HTMLButtonElement)) {
+            if (this.state === "over") this.begin(this.seed);
+            else this.start();
+        }
+        if (event.key === "t") this.theme.next();
+        if (this.told && event.key in this.told.keys && this.state === "playing") {
+            event.preventDefault();
+            if (!event.repeat) this.hold(event.key, true);
+        }
+    }
+
+    hold(key, on) {
+        if (!this.told || !(key in this.told.keys) || this.held.has(key) === on) return;
+        if (on) this.held.add(key);
+        else this.held.delete(key);
+        this.say({keys: [...this.held]});
+        this.show();
+    }
+
+    release() {
+        for (const key of [...this.held]) this.hold(key, false);
+    }
+
+    // ---- showing
+
+    show() {
+        const ready = this.state === "ready";
+        this.startButton.disabled = !ready || !this.stage.chosen;
+        this.againButton.disabled = this.nextButton.disabled = this.state === "gone" || this.state === "waiting";
+        this.agentChoice.disabled = !ready;
+        for (const made of this.keysPlace.children) made.setAttribute("aria-pressed", this.held.has(made.dataset.key));
+        this.root.dataset.state = this.state;
+    }
+
+    showScore(you, policy) {
+        const names = [...new Set([...Object.keys(you.facts), ...Object.keys(policy ? policy.facts : {})])];
+        const rows = [["return", (one) => one.return], ["steps", (one) => one.steps], ...names.map((name) => [name, (one) => one.facts[name]])];
+        const cell = (one, value) => element("td", {class: "number"}, one && value(one) !== undefined ? String(Number(value(one).toPrecision(4))) : "-");
+        const lines = rows.map(([name, value]) => element("tr", {"data-row": name}, element("th", {scope: "row"}, name), cell(you, value), policy ? cell(policy, value) : null));
+        const head = element("tr", {}, element("th"), element("th", {class: "number"}, "you"), policy ? element("th", {class: "number"}, "policy") : null);
+        this.scorePlace.replaceChildren(element("div", {class: "wide"}, element("table", {}, element("thead", {}, head), element("tbody", {}, ...lines))));
+    }
+
+    // Paint until the last moment is reached.
+    paintOn() {
+        this.painting = requestAnimationFrame(() => {
+            this.painting = null;
+            this.paint();
+            if (this.share() < 1) this.paintOn();
+        });
+    }
+
+    share() {
+        const step_s = 1 / (this.scene.fps * Number(this.speed.value));
+        return this.state === "playing" ? Math.min((performance.now() - this.arrived) / 1000 / step_s, 1) : 1;
+    }
+
+    paint() {
+        if (!this.scene || !this.stage) return;
+        this.stage.dark = this.dark;
+        const time = this.share(), chosen = this.stage.chosen;
+        if (this.following && chosen && chosen.thing && this.scene.agents.length > 1) {
+            [this.stage.camera.x, this.stage.camera.y] = chosen.thing.at(time);
+        }
+        this.stage.paint(time);
+    }
+}
+
+const KEY_NAMES = {ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", " ": "space"};
+
+new PlayPage(document.getElementById("app"));

@@ -1,0 +1,286 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train play`: the env and the score (puffervec/web/play.py), its page in a browser, and who may open its websocket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec.envs import get
+from puffervec.errors import ConfigError
+from puffervec.train import cli, load_policy
+from puffervec.train.act.evaluate import RandomActor
+from puffervec.web.play import AHEAD, Round, Session, Table
+from tests.helpers import POLL_S
+from tests.web.browser import Browser, Page
+from tests.web.conftest import Served
+
+Serve = Callable[..., Served]
+SOCKET = """GET /TOKEN/socket HTTP/1.1
+Host: {host}
+Upgrade: websocket
+Connection: Upgrade
+{more}Sec-WebSocket-Version: 13
+Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==
+
+"""
+
+
+class Leaning:
+    """Pushes where the pole leans. Attributes: asked: how often it acted."""
+
+    asked = 0
+
+    def reset(self, vec: Any) -> None:
+        self.asked = 0
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        self.asked += 1
+        return (np.asarray(obs)[:, 2] > 0).astype(np.int32)
+
+
+@pytest.fixture
+def table() -> Any:
+    env = get("cartpole")
+    table = Table(env, env.configure({"max_episode_steps": 60}), Leaning())
+    yield table
+    table.close()
+
+
+def alone(seed: int, push: Callable[[np.ndarray], int]) -> tuple[list[float], np.ndarray]:
+    """Rewards of an episode of cartpole by itself, and where the cart was at its end."""
+    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 60}, backend="serial", num_envs=1) as vec:
+        obs, _ = vec.reset(seed=seed)
+        rewards: list[float] = []
+        while True:
+            obs, reward, terminals, truncations, _ = vec.step([push(obs[0])])
+            rewards.append(float(reward[0]))
+            if terminals[0] or truncations[0]:
+                return rewards, vec.peek(0)["x"]
+
+
+def test_the_score_is_that_of_the_episode(table: Table) -> None:
+    for seed in (3, 4):
+        table.begin(seed)
+        assert table.agents() == {"cart": 0}
+        taken, steps = Round(), 0
+        while True:
+            table.step(0, ["ArrowRight"])
+            steps += 1
+            if not table.take(0, taken):
+                break
+        rewards, place = alone(seed, lambda row: 1)
+        assert taken.rewards == rewards and len(rewards) == steps and float(table.state["x"]) == float(place)
+        table.begin(seed)
+        policy = Round()
+        table.step()
+        while table.take(0, policy):
+            table.step()
+        assert policy.rewards == alone(seed, lambda row: int(row[2] > 0))[0] and policy.to_json()["steps"] > steps
+
+
+def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
+    env = get("drive")
+    table = Table(env, env.configure({"scenes": "generated:3"}), RandomActor(5))
+    with contextlib.closing(table):
+        table.begin(1)
+        assert table.episode.drawing.title and len(table.agents()) > 1
+        row = list(table.agents().values())[1]
+        sent: list[np.ndarray] = []
+        table.vec.send = lambda actions, send=table.vec.send: (sent.append(np.array(actions)), send(actions))  # type: ignore[method-assign]
+        drawn = RandomActor(5)
+        drawn.reset(table.vec)
+        table.actor.reset(table.vec)
+        table.actor = RandomActor(5)
+        expected = drawn.act(table.observations, table.vec)
+        table.step(row, ["ArrowUp"])
+        others = np.arange(len(expected)) != row
+        np.testing.assert_array_equal(sent[0][others], np.asarray(expected)[others])
+        assert sent[0][row] == table.keys.action({"ArrowUp": 1})
+        assert table.take(row, Round()) and table.facts(row)
+
+
+class Page_:
+    """What a session has sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+
+    def steps(self) -> list[int]:
+        return [message["moment"]["step"] for message in self.sent if "moment" in message]
+
+
+def acted(table: Table, script: Callable[[Session, Page_], Any]) -> Page_:
+    page = Page_()
+
+    async def both() -> None:
+        session = Session(table, page, 7)
+        playing = asyncio.create_task(session.play())
+        try:
+            await asyncio.wait_for(script(session, page), POLL_S)
+        finally:
+            playing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await playing
+
+    asyncio.run(both())
+    return page
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def test_a_session_plays_and_compares(table: Table) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.steps() == [0])
+        session.heard('{"start": "nobody"}')
+        session.heard(json.dumps({"start": "cart"}))
+        session.heard('{"keys": ["ArrowLeft", "x", 5]}')
+        while "result" not in page.sent[-1]:
+            session.heard(json.dumps({"seen": page.steps()[-1]}))
+            await asyncio.sleep(0.002)
+
+    page = acted(table, script)
+    you, policy = page.sent[-1]["result"]["you"], page.sent[-1]["result"]["policy"]
+    assert page.sent[0]["scene"]["seed"] == 7 and page.sent[0]["scene"]["agents"] == ["cart"]
+    assert you["return"] == you["steps"] == len(alone(7, lambda row: 0)[0]) == page.steps()[-1]
+    assert policy["return"] == len(alone(7, lambda row: int(row[2] > 0))[0])
+    assert page.steps() == list(range(len(page.steps())))
+
+
+def test_the_clock_stands_while_nobody_looks(table: Table) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.sent)
+        session.heard('{"start": "cart"}')
+        await until(lambda: page.steps()[-1] >= AHEAD)
+        await asyncio.sleep(0.2)
+        assert page.steps()[-1] == AHEAD  # Nothing was seen.
+        session.heard('{"pause": true}')
+        session.heard(json.dumps({"seen": AHEAD}))
+        await asyncio.sleep(0.2)
+        assert page.steps()[-1] == AHEAD
+        session.heard('{"pause": false}')
+        await until(lambda: page.steps()[-1] == 2 * AHEAD)
+        session.heard('{"begin": 9}')
+        await until(lambda: page.steps()[-1] == 0)
+
+    page = acted(table, script)
+    assert [message["scene"]["seed"] for message in page.sent if "scene" in message] == [7, 9]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "[1]", '{"keys": 5}', '{"begin": -1}', '{"begin": 1e9}', '{"start": ["cart"]}', '{"speed": 1000}', "[" * 5000],
+)
+def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.steps())
+        session.heard(text)
+        session.heard('{"start": "cart"}')
+        await until(lambda: page.steps()[-1] == AHEAD)
+
+    acted(table, script)
+
+
+def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
+    served = serve("play", "cartpole")
+
+    def status(host: str = "HOST", more: str = "Origin: http://HOST\n", path: str = "/TOKEN/socket") -> int:
+        return served.ask(SOCKET.format(host=host, more=more).replace("/TOKEN/socket", path))[0]
+
+    assert status(more="") == 403
+    assert status(more="Origin: http://evil.example\n") == 403 and status(more="Origin: null\n") == 403
+    assert status(host="evil.example", more="Origin: http://evil.example\n") == 403
+    assert status(path="/socket") == 403 and status(path="/" + "A" * 43 + "/socket") == 403
+    assert status(path="/TOKEN/../socket") == 403
+    assert status() == 101
+
+
+def opened(browser: Browser, served: Served, **look: Any) -> Page:
+    page = browser.open(served.url, **look)
+    page.wait("document.getElementById('app').dataset.state === 'ready' && document.querySelector('.now').innerText")
+    return page
+
+
+def score(page: Page) -> dict[str, list[float]]:
+    rows = page.eval("[...document.querySelectorAll('[data-row]')].map(row => [...row.children].map(cell => cell.innerText))")
+    return {name: [float(value) for value in values] for name, *values in rows}
+
+
+def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path) -> None:
+    served = serve("play", str(a_run), "--env.max-episode-steps", "30", "--seed", "2")
+    page = opened(browser, served, width=1600, height=900)
+    assert page.text("h1") == "cartpole, seed 2" and page.text(".now").startswith("step 0")
+    page.press("Enter")
+    page.key_down("ArrowRight")
+    assert page.eval("document.querySelector('[data-key=ArrowRight]').getAttribute('aria-pressed')") == "true"
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    page.key_up("ArrowRight")
+    found = score(page)
+    assert found["return"][0] == found["steps"][0] == float(page.text(".now").split(",")[0].removeprefix("step "))
+    policy = load_policy(a_run, settings={"max_episode_steps": 30})
+    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 30}, backend="serial", num_envs=1) as vec:
+        observations, _ = vec.reset(seed=2)
+        steps = 0
+        while True:
+            observations, _, terminals, truncations, _ = vec.step(policy.act(observations, vec))
+            steps += 1
+            if terminals[0] or truncations[0]:
+                break
+    assert found["return"][1] == found["steps"][1] == steps
+    other = browser.open(served.url)
+    other.wait("document.getElementById('app').dataset.state === 'gone'")
+    other.close()
+    page.click(".next")
+    page.wait("document.querySelector('h1').innerText === 'cartpole, seed 3'")
+    assert page.errors == [] and len(page.sockets) == 1
+    assert [url for url in page.requests if not url.startswith((served.url, "data:"))] == []
+    assert page.sockets[0].startswith(served.url.replace("http", "ws"))
+
+
+def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
+    served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "15")
+    page = opened(browser, served, width=360, height=800, dark=True, touch=True)
+    assert page.eval("document.documentElement.scrollWidth") == 360
+    page.tap(".start")
+    page.tap('[data-key="ArrowUp"]')
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    found = score(page)
+    assert found["steps"][0] <= 15 and len(found["return"]) == 2 and len(found) > 2
+    page.tap(".again")
+    page.wait("document.getElementById('app').dataset.state === 'ready'")
+    assert page.errors == []
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tag_grid"], "tag_grid does not say how it is drawn and played by keys"),
+        (["CartPole-v1"], "does not say how it is drawn and played by keys"),
+        (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: with replay_log=1"),
+        (["cartpole", "--host", "0.0.0.0"], "to this machine alone"),
+    ],
+)
+def test_bad_input_is_one_line(args: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["play", *args]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+def test_an_env_without_keys_has_no_table() -> None:
+    with pytest.raises(ConfigError, match="tag_grid does not say how it is drawn and played"):
+        Table(get("tag_grid"), get("tag_grid").configure(None), Leaning())
