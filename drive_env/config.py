@@ -272,6 +272,9 @@ class DriveConfig:
     scene_draws: SceneDraws = "independent"
     """How scenes are drawn. independent: by their weights, whatever was drawn before; passes: an env goes through all of them,
     each once, in a random order, then in another order; sets with weights take turns, each with passes of its own."""
+    replay_failed: float = 0.0
+    """Probability with which a scene is drawn again if an agent failed in the last episode of its bundle; at most three times
+    in a row."""
     action_values: tuple[str, ...] = field(default=(), metadata={"python": True})
     """What actions choose from, as acceleration=-4,0,2 steering=-0.5,0,0.5 for the axes of the model; an axis that is not named
     keeps its own values. A continuous action goes from the least to the greatest of them."""

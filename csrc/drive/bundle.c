@@ -15,12 +15,17 @@
 // Where the sets that scenes come from have weights ("set_ends": where each ends among all scenes, uint32; "set_shares", double:
 // its share of the draws that the sets before it leave over), each set has passes of its own, and the sets take turns as their
 // shares say: of draws 0 to n, floor(n * share) are of the first set, and so on with the others among the rest.
+//
+// With replay_failed a scene in whose last episode an agent failed is drawn again with that probability, at most MOST_REPEATS times
+// in a row. Such scenes come first, and the others fill the rows that are left.
 #include "../rng.h"
 #include "state.h"
 
 #include <string.h>
 
 #define ATTEMPTS 8
+#define MOST_REPEATS 3 // a scene that nobody solves does not stay for ever
+#define REPEAT_DRAWS 0x10000000u // draws below are those of scenes
 #define ROUNDS 6
 #define LEAST_BITS 4           // of half a number: on fewer the rounds do not mix well
 #define PASS_STEP 0xFFFFFFFFu  // in the key of draws, where other draws have a step
@@ -175,10 +180,10 @@ static uint32_t draw_any(const drive_turn* turn, const bundle_tables* tables, ui
     return place_at(tables->shares, 0, scenes, draw_share(turn, draw) * tables->shares[scenes]);
 }
 
-// One filling; the attempt's number is part of the draws. Returns the rows left empty. slots NULL: only counts.
-static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, drive_slot* slots,
-                          uint32_t* count) {
-    uint32_t free = turn->layout->agents, draw = attempt << 16;
+// One filling of `free` rows; the attempt's number is part of the draws. Returns the rows left empty. slots NULL: only counts.
+static uint32_t fill_once(const drive_turn* turn, const bundle_tables* tables, uint32_t attempt, uint32_t free,
+                          drive_slot* slots, uint32_t* count) {
+    uint32_t draw = attempt << 16;
     int finishing = 0;
     *count = 0;
     while (tables->waste[free] < free) {
@@ -241,9 +246,9 @@ static int place_in_turn(const drive_turn* turn, const bundle_tables* tables, ui
     return 1;
 }
 
-// Takes the next scenes of the pass, of as many passes as it needs.
-static void fill_in_turn(const drive_turn* turn, const bundle_tables* tables) {
-    uint32_t free = turn->layout->agents, place;
+// Takes the next scenes of the pass, of as many passes as it needs, for `free` rows.
+static void fill_in_turn(const drive_turn* turn, const bundle_tables* tables, uint32_t free) {
+    uint32_t place;
     drive_env* env = turn->state;
     for (;; env->drawn++) {
         if (!place_in_turn(turn, tables, env->drawn, &place)) continue;
@@ -269,30 +274,56 @@ static int fill_task(drive_turn* turn, const bundle_tables* tables) {
     return PV_OK;
 }
 
-int drive_bundle_fill(drive_turn* turn) {
+// Moves those slots of the bundle that has ended whose scenes are drawn again to the front.
+static void repeat_failed(drive_turn* turn) {
+    drive_env* env = turn->state;
+    const uint32_t slots = env->slots;
+    env->slots = 0;
+    for (uint32_t i = 0; i < slots; i++) {
+        const drive_slot slot = turn->slots[i];
+        if (!slot.failed || slot.repeats >= MOST_REPEATS) continue;
+        if (pv_rng_f32(env->seed, env->episode, 0, REPEAT_DRAWS + i) >= turn->config->replay_failed) continue;
+        turn->slots[env->slots++] = (drive_slot){.scene = slot.scene, .repeats = slot.repeats + 1};
+    }
+}
+
+// Draws scenes by their weights until the `free` rows are full.
+static void fill_by_weight(const drive_turn* turn, const bundle_tables* tables, uint32_t free) {
+    uint32_t best = 0, least = UINT32_MAX, count;
+    for (uint32_t attempt = 0; attempt < ATTEMPTS && least > tables->waste[free]; attempt++) {
+        uint32_t empty = fill_once(turn, tables, attempt, free, NULL, &count);
+        if (empty < least) least = empty, best = attempt;
+    }
+    fill_once(turn, tables, best, free, turn->slots + turn->state->slots, &count);
+    turn->state->slots += count;
+}
+
+int drive_bundle_fill(drive_turn* turn, int goes_on) {
     bundle_tables tables = tables_of(turn->layout);
     drive_env* env = turn->state;
-    env->slots = 0;
+    uint32_t followers = 0, free = turn->layout->agents;
+    if (goes_on && env->task < 0 && turn->config->replay_failed > 0.0f)
+        repeat_failed(turn);
+    else
+        env->slots = 0;
+    for (uint32_t i = 0; i < env->slots; i++) free -= tables.agents[turn->slots[i].scene];
+    const uint64_t kept = turn->layout->slots_offset + env->slots * sizeof(drive_slot);
+    memset((uint8_t*)env + kept, 0, turn->layout->env_bytes - kept);
     env->rows = 0;
-    uint32_t followers = 0;
     if (env->task >= 0) {
         int code = fill_task(turn, &tables);
         if (code) return code;
     } else if (turn->config->scene_draws == DRIVE_IS_scene_draws_passes) {
-        fill_in_turn(turn, &tables);
+        fill_in_turn(turn, &tables, free);
     } else {
-        uint32_t best = 0, least = UINT32_MAX, count;
-        for (uint32_t attempt = 0; attempt < ATTEMPTS && least > tables.waste[turn->layout->agents]; attempt++) {
-            uint32_t empty = fill_once(turn, &tables, attempt, NULL, &count);
-            if (empty < least) least = empty, best = attempt;
-        }
-        fill_once(turn, &tables, best, turn->slots, &env->slots);
+        fill_by_weight(turn, &tables, free);
     }
     for (uint32_t i = 0; i < env->slots; i++) {
         drive_slot* slot = &turn->slots[i];
         int code = drive_scene_verify(turn->block, turn->env, slot->scene);
         if (code) return code;
-        *slot = (drive_slot){.scene = slot->scene, .row = env->rows, .count = tables.agents[slot->scene]};
+        *slot = (drive_slot){
+            .scene = slot->scene, .row = env->rows, .count = tables.agents[slot->scene], .repeats = slot->repeats};
         env->rows += slot->count;
         slot->follower = followers;
         slot->follower_count = drive_scene_followers(turn->block->context, slot->scene);

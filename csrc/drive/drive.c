@@ -108,16 +108,16 @@ static uint32_t count_padding(const drive_turn* turn) {
     return count;
 }
 
-// Fills the env with new scenes and starts them. The rest of the state is cleared, so that its bytes do not depend on what ran
-// there before.
-static int start_bundle(drive_turn* turn) {
+// Fills the env with scenes and starts them. The rest of the state is cleared, so that its bytes do not depend on what ran there
+// before. goes_on: it may keep some of the bundle that has ended.
+static int start_bundle(drive_turn* turn, int goes_on) {
     drive_env* env = turn->state;
+    const int had_task = env->task >= 0;
     env->task = turn->block->tasks[turn->env];
     env->step = 0;
     env->over = 0;
-    memset((uint8_t*)env + sizeof *env, 0, turn->layout->env_bytes - sizeof *env);
     memset(turn->block->rows[0].agent_types + turn->first_row, 0, turn->layout->agents); // of the rows that stay empty
-    int code = drive_bundle_fill(turn);
+    int code = drive_bundle_fill(turn, goes_on && !had_task);
     if (code) return code;
     for (uint32_t slot = 0; slot < env->slots; slot++) {
         drive_turn_slot(turn, slot);
@@ -139,7 +139,7 @@ static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
         } else {
             turn.state->episode++;
         }
-        int code = start_bundle(&turn);
+        int code = start_bundle(&turn, 0);
         if (code) return code;
     }
     return PV_OK;
@@ -147,7 +147,7 @@ static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 
 static int next_bundle(drive_turn* turn) {
     turn->state->episode++;
-    return start_bundle(turn);
+    return start_bundle(turn, 1);
 }
 
 static int start_slot(drive_turn* turn) {

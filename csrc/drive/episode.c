@@ -176,6 +176,14 @@ static uint32_t step_agent(drive_turn* turn, uint32_t row, int out_of_time) {
     return !end || returns(turn, *flags);
 }
 
+// True if an agent of the slot that has a goal did not score.
+static int has_failed(const drive_turn* turn) {
+    for (uint32_t row = turn->slot->row; row < turn->slot->row + turn->slot->count; row++) {
+        if (!(turn->agents.flags[row] & (DRIVE_SCORED | DRIVE_NO_GOAL | DRIVE_TRAFFIC))) return 1;
+    }
+    return 0;
+}
+
 void drive_slot_advance(drive_turn* turn) {
     drive_slot* slot = turn->slot;
     uint32_t active = remove_leavers(turn), left = 0;
@@ -205,6 +213,7 @@ void drive_slot_advance(drive_turn* turn) {
     turn->block->counters[DRIVE_COUNTER_IDLE] += slot->count - active;
     if (!left || out_of_time) {
         slot->over = 1;
+        slot->failed = (uint32_t)has_failed(turn);
         drive_leave_record(turn, 1);
     }
 }

@@ -63,6 +63,7 @@ static void place_motion(const pv_context* context, drive_block* out) {
     const int limited = config->max_acceleration_mps2 > 0.0f || config->max_lateral_mps2 > 0.0f ||
                         config->max_jerk_mps3 > 0.0f || config->max_steering_rate_radps > 0.0f;
     char text[PV_ERROR_TEXT];
+    out->repeats = config->replay_failed > 0.0f;
     out->traffic = config->traffic_idm > 0.0f || config->traffic_log > 0.0f;
     out->motion = limited || config->observe_motion || config->dynamics == DRIVE_IS_dynamics_jerk;
     if (drive_axes_fill(context, &out->axes, text)) memset(&out->axes, 0, sizeof out->axes);

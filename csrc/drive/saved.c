@@ -113,7 +113,8 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
 
 // X(type, code, name, unit, low, high, count), in the order of the bytes. In rows without an agent all is 0, but object, slot and
 // surface are -1, as are the scenes that a bundle does not have. The
-// fields of `motion` are there with DRIVE_MOTION_FIELDS only, that of `traffic` where agents may be traffic.
+// fields of `motion` are there with DRIVE_MOTION_FIELDS only, that of `traffic` where agents may be traffic,
+// those of `repeated` under replay_failed.
 #define ABSENT UINT32_MAX
 #define DRIVE_STATE(X)                                                                                                         \
     X(float, PV_F32, x, "m", -1e6f, 1e6f, agents)                                                                              \
@@ -142,7 +143,9 @@ int drive_load(pv_block* block, uint32_t env, const uint8_t* in) {
     X(float, PV_F32, model_acceleration, "m/s^2", -1e4f, 1e4f, motion)                                                         \
     X(float, PV_F32, model_lateral, "m/s^2", -1e7f, 1e7f, motion)                                                              \
     X(float, PV_F32, steering, "rad", -10.0f, 10.0f, motion)                                                                   \
-    X(uint8_t, PV_U8, traffic, "", 0.0f, 2.0f, traffic) /* 0: no, 1: by IDM, 2: by its log */
+    X(uint8_t, PV_U8, traffic, "", 0.0f, 2.0f, traffic) /* 0: no, 1: by IDM, 2: by its log */                                  \
+    X(uint8_t, PV_U8, slot_failed, "", 0.0f, 1.0f, repeated) /* as in drive_slot */                                            \
+    X(uint8_t, PV_U8, slot_repeats, "", 0.0f, 255.0f, repeated)
 
 // Pointers into the bytes of a readable state.
 typedef struct drive_view {
@@ -160,7 +163,7 @@ typedef struct drive_view {
 
 void drive_describe_state(const drive_block* layout, pv_spec* spec) {
     const uint32_t agents = layout->agents, slots = layout->slots, one = 0, motion = layout->motion ? agents : ABSENT;
-    const uint32_t traffic = layout->traffic ? agents : ABSENT;
+    const uint32_t traffic = layout->traffic ? agents : ABSENT, repeated = layout->repeats ? slots : ABSENT;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
     if ((count) != ABSENT)                                                                                                     \
         pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, #name, unit, code, count, 0, low, high, 1.0f);
@@ -190,7 +193,7 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec) {
 
 static drive_view view_of(const drive_block* layout, uint8_t* bytes) {
     const uint32_t agents = layout->agents, slots = layout->slots, one = 1, motion = layout->motion ? agents : 0;
-    const uint32_t traffic = layout->traffic ? agents : 0;
+    const uint32_t traffic = layout->traffic ? agents : 0, repeated = layout->repeats ? slots : 0;
     uint64_t at = 0;
     drive_view view;
 #define FIELD(type, code, name, unit, low, high, count)                                                                        \
@@ -270,6 +273,9 @@ int drive_peek(pv_block* block, uint32_t env, uint8_t* out) {
     for (uint32_t i = 0; i < turn.layout->slots; i++) {
         view.slot_scene[i] = i < turn.state->slots ? (int32_t)turn.slots[i].scene : -1;
         view.slot_clock[i] = i < turn.state->slots ? (int32_t)turn.slots[i].clock : -1;
+        if (!turn.layout->repeats) continue;
+        view.slot_failed[i] = i < turn.state->slots && turn.slots[i].failed;
+        view.slot_repeats[i] = i < turn.state->slots ? (uint8_t)turn.slots[i].repeats : 0;
     }
     *view.episode = turn.state->episode;
     *view.drawn = turn.state->drawn;
@@ -407,6 +413,9 @@ static int check_slot(drive_turn* turn, const drive_view* view, uint32_t i) {
     const int is_there = i < turn->state->slots;
     int code = fixed(turn, "slot_scene", i, view->slot_scene[i], is_there ? (double)turn->slots[i].scene : -1.0);
     if (code) return code;
+    if (!is_there && turn->layout->repeats) code = fixed(turn, "slot_failed", i, view->slot_failed[i], 0.0);
+    if (!is_there && turn->layout->repeats && !code) code = fixed(turn, "slot_repeats", i, view->slot_repeats[i], 0.0);
+    if (code) return code;
     if (!is_there) return fixed(turn, "slot_clock", i, view->slot_clock[i], -1.0);
     drive_turn_slot(turn, i);
     const uint32_t steps = drive_episode_steps(turn), row = turn->slot->row;
@@ -471,7 +480,12 @@ int drive_take_state(drive_turn* turn, const uint8_t* in) {
                            (view.offroad[i] ? DRIVE_OFFROAD : 0) | (view.reached[i] ? DRIVE_REACHED : 0) |
                            (view.alone[i] ? DRIVE_ALONE : 0) | traffic_given(turn, &view, i) | end_given(turn->config, &view, i) << DRIVE_END_SHIFT;
     }
-    for (uint32_t i = 0; i < turn->state->slots; i++) turn->slots[i].clock = (uint32_t)view.slot_clock[i];
+    for (uint32_t i = 0; i < turn->state->slots; i++) {
+        turn->slots[i].clock = (uint32_t)view.slot_clock[i];
+        if (!turn->layout->repeats) continue;
+        turn->slots[i].failed = view.slot_failed[i];
+        turn->slots[i].repeats = view.slot_repeats[i];
+    }
     turn->state->episode = *view.episode;
     turn->state->drawn = *view.drawn;
     turn->state->step = *view.step;

@@ -200,6 +200,8 @@ typedef struct drive_slot {
     uint32_t clock; // steps of this episode
     uint32_t over;  // the episode ended: the next turn starts another
     uint32_t follower, follower_count; // its followers (follow.c): the first, and how many
+    uint32_t failed;  // an agent did not score in the last episode that ended by itself
+    uint32_t repeats; // how often it was drawn again since it was drawn
 } drive_slot;
 
 typedef struct drive_env {
@@ -257,6 +259,7 @@ typedef struct drive_block {
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint32_t traffic;                     // some of them may be traffic
+    uint32_t repeats;                     // scenes may be drawn again
     uint64_t motion_offset;               // ... within an env
     uint64_t played_offset;               // likewise, under expert_actions, else 0
     drive_axes axes;
@@ -400,7 +403,9 @@ uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    //
 void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes, waste and shares
 const float* drive_scene_weights(const pv_context* context);                  // (scenes,), NULL: all the same
 int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
-int drive_bundle_fill(drive_turn* turn);                                      // draws the slots of turn->state
+// Draws the slots of turn->state, all else of which is cleared. goes_on: the bundle at hand has ended, and scenes that failed may
+// stay.
+int drive_bundle_fill(drive_turn* turn, int goes_on);
 
 // actions.c
 int drive_axes_fill(const pv_context* context, drive_axes* out, char* text);

@@ -284,7 +284,8 @@ DRIVE_CHOICE_SETS(CHOICES)
     X(float, max_jerk_mps3, 0, 1000)                                                                                           \
     X(float, max_steering_rate_radps, 0, 100)                                                                                  \
     /* which scenes */                                                                                                         \
-    X(int32_t, scene_draws, 0, DRIVE_CHOICES(scene_draws))
+    X(int32_t, scene_draws, 0, DRIVE_CHOICES(scene_draws))                                                                     \
+    X(float, replay_failed, 0, 1)
 
 typedef struct pv_drive_config {
 #define MEMBER(type, name, low, high) type name;

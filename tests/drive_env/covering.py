@@ -45,6 +45,7 @@ COVERING: list[dict[str, Any]] = [
         "control": "sdc",
     },
     {"traffic_idm": 0.4, "traffic_log": 0.3, "control": "all", "metrics": 1, "goal_behavior": "respawn", "max_steps": 9},
+    {"replay_failed": 0.7, "max_steps": 9, "goal_radius_m": 5.0, "control": "valid", "traffic_log": 0.3},
     {"traffic_idm": 1.0, "others": "idm", "control": "valid", "observation": "driver"},
     {"replay_log": 1, "control": 1, "partners": 40, "lanes": 40},
     {"idm_agents": 1, "others": "idm", "control": "all", "goal_behavior": "respawn", "metrics": 1},

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,14 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.prepare import Prepared, prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
-from drive_env.scenes.schema import Scene
+from drive_env.scenes.schema import Scene, SceneObject
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
 from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.helpers import thinned
 from tests.twins.drive import SceneTwin, nearest
-from tests.twins.drive_bundle import draw_of_sets, fill, fill_in_turn, order_of_pass
+from tests.twins.drive_bundle import MOST_REPEATS, draw_of_sets, fill, fill_in_turn, order_of_pass, repeated
 
 
 def cars(count: int, frames: int = 12) -> Scene:
@@ -292,3 +293,54 @@ def test_the_same_seed_gives_the_same_scenes_in_any_env(tmp_path: Path) -> None:
         many.reset(seed=10)
         one.reset(seed=13)
         assert slots(many, 3) == slots(one) and len({tuple(slots(many, env)) for env in range(4)}) > 1
+
+
+@pytest.mark.parametrize("share", [0.6, 1.0])
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_scenes_that_failed_are_drawn_again(tmp_path: Path, share: float, autoreset: str) -> None:
+    """The first in each bundle, as many bundles in a row as is allowed; a scene whose cars all arrive is not."""
+    sizes, rows, steps = [3, 5, 4, 6, 2], 21, 9
+    near = dataclasses.replace(cars(4), objects=tuple(at_hand(item) for item in cars(4).objects))
+    write_world(tmp_path / "set", [cars(3), cars(5), near, cars(6), cars(2)])
+    settings = {"num_agents": rows, "max_steps": 4, "resample_steps": steps, "replay_failed": share, "partners": 0}
+    most = 0
+    with make_env(tmp_path / "set", autoreset=autoreset, **settings) as vec:
+        vec.reset(seed=6)
+        again: list[tuple[int, int]] = []
+        for episode in range(40):
+            taken = sum(sizes[scene] for scene, _ in again)
+            expected = [scene for scene, _ in again] + fill(sizes, rows, 6, episode, taken=taken)
+            assert slots(vec) == expected
+            repeats = [times for _, times in again] + [0] * (len(expected) - len(again))
+            assert vec.peek(0)["slot_repeats"][: len(expected)].tolist() == repeats
+            most = max(most, *repeats)
+            for _ in range(steps + (autoreset == "next_step")):
+                before = vec.peek(0)
+                vec.step(np.full(rows, 45))
+            assert before["slot_failed"][: len(expected)].tolist() == [scene != 2 for scene in expected]
+            again = repeated([(s, s != 2, n) for s, n in zip(expected, repeats, strict=True)], share, 6, episode + 1)
+            assert vec.peek(0)["episode"] == episode + 1
+    assert most == MOST_REPEATS
+
+
+def at_hand(item: SceneObject) -> SceneObject:
+    """The object; its goal is 2.5 m ahead."""
+    goal = item.goal_m.copy()
+    goal[:2] = item.position_m[0, 0] + 2.5, item.position_m[0, 1]
+    return dataclasses.replace(item, goal_m=goal)
+
+
+def test_reset_and_tasks_keep_nothing(tmp_path: Path) -> None:
+    sizes = [3, 5, 4]
+    write_world(tmp_path / "set", [cars(size) for size in sizes])
+    settings = {"num_agents": 12, "max_steps": 2, "resample_steps": 4, "replay_failed": 1.0, "partners": 0}
+    with make_env(tmp_path / "set", **settings) as vec:
+        vec.reset(seed=2)
+        for _ in range(4):
+            vec.step(np.full(12, 45))
+        vec.reset()
+        assert slots(vec) == fill(sizes, 12, 2, 1) and not vec.peek(0)["slot_repeats"].any()
+        vec.set_tasks([0], [1])
+        for _ in range(10):
+            vec.step(np.full(12, 45))
+        assert slots(vec) == [1] and not vec.peek(0)["slot_repeats"].any()

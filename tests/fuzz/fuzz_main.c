@@ -151,6 +151,7 @@ static void mix_settings(fuzz_rng* rng, pv_drive_config* config) {
     config->observation = (int32_t)below(rng, DRIVE_IS_observation_gpudrive + 1);
     config->roads = config->observation ? 20 : 0;
     config->metrics = (int32_t)below(rng, 2);
+    config->replay_failed = below(rng, 2) ? 0.5f : 0.0f;
     if (below(rng, 2)) config->traffic_idm = config->traffic_log = 0.4f;
     config->init_step = (int32_t)below(rng, 3);
     config->max_steps = below(rng, 2) ? 0 : 9;

@@ -4,16 +4,20 @@
 
 from __future__ import annotations
 
-from puffervec.reference.philox import below, bits64
+from puffervec.reference.philox import below, bits64, uniform
 
 ATTEMPTS = 8
+MOST_REPEATS, REPEAT_DRAWS = 3, 0x10000000
 ROUNDS, LEAST_BITS, PASS_STEP = 6, 4, 2**32 - 1
 
 
-def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None) -> list[int]:
+def fill(
+    sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None, taken: int = 0
+) -> list[int]:
     """Return the scenes of a bundle, in slot order.
 
-    Args: sizes: agents per scene; 0 or more than `rows` are never drawn. weights: of the scenes; None: all the same.
+    Args: sizes: agents per scene; 0 or more than `rows` are never drawn. weights: of the scenes; None: all the same. taken:
+        rows that other scenes have already.
     """
 
     def chosen(scenes: list[int], draw: int) -> int:
@@ -35,8 +39,9 @@ def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[flo
 
     best: list[int] = []
     least = rows + 1
+    empty = rows - taken
     for attempt in range(ATTEMPTS):
-        free, draw, finishing = rows, attempt << 16, False
+        free, draw, finishing = empty, attempt << 16, False
         found: list[int] = []
         while any(sizes[i] <= free for i in order):
             scene = chosen(order, draw)
@@ -51,7 +56,7 @@ def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[flo
             free -= sizes[scene]
         if free < least:
             best, least = found, free
-        if least == waste[rows]:
+        if least == waste[empty]:
             break
     return best
 
@@ -75,6 +80,18 @@ def order_of_pass(seed: int, number: int, count: int, chosen_set: int = 0) -> li
             value = sent(value)
         found.append(value)
     return found
+
+
+def repeated(slots: list[tuple[int, bool, int]], share: float, seed: int, episode: int) -> list[tuple[int, int]]:
+    """Return the scenes of a bundle that the next one, number `episode`, has again, each with how often it was drawn again.
+
+    Args: slots: of the bundle: scene, whether an agent failed in its last whole episode, how often it was drawn again.
+    """
+    return [
+        (scene, repeats + 1)
+        for slot, (scene, failed, repeats) in enumerate(slots)
+        if failed and repeats < MOST_REPEATS and uniform(seed, episode, 0, REPEAT_DRAWS + slot) < share
+    ]
 
 
 def fill_in_turn(sizes: list[int], rows: int, seed: int, drawn: int) -> list[int]:
