@@ -178,6 +178,8 @@ class PolicySection:
     joint: bool = False  # One softmax over all combinations of a MultiDiscrete action, instead of one per part.
     object_hidden: int = 32  # object_set: width of the first layer of each object encoder.
     object_width: int = 64  # object_set: features that each kind of object is pooled into.
+    object_attention: tuple[str, ...] = ()
+    """object_set: fields whose objects are pooled by attention, not by a maximum, as typed_partners of drive."""
     normalize: bool = True  # Scale Box observations, by their bounds or by what the run has seen; not those of object_set.
 
     def check(self) -> None:

@@ -9,6 +9,8 @@ The order of objects cannot matter and every object shares its encoder's weights
 are all zero. They are masked without a mask: the encoders have no biases but a column of ones for filled slots, so that an
 empty slot comes out as exactly 0, which a maximum followed by ReLU ignores. Path stop 7.
 
+Fields that `policy.object_attention` names are pooled by attention instead (attention.py), asked by what the plain fields say.
+
 Rows may be of any data type: they are stored and cross to the device as they stand, and become float32 there, next to the
 layer that reads them. Whole numbers are divided by the largest that the field can hold, so that they lie in -1..1 as floats
 do by convention; 0 stays 0, an empty slot empty.
@@ -32,6 +34,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.attention import ObjectAttention
 from puffervec.train.policies.leaves import ROW, Observations
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 from puffervec.train.policies.whole import is_kept_whole, is_traced
@@ -255,7 +258,7 @@ def has_object_sets(group: GroupSpec) -> bool:
 
 
 class ObjectSetPolicy(NetworkPolicy):
-    """Shared per-object encoders, max-pooled; see the head of this file."""
+    """Shared per-object encoders, pooled by a maximum or by attention; see the head of this file."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: gives fields and actions; section: object_hidden, object_width and hidden are read."""
@@ -272,8 +275,13 @@ class ObjectSetPolicy(NetworkPolicy):
             self.flat_fields.append((field.name, column, tuple(field.shape)))
             column += math.prod(field.shape)
         self.encoders = nn.ModuleDict()
+        plain = [name for name, _, shape in self.flat_fields if len(shape) != 2]
+        self.attended = _attended(section, [name for name, _, _ in self.flat_fields if name not in plain], plain)
         for name, _, shape in self.flat_fields:
-            if len(shape) == 2:
+            if name in self.attended:
+                sizes = (shape[1], width * len(plain), section.object_hidden, width)
+                self.encoders[name] = ObjectAttention(*sizes, factor=self.factors[name])
+            elif len(shape) == 2:
                 self.encoders[name] = ObjectEncoder(shape[1], section.object_hidden, width, self.factors[name])
             else:
                 self.encoders[name] = mlp((math.prod(shape), width))
@@ -282,19 +290,42 @@ class ObjectSetPolicy(NetworkPolicy):
 
     def features(self, obs: Observations) -> Tensor:
         """The trunk's output."""
-        pooled = []
+        pooled: dict[str, Tensor] = {}
         for name, column, shape in self.flat_fields:
-            if name in obs:
-                part = obs[name]
-            else:
-                row = obs[ROW]
-                part = row[..., column : column + math.prod(shape)].view(*row.shape[:-1], *(shape or (1,)))
+            if name in self.attended:
+                continue
+            part = self._part(obs, name, column, shape)
             if len(shape) != 2:
                 part, factor = part.to(torch.get_default_dtype()), self.factors[name]
                 part = part if factor == 1.0 else part * factor
-            pooled.append(self.encoders[name](part))
-        out: Tensor = self.trunk(torch.cat(pooled, dim=-1))
+            pooled[name] = self.encoders[name](part)
+        if self.attended:
+            asked_by = torch.cat([pooled[name] for name, _, shape in self.flat_fields if len(shape) != 2], dim=-1)
+            for name, column, shape in self.flat_fields:
+                if name in self.attended:
+                    pooled[name] = self.encoders[name](self._part(obs, name, column, shape), asked_by)
+        out: Tensor = self.trunk(torch.cat([pooled[name] for name, _, _ in self.flat_fields], dim=-1))
         return out
+
+    @staticmethod
+    def _part(obs: Observations, name: str, column: int, shape: tuple[int, ...]) -> Tensor:
+        """A field of the observations, (..., *shape)."""
+        if name in obs:
+            return obs[name]
+        row = obs[ROW]
+        return row[..., column : column + math.prod(shape)].view(*row.shape[:-1], *(shape or (1,)))
+
+
+def _attended(section: PolicySection, tables: list[str], plain: list[str]) -> frozenset[str]:
+    """Return the fields that are pooled by attention. Raises: ConfigError."""
+    if not section.object_attention:
+        return frozenset()
+    unknown = [name for name in section.object_attention if name not in tables]
+    if unknown:
+        raise ConfigError(f"policy.object_attention has {unknown[0]!r}; the tables of objects are {', '.join(tables)}")
+    if not plain:
+        raise ConfigError("policy.object_attention: every field is a table of objects, so nothing asks; leave it empty")
+    return frozenset(section.object_attention)
 
 
 def factor_of(field: Field) -> float:
