@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Moves agents, by their actions or by the log. models.h has the models of motion. Cars under the default one, the bicycle, are moved
+// Moves agents, by their actions or by the log. models.h has the models of motion. Cars under two of them, bicycle and car, are moved
 // as arrays, all others row by row.
 #include "bicycle.h"
 #include "kernels.h"

@@ -16,7 +16,7 @@ from drive_env.config import CHOICES, DriveConfig
 from drive_env.env import ENV, REWARDS
 from puffervec.errors import ConfigError
 from puffervec.native import c_fields, pack_config
-from puffervec.train.config.flags import settled
+from puffervec.train.config.flags import apply_flags, settled
 from puffervec.train.config.ranges import build_space, with_values
 from puffervec.train.config.sections import TrainConfig, replace_from_table
 
@@ -105,3 +105,11 @@ def test_a_table_that_chooses_another_preset_gets_all_of_it() -> None:
     assert settled(TrainConfig.of("drive"), flags).env == config
     far = replace_from_table(DriveConfig(observation="far"), {"observation": "compact"}, "env")
     assert far == DriveConfig()
+
+
+def test_a_flag_may_choose_a_model_that_refuses_the_limits_of_the_one_before() -> None:
+    """Flags are read over what was given, not over what the preset's model made of it."""
+    posed = apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local"]).env
+    assert (posed.dynamics, posed.max_lateral_mps2, posed.max_steering_rate_radps) == ("delta_local", 0.0, 0.0)
+    with pytest.raises(ConfigError, match="max_lateral_mps2 is 3.0, but dynamics=delta_local sets poses"):
+        apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local", "--env.max-lateral-mps2", "3"])

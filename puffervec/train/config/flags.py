@@ -8,6 +8,7 @@ Later sources win: dataclass defaults, the env's preset, the config of the run t
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import difflib
 import io
@@ -333,13 +334,20 @@ def _normal(token: str, known: list[str]) -> str:
     return flag + equals + (value.capitalize() if value in ("true", "false") else value)
 
 
+def _as_given(section: Any) -> Any:
+    """Return a copy of a section in which what it took from a preset of its own is as it was given."""
+    given = copy.copy(section)
+    for name, value in getattr(section, "unresolved", {}).items():
+        object.__setattr__(given, name, value)
+    return given
+
+
 def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     import tyro
 
     sections = typed_sections(config)
-    fields = [
-        (section, type(getattr(config, section)), dataclasses.field(default=getattr(config, section))) for section in sections
-    ]
+    given = {section: _as_given(getattr(config, section)) for section in sections}  # A flag may choose another preset.
+    fields = [(section, type(given[section]), dataclasses.field(default=given[section])) for section in sections]
     settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
     out, err = io.StringIO(), io.StringIO()
     try:
