@@ -7,7 +7,7 @@
 #include "env.h"
 
 #define PV_ENV_LIST(X) X(pv_probe_type) X(pv_cartpole_type) X(pv_tag_grid_type) \
-    X(pv_tag_continuous_type) X(pv_drive_type)
+    X(pv_tag_continuous_type) X(pv_covid_type) X(pv_drive_type)
 
 #define PV_ENV(symbol) extern const pv_env_type symbol;
 PV_ENV_LIST(PV_ENV)

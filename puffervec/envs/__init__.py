@@ -17,6 +17,7 @@ BUILT_IN = {
     "probe": "puffervec.envs.probe:ENV",
     "tag_grid": "puffervec.envs.tag_grid:ENV",
     "tag_continuous": "puffervec.envs.tag_continuous:ENV",
+    "covid": "puffervec.envs.covid:ENV",
     "drive": "drive_env.env:ENV",
     "cartpole": "puffervec.envs.cartpole:ENV",
 }

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What `covid` knows of its 51 states: read from four CSV files of a folder, checked, and written.
+
+    states.csv      a row per state: people at the start, transmission, bias of unemployment, and how it weighs health and economy
+    planner.csv     one row: how the planner weighs them
+    filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each state
+    stringency.csv  a row per day until the start, day 0: the stringency of each state, 1 to 10
+
+The folder `synthetic` beside this file is a synthetic data set: scripts/make_covid_data.py drew it, and no state is a real one.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from puffervec.errors import ConfigError
+
+STATES, FILTERS, LEVELS, WINDOW = 51, 5, 10, 600
+SYNTHETIC = Path(__file__).resolve().parent / "synthetic"
+Bounds = tuple[float, float]
+PEOPLE, INDEX = (0.0, 1e10), (-1e9, 1e9)
+TASTE: Mapping[str, Bounds] = {
+    "alpha": (0.0, 0.999), "eta": (0.0, 20.0), "health_min": INDEX, "health_max": INDEX, "economic_min": INDEX,
+    "economic_max": INDEX,
+}  # fmt: skip
+# In the order of covid_facts (csrc/covid/covid.h).
+COLUMNS: Mapping[str, Bounds] = {
+    "population": (1.0, 1e10), "susceptible": PEOPLE, "infected": PEOPLE, "recovered": PEOPLE, "vaccinated": PEOPLE,
+    "unemployed": PEOPLE, "beta_intercept": (-10.0, 10.0), "beta_slope": (-10.0, 10.0), "unemployment_bias": (0.0, 98.0), **TASTE,
+}  # fmt: skip
+WEIGHT, LAMBDA = (-1e4, 1e4), (0.1, 1e6)
+
+
+@dataclass(frozen=True)
+class CovidData:
+    """The data of the 51 states.
+
+    Attributes:
+        names: of the states. states: (51, 15) float64, the columns of COLUMNS. planner: (6,) float64, those of TASTE.
+        lambdas: (5,) float64, days. weights: (5, 51) float64.
+        stringency: (days, 51) uint8, 1 to 10; the last day is the one on which episodes begin.
+    """
+
+    names: tuple[str, ...]
+    states: np.ndarray
+    planner: np.ndarray
+    lambdas: np.ndarray
+    weights: np.ndarray
+    stringency: np.ndarray
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column of `states`, (51,)."""
+        return np.asarray(self.states[:, list(COLUMNS).index(name)])
+
+
+class _Table:
+    """A CSV file. Whatever is wrong in it is said with file, line, column, value and what is allowed."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / name
+        try:
+            with self.path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.reader(file))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise ConfigError(f"covid: {self.path} cannot be read: {error}") from None
+        numbered = [(line, row) for line, row in enumerate(rows, 1) if row]
+        if not numbered:
+            raise ConfigError(f"covid: {self.path} is empty: its first line must name the columns")
+        (_, self.columns), *self.rows = numbered
+
+    def require(self, columns: Sequence[str], least: int, most: int) -> None:
+        """Raise ConfigError unless the file has these columns in this order, and so many rows."""
+        for place, wanted in enumerate(columns):
+            found = self.columns[place] if place < len(self.columns) else "missing"
+            if found != wanted:
+                raise ConfigError(f"covid: {self.path}, line 1: column {place + 1} is {found!r}: it must be {wanted!r}")
+        if len(self.columns) > len(columns):
+            extra = self.columns[len(columns)]
+            raise ConfigError(f"covid: {self.path}, line 1: column {extra!r} is unknown: leave it out")
+        if not least <= len(self.rows) <= most:
+            allowed = str(least) if least == most else f"{least} to {most}"
+            raise ConfigError(f"covid: {self.path} has {len(self.rows)} rows below the first line: give {allowed}")
+        for line, row in self.rows:
+            if len(row) != len(columns):
+                raise ConfigError(f"covid: {self.path}, line {line}: {len(row)} cells: give {len(columns)}, one per column")
+
+    def cells(self, column: str) -> Iterator[tuple[int, str]]:
+        """Yield (line, text) of a column."""
+        place = self.columns.index(column)
+        return ((line, row[place].strip()) for line, row in self.rows)
+
+    def numbers(self, column: str, bounds: Bounds, whole: bool = False) -> list[float]:
+        """Return a column. Raises: ConfigError: a cell that is no number within the bounds."""
+        low, high = bounds
+        return [self._number(line, column, text, low, high, whole) for line, text in self.cells(column)]
+
+    def _number(self, line: int, column: str, text: str, low: float, high: float, whole: bool) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high or (whole and value != int(value)):
+            kind = "a whole number" if whole else "a number"
+            raise self.refuse(line, column, text, f"{kind} from {low:g} to {high:g}")
+        return value
+
+    def refuse(self, line: int, column: str, value: object, allowed: str) -> ConfigError:
+        """Return the error for a cell."""
+        return ConfigError(f"covid: {self.path}, line {line}, column {column}: {value!r} must be {allowed}")
+
+
+def load_data(folder: str | Path | None = None) -> CovidData:
+    """Read the four files of a folder; None: the synthetic data set.
+
+    Raises:
+        ConfigError: names file, line, column and value, and what is allowed.
+    """
+    where = SYNTHETIC if folder is None else Path(folder)
+    names, states = _load_states(_Table(where, "states.csv"))
+    planner = _Table(where, "planner.csv")
+    planner.require(list(TASTE), 1, 1)
+    _check_bounds(planner)
+    filters = _Table(where, "filters.csv")
+    filters.require(["lambda_days", *names], FILTERS, FILTERS)
+    return CovidData(
+        names,
+        states,
+        np.array([planner.numbers(name, bounds)[0] for name, bounds in TASTE.items()]),
+        np.array(filters.numbers("lambda_days", LAMBDA)),
+        np.array([filters.numbers(name, WEIGHT) for name in names]).T.copy(),
+        _load_stringency(_Table(where, "stringency.csv"), names),
+    )
+
+
+def _load_states(table: _Table) -> tuple[tuple[str, ...], np.ndarray]:
+    table.require(["state", *COLUMNS], STATES, STATES)
+    names: list[str] = []
+    for line, name in table.cells("state"):
+        if not name or name in names or name in ("day", "lambda_days"):
+            raise table.refuse(line, "state", name, "a name of its own")
+        names.append(name)
+    found = {name: table.numbers(name, bounds) for name, bounds in COLUMNS.items()}
+    for row, (line, _) in enumerate(table.rows):
+        _check_state(table, line, {name: values[row] for name, values in found.items()})
+    _check_bounds(table)
+    return tuple(names), np.array(list(found.values())).T.copy()
+
+
+def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
+    """Raise ConfigError where numbers of a state do not go together."""
+    alive = of["susceptible"] + of["infected"] + of["recovered"]
+    if abs(alive - of["population"]) > 1e-6 * of["population"] + 1.0:
+        allowed = f"{alive:.9g}, the sum of susceptible, infected and recovered, within 1 person"
+        raise table.refuse(line, "population", of["population"], allowed)
+    if of["vaccinated"] > of["recovered"]:
+        allowed = f"at most recovered, {of['recovered']:.9g}, which includes the vaccinated"
+        raise table.refuse(line, "vaccinated", of["vaccinated"], allowed)
+    if of["unemployed"] > of["population"]:
+        raise table.refuse(line, "unemployed", of["unemployed"], f"at most population, {of['population']:.9g}")
+    for level in (1, LEVELS):
+        beta = of["beta_intercept"] + level * of["beta_slope"]
+        if not 0.0 <= beta <= 1.0:
+            allowed = f"such that beta_intercept + {level} * beta_slope, {beta:.6g}, is from 0 to 1: transmission a day"
+            raise table.refuse(line, "beta_slope", of["beta_slope"], allowed)
+
+
+def _check_bounds(table: _Table) -> None:
+    """Raise ConfigError where the least of an index is not below the most."""
+    for index in ("health", "economic"):
+        most = table.numbers(f"{index}_max", INDEX)
+        least = table.numbers(f"{index}_min", INDEX)
+        for (line, _), low, high in zip(table.rows, least, most, strict=True):
+            if not low < high:
+                raise table.refuse(line, f"{index}_max", high, f"more than {index}_min, {low:.9g}")
+
+
+def _load_stringency(table: _Table, names: Sequence[str]) -> np.ndarray:
+    table.require(["day", *names], 1, WINDOW)
+    first = 1 - len(table.rows)
+    for place, ((line, _), day) in enumerate(zip(table.rows, table.numbers("day", (-1e6, 1e6), whole=True), strict=True)):
+        if day != first + place:
+            raise table.refuse(line, "day", int(day), f"{first + place}: days follow each other, and the last one is 0")
+    return np.array([table.numbers(name, (1, LEVELS), whole=True) for name in names]).T.astype(np.uint8)
+
+
+def save_data(data: CovidData, folder: Path) -> None:
+    """Write the four files, as `load_data` reads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    head = ["state", *COLUMNS]
+    _write(folder / "states.csv", head, ([name, *map(_text, row)] for name, row in zip(data.names, data.states, strict=True)))
+    _write(folder / "planner.csv", list(TASTE), [[*map(_text, data.planner)]])
+    rows = ([_text(days), *map(_text, row)] for days, row in zip(data.lambdas, data.weights, strict=True))
+    _write(folder / "filters.csv", ["lambda_days", *data.names], rows)
+    first = 1 - len(data.stringency)
+    levels = ([str(first + day), *map(str, row)] for day, row in enumerate(data.stringency.tolist()))
+    _write(folder / "stringency.csv", ["day", *data.names], levels)
+
+
+def _text(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def _write(path: Path, head: Sequence[str], rows: Iterator[list[str]] | list[list[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(rows)

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How `covid` is drawn: two bars for each state, the stringency of its measures and its infected people; curves of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from puffervec.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, State
+from puffervec.envs.covid.data import LEVELS, STATES
+from puffervec.envs.covid.settings import data_of
+
+WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the whole stringency: 1 across is a state.
+MOST_INFECTED = 0.1  # Share of the people whose bar is as high as the picture allows.
+DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = "deaths (k)", "unemployment (%)", "subsidies (bn USD/d)", "stringency (1-10)"
+INFECTED, VACCINATED = "infected (%)", "vaccinated (%)"
+
+
+def drawing_of(config: Any, state: State) -> Drawing:
+    """Bars upwards: stringency; downwards: infected people. Numbers: those of all states together."""
+    population = data_of(config).column("population")
+    people = float(population.sum())
+    subsidy = people * config.max_annual_subsidy_per_person / 365.0 / config.num_subsidy_levels * 1e-9
+
+    def shapes(state: State, before: State | None) -> Iterator[Shape]:
+        heights = state["stringency"][-1] / LEVELS * HEIGHT
+        depths = np.minimum(state["infected"] / population / MOST_INFECTED, 1.0) * HEIGHT
+        for at, (high, deep) in enumerate(zip(heights.tolist(), depths.tolist(), strict=True)):
+            yield Box(at, high / 2, WIDTH, high, role="stringency")
+            yield Box(at, -deep / 2, WIDTH, deep, role="infected")
+
+    def numbers(state: State) -> dict[str, float]:
+        return {
+            DEATHS: float(state["dead"].sum()) * 1e-3,
+            UNEMPLOYMENT: 100.0 * float(state["unemployed"].sum()) / people,
+            SUBSIDIES: float(state["subsidy_level"].item()) * subsidy,
+            STRINGENCY: float(state["stringency"][-1].mean()),
+            INFECTED: 100.0 * float(state["infected"].sum()) / people,
+            VACCINATED: 100.0 * float(state["vaccinated"].sum()) / people,
+        }
+
+    return Drawing(
+        view=(-1.0, -1.05 * HEIGHT, float(STATES), 1.05 * HEIGHT),
+        shapes=shapes,
+        colours={"stringency": BLUE, "infected": ORANGE},
+        still=[Line(((-0.5, 0.0), (STATES - 0.5, 0.0)), faded=True)],
+        numbers=numbers,
+        fps=30,
+    )

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The settings of `covid` and what C gets of them. Names are those of the paper's published configuration, values the paper's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from puffervec.envs.covid.data import CovidData, load_data
+from puffervec.errors import ConfigError
+from puffervec.native import EnvData
+
+
+def _number(default: float) -> Any:
+    """A real number, which goes to C as a float64: the config struct has float32 only."""
+    return field(default=default, metadata={"python": True})
+
+
+@dataclass(frozen=True)
+class CovidConfig:
+    """Settings of covid."""
+
+    episode_length: int = 540
+    """Days of an episode, at most 600."""
+    action_cooldown_period: int = 28
+    """Days for which a state keeps the stringency that it has set."""
+    subsidy_interval: int = 90
+    """Days for which the planner keeps the subsidy."""
+    num_subsidy_levels: int = 20
+    """Subsidies that the planner chooses among, besides none."""
+    vaccine_delivery_start: int = 296
+    """Day of an episode from which on vaccines come; one beyond its end for none."""
+    delivery_interval: int = 1
+    """Days between deliveries of vaccines."""
+    beta_delay: int = 29
+    """Days until measures act on transmission."""
+    max_annual_subsidy_per_person: float = _number(20_000.0)
+    """USD of the highest subsidy."""
+    daily_vaccines_per_million_people: float = _number(3000.0)
+    """Doses; one makes immune."""
+    infectious_days: float = _number(14.0)
+    """Mean time until somebody who is infected recovers or dies."""
+    death_rate: float = _number(0.02)
+    """Share of the infected who die."""
+    infection_too_sick_to_work_rate: float = _number(0.1)
+    """Share of the infected who do not work."""
+    pop_between_age_18_65: float = _number(0.6)
+    """Share of the people who are of working age."""
+    risk_free_interest_rate: float = _number(0.03)
+    """What the planner pays for borrowing the subsidies."""
+    gdp_per_capita: float = _number(65_300.0)
+    """USD a year in usual times."""
+    health_priority_scaling_agents: float = _number(1.0)
+    """Factor of the states' weight of health against the economy."""
+    health_priority_scaling_planner: float = _number(1.0)
+    """Factor of the planner's."""
+    reward_normalization_factor: float = _number(1.0)
+    """Rewards are divided by it."""
+    data: str | None = field(default=None, metadata={"python": True})
+    """Folder of your own data (four CSV files, see docs/covid.md). None: the synthetic data set of the package."""
+
+
+# Bounds of the settings that are real numbers, in the order of covid_numbers (csrc/covid/covid.h).
+NUMBERS: Mapping[str, tuple[float, float]] = {
+    "max_annual_subsidy_per_person": (0.0, 1e9),
+    "daily_vaccines_per_million_people": (0.0, 1e6),
+    "infectious_days": (1.0, 1e6),
+    "death_rate": (0.0, 1.0),
+    "infection_too_sick_to_work_rate": (0.0, 1.0),
+    "pop_between_age_18_65": (0.01, 1.0),
+    "risk_free_interest_rate": (0.0, 10.0),
+    "gdp_per_capita": (1.0, 1e9),
+    "health_priority_scaling_agents": (0.0, 1e6),
+    "health_priority_scaling_planner": (0.0, 1e6),
+    "reward_normalization_factor": (1e-6, 1e6),
+}
+
+
+def numbers_of(config: CovidConfig) -> np.ndarray:
+    """Return the settings that are real numbers, (11,) float64.
+
+    Raises:
+        ConfigError: names the setting, its value and what is allowed.
+    """
+    for name, (low, high) in NUMBERS.items():
+        value = getattr(config, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not low <= value <= high:
+            raise ConfigError(f"covid: {name} is {value!r}: use a number from {low:g} to {high:g}")
+    return np.array([getattr(config, name) for name in NUMBERS], np.float64)
+
+
+def data_of(config: CovidConfig) -> CovidData:
+    """Return the data that the settings name. Raises: ConfigError: as `load_data`, or `data` is no path."""
+    if config.data is not None and not isinstance(config.data, str):
+        raise ConfigError(f"covid: data is {config.data!r}: give the path of a folder, or None for the synthetic data set")
+    return load_data(config.data)
+
+
+def build(config: CovidConfig) -> EnvData:
+    """Return what C reads: the data and the settings that are real numbers."""
+    data = data_of(config)
+    arrays = {name: getattr(data, name) for name in ("states", "planner", "lambdas", "weights", "stringency")}
+    return EnvData(params={"numbers": numbers_of(config), **arrays})
+
+
+def settings_of(config: CovidConfig) -> dict[str, Any]:
+    """Return the settings by name, but for `data`: what the NumPy twin takes."""
+    return {f.name: getattr(config, f.name) for f in dataclasses.fields(config) if f.name != "data"}
