@@ -13,6 +13,10 @@ rewards and actions of the reference have a leading axis for them; flags may hav
 
 Each difference has a name: "rewards", "terminals", "truncations", "masks", "observations.FIELD" or "state.FIELD", with the
 fields that the C env declares. What `tolerances` and `margins` give for "observations" and "state" holds for all their fields.
+
+Where the C env has several groups of rows, the reference takes and returns dicts by group, of actions, observations, rewards,
+masks and flags (a flag may be one for all), and names have the group in front: "GROUP.rewards". A name without one means all
+groups.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError, EnvMismatchError
 from puffervec.native import NativeEnv
 from puffervec.vec.backends import make
@@ -126,10 +131,9 @@ def _references(vec: VectorEnv, reference: Any, settings: Mapping[str, Any] | No
 
 
 def _require_usable(vec: VectorEnv, reference: Any, teacher_forced: bool, starts: str) -> None:
-    if not isinstance(vec.env, NativeEnv) or vec.num_groups > 1 or vec.num_buffers > 1 or vec.autoreset_mode != "next_step":
+    if not isinstance(vec.env, NativeEnv) or vec.num_buffers > 1 or vec.autoreset_mode != "next_step":
         raise ConfigError(
-            f"check_env_equal: {vec!r} cannot be compared: it takes C envs with one group of rows, num_buffers=1, and "
-            "autoreset_mode='next_step'"
+            f"check_env_equal: {vec!r} cannot be compared: it takes C envs with num_buffers=1 and autoreset_mode='next_step'"
         )
     if starts not in ("reference", "env"):
         raise ConfigError(f"check_env_equal: starts is {starts!r}: use 'reference' or 'env'")
@@ -148,31 +152,49 @@ class _Columns:
     """All that is compared of one env, as one vector of numbers.
 
     Attributes:
-        names: what can differ. by_name: the columns of each name; also those of all "observations" and of the whole "state".
+        names: what can differ. by_name: the columns of each name; also those of all "observations" and of the whole "state",
+            and of each name without its group.
         name, agent: (columns,) indices: the name of each column, and its agent (of the state: its place in the field).
-        part: what stands before the dot of each column's name.
+        row: (columns,) the agent among those of all groups. part: what a column is, without group and field.
         of_agents: (columns,) bool, what counts only where the agent acts. allowed, period: (columns,), period 0 for none.
     """
 
     def __init__(self, vec: VectorEnv, reference: Any, tolerances: Mapping[str, Tolerance]) -> None:
-        self.group, state = vec.spec.groups[0], _method(reference, "state")
-        self.flat_dtype = self.group.flat_dtype
+        self.groups, state = vec.spec.groups, _method(reference, "state")
+        self.several = len(self.groups) > 1
         there = state() if state is not None else {}
         self.state_fields = [f for f in vec.spec.state_fields if f.name in there]
-        agents = range(self.group.agents)
-        columns = [(name, agent) for name in (*FLAGS, "rewards") for agent in agents]
-        columns += [(f"observations.{f.name}", agent) for agent in agents for f in self.group.fields for _ in range(f.size)]
-        columns += [(f"state.{f.name}", i // math.prod(f.shape[1:])) for f in self.state_fields for i in range(f.size)]
-        self.names = list(dict.fromkeys(name for name, _ in columns))
-        self.name = np.array([self.names.index(name) for name, _ in columns])
-        self.agent = np.array([agent for _, agent in columns])
-        self.by_name = {name: np.flatnonzero(self.name == i) for i, name in enumerate(self.names)}
-        self.part = [name.partition(".")[0] for name, _ in columns]
-        self.by_name |= {part: np.flatnonzero(np.array(self.part) == part) for part in ("observations", "state")}
-        self.of_agents = np.array([name != "masks" and not name.startswith("state.") for name, _ in columns])
+        columns: list[tuple[str, int, int]] = []
+        first = 0  # of the agents of a group among those of all
+        for group in self.groups:
+            found = [(name, agent) for name in (*FLAGS, "rewards") for agent in range(group.agents)]
+            found += [
+                (f"observations.{f.name}", a) for a in range(group.agents) for f in group.fields for _ in range(f.size)
+            ]  # fmt: skip
+            columns += [(f"{group.name}.{name}" if self.several else name, agent, first + agent) for name, agent in found]
+            first += group.agents
+        columns += [(f"state.{f.name}", i // math.prod(f.shape[1:]), 0) for f in self.state_fields for i in range(f.size)]
+        self._index(columns)
         self.allowed, self.period = np.zeros(len(columns)), np.zeros(len(columns))
         for at, given in self._entries("tolerances", tolerances):
             self.allowed[at], self.period[at] = given if isinstance(given, tuple) else (given, 0.0)
+
+    def _index(self, columns: Sequence[tuple[str, int, int]]) -> None:
+        """Take (name, agent, agent among all) of each column."""
+        self.names = list(dict.fromkeys(name for name, _, _ in columns))
+        numbers = {name: number for number, name in enumerate(self.names)}
+        self.name = np.array([numbers[name] for name, _, _ in columns])
+        self.agent, self.row = (np.array([column[i] for column in columns]) for i in (1, 2))
+        plain = [name.partition(".")[2] if self._of_group(name) else name for name, _, _ in columns]
+        self.part = [name.partition(".")[0] for name in plain]
+        self.by_name = {name: np.flatnonzero(self.name == i) for i, name in enumerate(self.names)}
+        for names in (plain, self.part):
+            self.by_name |= {name: np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)}
+        self.by_name |= {"state": self.by_name.get("state", np.zeros(0, np.intp))}
+        self.of_agents = np.array([part not in ("masks", "state") for part in self.part])
+
+    def _of_group(self, name: str) -> bool:
+        return self.several and name.partition(".")[0] in [group.name for group in self.groups]
 
     def _entries(self, what: str, given: Mapping[str, Any]) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield (columns, value) of a dict by name, those for single fields last."""
@@ -181,12 +203,20 @@ class _Columns:
                 raise ConfigError(f"check_env_equal: {what} has {name!r}: the names are {', '.join(self.by_name)}")
             yield self.by_name[name], given[name]
 
+    def agents(self, given: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
+        """Return what was given for each agent, (agents,) for each group: one value for all, or by group and agent."""
+        found = [given[g.name] if self.several and isinstance(given, Mapping) else given for g in self.groups]
+        return [
+            np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents) for of, g in zip(found, self.groups, strict=True)
+        ]
+
     def vector(self, flags: Sequence[Any], rewards: Any, observations: Any, state: Mapping[str, Any] | None) -> np.ndarray:
         """Return (columns,) float64, each number rounded to the type that it has in the C env."""
-        agents = self.group.agents
-        parts = [np.broadcast_to(np.asarray(given, np.bool_), agents) for given in flags]
-        parts.append(np.broadcast_to(np.asarray(rewards, np.float32), agents))
-        parts.append(self._flat(observations).reshape(-1))
+        columns = [*(self.agents(given) for given in flags), self.agents(rewards, np.float32)]
+        parts: list[np.ndarray] = []
+        for at, group in enumerate(self.groups):
+            parts += [column[at] for column in columns]
+            parts.append(self._flat(group, observations[group.name] if self.several else observations).reshape(-1))
         parts += [_rounded((state or {})[f.name], f.dtype).reshape(-1) for f in self.state_fields]
         found = np.concatenate(parts, dtype=np.float64)
         if found.shape != self.name.shape:
@@ -194,12 +224,11 @@ class _Columns:
             raise ConfigError(f"check_env_equal: the state of the reference has other shapes than the env's, {shapes}")
         return found
 
-    def _flat(self, observations: Any) -> np.ndarray:
+    def _flat(self, group: GroupSpec, observations: Any) -> np.ndarray:
         """Return (agents, F) of such an array, or of a dict by field."""
-        group = self.group
         try:
-            if self.flat_dtype is not None and not isinstance(observations, Mapping):
-                return _rounded(observations, self.flat_dtype).reshape(group.agents, sum(f.size for f in group.fields))
+            if group.flat_dtype is not None and not isinstance(observations, Mapping):
+                return _rounded(observations, group.flat_dtype).reshape(group.agents, sum(f.size for f in group.fields))
             fields = [_rounded(observations[f.name], f.dtype).reshape(group.agents, f.size) for f in group.fields]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             shapes = ", ".join(f"{f.name} {(group.agents, *f.shape)}" for f in group.fields)
@@ -224,7 +253,7 @@ class _Columns:
         found[np.isnan(found)] = np.inf
         found[(shown == wanted) | (np.isnan(shown) & np.isnan(wanted))] = 0.0
         acting = wanted[self.by_name["masks"]] > 0
-        found[self.of_agents] = np.where(acting[self.agent[self.of_agents]], found[self.of_agents], 0.0)
+        found[self.of_agents] = np.where(acting[self.row[self.of_agents]], found[self.of_agents], 0.0)
         return found
 
     def place(self, column: int) -> str:
@@ -243,7 +272,7 @@ def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
 class _Run:
     """The envs of a vector env and their references, stepped side by side.
 
-    before: of each env, the state before the step at hand. taken: of each env, the actions of that step.
+    before: of each env, the state before the step at hand. taken: of each env, the actions of that step by group.
     over: of each env, whether that step is a reset.
     """
 
@@ -261,7 +290,7 @@ class _Run:
         envs = range(self.vec.num_envs)
         self.seed, self.step, self.over = seed, 0, [False for _ in envs]
         self.before: list[Mapping[str, Any]] = [{} for _ in envs]
-        self.taken: list[np.ndarray] = []
+        self.taken: list[dict[str, np.ndarray]] = []
         draws = [np.random.default_rng([seed, env]) for env in envs]
         self.vec.reset(seed=seed)
         for env in envs:
@@ -272,7 +301,8 @@ class _Run:
                 if self.teacher_forced and not self.over[env]:
                     self.vec.poke(env, self.before[env])
             self.taken = [self._draw(env, draws[env]) for env in envs]
-            self.vec.step(np.concatenate(self.taken))
+            sent = {name: np.concatenate([taken[name] for taken in self.taken]) for name in self.taken[0]}
+            self.vec.step(sent if self.columns.several else next(iter(sent.values())))
             for env in envs:
                 self._reset(env, {}) if self.over[env] else self._step(env)
 
@@ -285,33 +315,37 @@ class _Run:
         self._compare(env, (infos.get("masks", True), False, False), 0.0, observations, np.inf)
 
     def _step(self, env: int) -> None:
-        reference, given = self.references[env], self.taken[env]
-        result = reference.step(given if self.columns.group.agents > 1 else given[0])
-        observations, rewards, terminated, truncated, infos = result
-        acting = np.asarray(infos.get("masks", True))
+        reference = self.references[env]
+        observations, rewards, terminated, truncated, infos = reference.step(self._given(env))
+        flags = infos.get("masks", True), terminated, truncated
+        acting, ended, cut = (np.concatenate(self.columns.agents(flag)) for flag in flags)
         margins = _method(reference, "margins")
-        self.over[env] = not (acting & ~np.asarray(terminated, np.bool_) & ~np.asarray(truncated, np.bool_)).any()
+        self.over[env] = not (acting & ~ended & ~cut).any()
         self.report.steps += 1
-        ends = {"terminals": bool(np.any(terminated)), "truncations": bool(np.any(truncated))}
-        for name, count in {**infos.get("events", {}), **ends}.items():
+        for name, count in {**infos.get("events", {}), "terminals": ended.any(), "truncations": cut.any()}.items():
             self.report.events[name] = self.report.events.get(name, 0) + int(count)
-        flags = acting, terminated, truncated
         if not self._compare(env, flags, rewards, observations, np.inf if margins is None else margins()):
             self.vec.reset(mask=np.arange(self.vec.num_envs) == env)  # what is exempt has gone two ways: begin anew
             self._reset(env, {})
 
-    def _draw(self, env: int, draw: np.random.Generator) -> np.ndarray:
-        """Return the action rows of one env."""
-        group = self.columns.group
-        shape = (group.agents, *group.action_shape)
+    def _given(self, env: int) -> Any:
+        """Return an env's actions as its reference takes them."""
+        if self.columns.several:
+            return self.taken[env]
+        (given,) = self.taken[env].values()
+        return given if self.columns.groups[0].agents > 1 else given[0]
+
+    def _draw(self, env: int, draw: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return the action rows of one env by group."""
+        groups = self.columns.groups
+        shapes = {group.name: (group.agents, *group.action_shape) for group in groups}
         if self.over[env]:
-            return np.zeros(shape, group.action_dtype)
-        if self.actions is not None:
-            return np.asarray(self.actions(self.references[env], draw), group.action_dtype).reshape(shape)
-        size = group.agents, group.action_dims
-        if group.action_kind == "continuous":
-            return draw.uniform(group.action_low, group.action_high, size).astype(group.action_dtype).reshape(shape)
-        return draw.integers(0, group.action_sizes, size).astype(group.action_dtype).reshape(shape)
+            return {group.name: np.zeros(shapes[group.name], group.action_dtype) for group in groups}
+        if self.actions is None:
+            return {group.name: _drawn(group, draw).reshape(shapes[group.name]) for group in groups}
+        found = self.actions(self.references[env], draw)
+        found = found if self.columns.several else {groups[0].name: found}
+        return {group.name: np.asarray(found[group.name], group.action_dtype).reshape(shapes[group.name]) for group in groups}
 
     def _state(self, env: int) -> dict[str, Any]:
         """Return the reference's state, as far as the C env has it too."""
@@ -324,12 +358,20 @@ class _Run:
 
     def _shown(self, env: int) -> np.ndarray:
         """Return the vector of a C env."""
-        group = self.columns.group
-        rows, mine = self.vec.halves[0].groups[group.name], slice(env * group.agents, (env + 1) * group.agents)
-        observed = rows.observations
-        observed = {n: of[mine] for n, of in observed.items()} if isinstance(observed, Mapping) else observed[mine]
-        flags = [getattr(rows, name)[mine] for name in FLAGS]
-        return self.columns.vector(flags, rows.rewards[mine], observed, self._peek(env) if self.columns.state_fields else None)
+        flags: list[dict[str, np.ndarray]] = [{} for _ in FLAGS]
+        rewards, observations = {}, {}
+        for group in self.columns.groups:
+            rows, mine = self.vec.halves[0].groups[group.name], slice(env * group.agents, (env + 1) * group.agents)
+            shown = rows.observations
+            observations[group.name] = {n: of[mine] for n, of in shown.items()} if isinstance(shown, Mapping) else shown[mine]
+            rewards[group.name] = rows.rewards[mine]
+            for flag, name in zip(flags, FLAGS, strict=True):
+                flag[group.name] = getattr(rows, name)[mine]
+        state = self._peek(env) if self.columns.state_fields else None
+        if self.columns.several:
+            return self.columns.vector(flags, rewards, observations, state)
+        name = self.columns.groups[0].name
+        return self.columns.vector([flag[name] for flag in flags], rewards[name], observations[name], state)
 
     def _compare(self, env: int, flags: Sequence[Any], rewards: Any, observations: Any, margins: Any) -> bool:
         """Raise where the C env differs from its reference; return False where it does so in something exempt."""
@@ -350,7 +392,7 @@ class _Run:
         columns, at = self.columns, wrong[0]
         name = columns.names[columns.name[at]]
         others = {columns.names[columns.name[other]] for other in wrong} - {name}
-        taken, before = (self.taken[env], self.before[env]) if self.taken else (None, {})
+        taken, before = (self._given(env), self.before[env]) if self.taken else (None, {})
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
             f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, {type(self.references[env]).__name__} has "
@@ -358,7 +400,8 @@ class _Run:
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
         ]
         if taken is not None:
-            lines += [f"actions: {_shortened(taken)}", "state before:"]
+            by_group = taken if isinstance(taken, Mapping) else {"actions": taken}
+            lines += [*(f"{name}: {_shortened(given)}" for name, given in by_group.items()), "state before:"]
             lines += [f"    {field}: {_shortened(value)}" for field, value in before.items()]
         if others:
             lines.append(f"other differences: {', '.join(sorted(others))}")
@@ -369,3 +412,11 @@ class _Run:
 def _shortened(values: Any) -> str:
     text = str(np.asarray(values).tolist())
     return text if len(text) < 300 else f"{text[:300]}... (the error has all)"
+
+
+def _drawn(group: GroupSpec, draw: np.random.Generator) -> np.ndarray:
+    """Return actions of a group's agents, drawn uniformly."""
+    size = group.agents, group.action_dims
+    if group.action_kind == "continuous":
+        return draw.uniform(group.action_low, group.action_high, size).astype(group.action_dtype)
+    return draw.integers(0, group.action_sizes, size).astype(group.action_dtype)
