@@ -65,6 +65,12 @@ CASES = [
             "random_starts": True,
         },
     ),
+    Case(
+        "covid",
+        "covid",
+        {"episode_length": 30, "action_cooldown_period": 4, "subsidy_interval": 7, "vaccine_delivery_start": 12},
+        random=False,
+    ),
     Case("drive", "drive", DRIVE, needs=_without_drive),
 ]
 

@@ -62,6 +62,12 @@ class TestTagContinuousFull(EnvContract):
     random = False
 
 
+class TestCovid(EnvContract):
+    env = "covid"
+    settings: ClassVar[dict[str, Any]] = {"episode_length": 20, "action_cooldown_period": 3, "subsidy_interval": 5}
+    random = False
+
+
 class TestTagContinuousPartial(EnvContract):
     env = "tag_continuous"
     settings: ClassVar[dict[str, Any]] = {

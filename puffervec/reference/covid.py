@@ -46,6 +46,13 @@ class Covid:
         indices: scaled health and economic index of the last day, [(2, 51) of the states, (2, 1) of the planner].
     """
 
+    susceptible: np.ndarray
+    infected: np.ndarray
+    recovered: np.ndarray
+    vaccinated: np.ndarray
+    dead: np.ndarray
+    unemployed: np.ndarray
+
     def __init__(
         self,
         data: Data,
@@ -177,7 +184,7 @@ class Covid:
     def _produced(self, infected: np.ndarray, dead: np.ndarray, unemployed: np.ndarray) -> np.ndarray:
         """Return production without subsidies, (51,), USD a day."""
         missing = self.working_age * (self.too_sick * infected + dead) + unemployed
-        return np.maximum(0.0, self.working_age * self.population - missing) * self.daily
+        return np.asarray(np.maximum(0.0, self.working_age * self.population - missing) * self.daily)
 
     def _rewards(self, deaths: np.ndarray, subsidies: np.ndarray) -> Rows:
         usual, paid = YEAR * self.most, (1.0 + self.interest) * subsidies.sum()

@@ -62,6 +62,8 @@ CASES = (
     Case("tag_continuous", {"num_runners": 4, "grid_length": 2.0, "episode_length": 20, "tagging_distance": 0.1}),
     Case("tag_continuous", {"num_runners": 4, "use_full_observation": False, "episode_length": 20}, "same_step"),
     Case("tag_continuous", {"num_runners": 39, "use_full_observation": False, "tagging_distance": 0.05}),
+    Case("covid"),
+    Case("covid", {"episode_length": 20, "delivery_interval": 3, "vaccine_delivery_start": 5}, "same_step"),
     Case("drive", {"num_agents": 24, "resample_steps": 35}, envs=2),
     Case("lantern"),
 )
@@ -70,7 +72,8 @@ CASES = (
 def envs_sources(root: Path = ROOT) -> list[Path]:
     """Return the C files that envs_main is made of, without those of the ocean example."""
     core = [root / "csrc" / f"{name}.c" for name in ENVS_CORE]
-    return [root / "tests/c/envs_main.c", *core, *sorted((root / "csrc/drive").glob("*.c")), *(root / "csrc/tag").glob("*.c")]
+    return [root / "tests/c/envs_main.c", *core, *sorted((root / "csrc/drive").glob("*.c")), *(root / "csrc/tag").glob("*.c"),
+            *(root / "csrc/covid").glob("*.c")]
 
 
 def compile_envs(target: Path, root: Path = ROOT) -> Path:
@@ -85,7 +88,8 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
 def compile_drive(target: Path) -> Path:
     """Compile drive_main and return `target`."""
     core = [ROOT / "csrc" / f"{name}.c" for name in ("env", "rng", "probe", "cartpole")]
-    sources = [ROOT / "tests/c/drive_main.c", *core, *(ROOT / "csrc/drive").glob("*.c"), *(ROOT / "csrc/tag").glob("*.c")]
+    sources = [ROOT / "tests/c/drive_main.c", *core, *(ROOT / "csrc/drive").glob("*.c"), *(ROOT / "csrc/tag").glob("*.c"),
+               *(ROOT / "csrc/covid").glob("*.c")]
     command = [os.environ.get("CC", "cc"), *stress.FLAGS, *BUILD, *map(str, sources), "-o", str(target), "-lm"]
     subprocess.run(command, check=True, timeout=300)
     return target

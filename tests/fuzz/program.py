@@ -50,6 +50,7 @@ CASES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("tag_grid", {"num_taggers": 2, "grid_length": 5, "use_full_observation": False, "random_starts": True}),
     ("tag_continuous", {"num_taggers": 2, "num_runners": 3, "grid_length": 2.0, "episode_length": 9}),
     ("tag_continuous", {"num_runners": 39, "use_full_observation": False, "num_other_agents_observed": 5, "episode_length": 5}),
+    ("covid", {"episode_length": 9, "action_cooldown_period": 3, "subsidy_interval": 4, "vaccine_delivery_start": 5}),
     ("drive", {"num_agents": 8, "resample_steps": 7, "partners": 3, "lanes": 4, "lines": 2, "edges": 3}),
     ("drive", {"num_agents": 9, "control": 1, "goal_behavior": "drive_on", "replay_log": 1, "edges": 0, "max_steps": 3}),
     ("drive", {**IDM, "num_agents": 5, "goal_behavior": "next", "route": 3, "controls": 2, "lidar_rays": 5}),

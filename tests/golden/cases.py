@@ -52,6 +52,10 @@ CROWD = {
     "num_taggers": 8, "num_runners": 52, "grid_length": 8.0, "episode_length": 25, "tagging_distance": 0.03,
     "use_full_observation": False, "num_other_agents_observed": 10, "edge_hit_penalty": -0.125,
 }  # fmt: skip
+COVID = {
+    "episode_length": 60, "action_cooldown_period": 5, "subsidy_interval": 9, "num_subsidy_levels": 7,
+    "vaccine_delivery_start": 20, "delivery_interval": 6, "beta_delay": 11,
+}  # fmt: skip
 DRIVE = {
     "num_agents": 12, "max_steps": 60, "resample_steps": 200, "range_m": 30.0,
     "partners": 4, "lanes": 8, "lines": 4, "edges": 8,
@@ -119,6 +123,8 @@ CASES = [
     Case("tag_continuous, nearest", "tag_continuous", {**TAG_CONTINUOUS, "use_full_observation": False}, "same_step"),
     Case("tag_continuous, crowd", "tag_continuous", {**CROWD, "random_starts": True}),
     Case("tag_continuous, crowd, full observation", "tag_continuous", {**CROWD, "use_full_observation": True}),
+    Case("covid", "covid"),
+    Case("covid, short cycles", "covid", COVID, "same_step"),
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
     Case("drive, raster", "drive", {**DRIVE, "raster": 21, "raster_pixel_m": 1.3}),

@@ -23,8 +23,8 @@ from tests.golden.cases import BY_NAME
 
 SEED = int(os.environ.get("PV_SEED", "0"))
 NAMES = [
-    "probe", "probe, two groups", "cartpole", "tag_grid", "tag_continuous", "tag_continuous, nearest", "drive", "coin_grid",
-    "lantern", "drift", "drive, same step",
+    "probe", "probe, two groups", "cartpole", "tag_grid", "tag_continuous", "tag_continuous, nearest", "covid", "drive",
+    "coin_grid", "lantern", "drift", "drive, same step",
 ]  # fmt: skip
 INTEGERS = [np.dtype(name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8")]
 REALS = [np.dtype(name) for name in ("f4", "f8", "f2")]

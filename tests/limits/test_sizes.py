@@ -60,7 +60,7 @@ def test_of_the_vec_env(name: str, value: Any) -> None:
     assert name in said or f"{value:,} envs" in said
 
 
-@pytest.mark.parametrize("env", ["probe", "cartpole", "tag_grid", "tag_continuous", "drive", SINGLE["mixed-dict"]])
+@pytest.mark.parametrize("env", ["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive", SINGLE["mixed-dict"]])
 def test_the_most_that_is_a_number_does_not_fit(env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the scenes of the driving env are looked at."""
     monkeypatch.setattr(memory, "available", lambda: memory.Room(32 << 30, "memory of the machine"))

@@ -21,11 +21,11 @@ def test_all_that_there_is() -> None:
     assert ["ppo", "a2c", "module:NAME"] == named["algorithms"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
     assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
-    assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "drive"]
+    assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "covid", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
     for rows in found.values():
         assert len({row["what"] for row in rows}) == len(rows)  # each says what it is itself
-    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "tag_continuous", "drive"]
+    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "tag_continuous", "covid", "drive"]
 
 
 def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`covid`: the two-level economic environment (csrc/covid), 51 states and a planner. It forecasts nothing; see docs/covid.md."""
+"""`covid`: the two-level economic environment (csrc/covid), 51 states and a planner. It forecasts nothing: docs/covid.md."""
 
 from __future__ import annotations
 

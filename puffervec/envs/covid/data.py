@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What `covid` knows of its 51 states: read from four CSV files of a folder, checked, and written.
 
-    states.csv      a row per state: people at the start, transmission, bias of unemployment, and how it weighs health and economy
+    states.csv      a row per state: people at the start, transmission, bias of unemployment, how it weighs both indices
     planner.csv     one row: how the planner weighs them
     filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each state
     stringency.csv  a row per day until the start, day 0: the stringency of each state, 1 to 10
@@ -33,7 +33,8 @@ TASTE: Mapping[str, Bounds] = {
 # In the order of covid_facts (csrc/covid/covid.h).
 COLUMNS: Mapping[str, Bounds] = {
     "population": (1.0, 1e10), "susceptible": PEOPLE, "infected": PEOPLE, "recovered": PEOPLE, "vaccinated": PEOPLE,
-    "unemployed": PEOPLE, "beta_intercept": (-10.0, 10.0), "beta_slope": (-10.0, 10.0), "unemployment_bias": (0.0, 98.0), **TASTE,
+    "unemployed": PEOPLE, "beta_intercept": (-10.0, 10.0), "beta_slope": (-10.0, 10.0), "unemployment_bias": (0.0, 98.0),
+    **TASTE,
 }  # fmt: skip
 WEIGHT, LAMBDA = (-1e4, 1e4), (0.1, 1e6)
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How `covid` is drawn: two bars for each state, the stringency of its measures and its infected people; curves of the whole."""
+"""How `covid` is drawn: two bars for each state, its stringency and its infected people; curves of the whole."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The settings of `covid` and what C gets of them. Names are those of the paper's published configuration, values the paper's."""
+"""The settings of `covid`, with the names and values of the paper's published configuration, and what C gets of them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,329 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""covid (csrc/covid/covid.c, puffervec/envs/covid): its rules by hand, its sums, and its twin step by step."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from puffervec import check_env_equal
+from puffervec.envs.covid import ENV
+from puffervec.envs.covid.data import load_data, save_data
+from puffervec.envs.covid.settings import CovidConfig, settings_of
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.reference.covid import Covid
+from puffervec.vec.vector_env import VectorEnv
+from tests.helpers import serial
+
+STATES = 51
+DATA = load_data()
+POPULATION = DATA.column("population")
+SHORT: dict[str, Any] = {
+    "episode_length": 30, "action_cooldown_period": 4, "subsidy_interval": 7, "num_subsidy_levels": 5,
+    "vaccine_delivery_start": 9, "delivery_interval": 2, "beta_delay": 6, "health_priority_scaling_agents": 0.3,
+    "reward_normalization_factor": 2.5, "death_rate": 0.05,
+}  # fmt: skip
+# Differences from the twin, which adds up 600 days each day: rows to the last bit of float32, people to a thousandth of one.
+TOLERANCES = {
+    "observations": 1.3e-7, "rewards": 5e-7, "state.filters": 1e-11, "state.dead": 1e-5, "state.production": 1.0,
+    **{f"state.{name}": 1e-3 for name in ("susceptible", "infected", "recovered", "vaccinated", "unemployed")},
+}  # fmt: skip
+
+
+def act(vec: VectorEnv, states: Any = 0, planner: int = 0) -> tuple[Any, ...]:
+    """Step one env with an action for all states, or one each."""
+    return vec.step({"states": np.broadcast_to(np.int32(states), STATES), "planner": np.array([planner], np.int32)})
+
+
+def masks(vec: VectorEnv) -> dict[str, np.ndarray]:
+    """Return the action masks by group."""
+    return {name: rows.action_masks for name, rows in vec.halves[0].groups.items()}
+
+
+# ---- rules -------------------------------------------------------------------------------------------------
+
+
+def test_the_groups() -> None:
+    with serial("covid") as vec:
+        states, planner = vec.spec.groups
+        assert (states.agents, planner.agents) == (51, 1)
+        observations, _ = vec.reset(seed=0)
+        assert observations["states"].shape == (51, 64) and observations["planner"].shape == (1, 463)
+        allowed = masks(vec)
+        assert allowed["states"].shape == (51, 11) and allowed["planner"].shape == (1, 21) and allowed["states"].all()
+
+
+def test_a_stringency_that_is_set_stays_for_28_days() -> None:
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        before = vec.peek(0)["stringency"][-1].copy()
+        asked = np.where(np.arange(STATES) < 10, 9, 0)
+        act(vec, asked)
+        expected = np.where(asked, 9, before)
+        for day in range(1, 29):
+            assert vec.peek(0)["stringency"][-1].tolist() == expected.tolist()
+            assert masks(vec)["states"][:10, 1:].any() == (day == 28)
+            assert masks(vec)["states"][10:].all() and masks(vec)["states"][:, 0].all()
+            if day < 28:
+                act(vec, np.where(asked, 2, 0))
+        assert vec.counters()["illegal_actions"] == 27 * 10
+        act(vec, np.where(asked, 2, 0))
+        assert vec.peek(0)["stringency"][-1].tolist() == np.where(asked, 2, before).tolist()
+
+
+def test_the_planner_pays_by_quarters() -> None:
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        for day in range(91):
+            assert masks(vec)["planner"][0, 1:].all() == (day % 90 == 0)
+            act(vec, 0, 20 if day == 0 else 7 if day == 90 else 5)
+            paid = vec.peek(0)
+            assert paid["subsidy_level"].tolist() == [7 if day == 90 else 20]
+        assert vec.counters()["illegal_actions"] == 89
+        most = 20_000 / 365 * POPULATION  # USD a day of the highest subsidy, of which 7 / 20 are paid now
+        act(vec, 0, 0)
+        now = vec.peek(0)
+        working = 0.6 * (POPULATION - 0.1 * now["infected"] - now["dead"]) - now["unemployed"]
+        daily = (now["production"] - 7 / 20 * most) / working
+        np.testing.assert_allclose(daily, daily[0], rtol=1e-12)
+        assert 65_300 / 365 / 0.6 < daily[0] < 65_300 / 365 / 0.5
+
+
+def test_a_day_of_the_epidemic_by_hand() -> None:
+    with serial("covid", {"vaccine_delivery_start": 2}) as vec:
+        vec.reset(seed=0)
+        s, i, r = (DATA.column(name) for name in ("susceptible", "infected", "recovered"))
+        beta = DATA.column("beta_intercept") + DATA.column("beta_slope") * DATA.stringency[-29]
+        act(vec)
+        new = beta * s / POPULATION * i
+        first = vec.peek(0)
+        np.testing.assert_allclose(first["susceptible"], s - new, rtol=1e-14)
+        np.testing.assert_allclose(first["infected"], i + new - i / 14, rtol=1e-12)
+        np.testing.assert_allclose(first["recovered"], r + i / 14, rtol=1e-14)
+        np.testing.assert_allclose(first["dead"], 0.02 * (r + i / 14), rtol=1e-14)
+        assert not first["vaccinated"].any()
+        act(vec)
+        assert vec.peek(0)["vaccinated"].tolist() == np.floor(POPULATION * 3000 / 1e6).tolist()
+
+
+def test_measures_act_after_29_days() -> None:
+    with serial("covid", num_envs=2) as vec:
+        vec.reset(seed=0)
+        for day in range(30):
+            asked = np.zeros(2 * STATES, np.int32)
+            if day == 0:
+                asked[STATES:] = 10
+            vec.step({"states": asked, "planner": np.zeros(2, np.int32)})
+            infected = vec.peek(0)["infected"], vec.peek(1)["infected"]
+            assert (infected[0] == infected[1]).all() == (day < 29)
+        assert (infected[1] < infected[0]).all()
+
+
+def test_nobody_is_lost() -> None:
+    """S + I + R are the population, the vaccinated are among R, and D is the share of the others."""
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        draw = np.random.default_rng(3)
+        for day in range(540):
+            act(vec, draw.integers(0, 11, STATES), int(draw.integers(21)))
+            if day % 20 == 19:
+                now = vec.peek(0)
+                np.testing.assert_allclose(now["susceptible"] + now["infected"] + now["recovered"], POPULATION, rtol=1e-12)
+                assert (now["vaccinated"] <= now["recovered"]).all()
+                np.testing.assert_allclose(now["dead"], 0.02 * (now["recovered"] - now["vaccinated"]), rtol=1e-12)
+        assert now["vaccinated"].sum() > 1e8
+
+
+def test_an_episode_ends_with_a_terminal_and_two_records() -> None:
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        returns = np.zeros(2)
+        for _ in range(30):
+            _, rewards, terminals, truncations, infos = act(vec, 3, 2)
+            returns += rewards["states"].mean(dtype=np.float64), rewards["planner"][0]
+        assert terminals["states"].all() and terminals["planner"].all()
+        assert not truncations["states"].any() and not truncations["planner"].any()
+        names = vec.spec.record_names
+        of = [dict(zip(names, record["values"].tolist(), strict=False)) for record in infos.episodes]
+        assert of[0] == of[1] and infos.episodes["agent_type"].tolist() == [0, 1]
+        np.testing.assert_allclose(infos.episodes["return"], returns, rtol=1e-5)
+        assert of[0]["social_welfare"] == pytest.approx(returns[1], rel=1e-5)
+        assert of[0]["states_return"] == pytest.approx(returns[0], rel=1e-5)
+        state = vec.peek(0)
+        assert of[0]["deaths"] == pytest.approx(state["dead"].sum(), rel=1e-6)
+        subsidy = 2 / 5 * 20_000 / 365 * POPULATION.sum() * 30 * 1e-9
+        assert of[0]["subsidies"] == pytest.approx(subsidy, rel=1e-6)
+        assert of[0]["illegal_actions"] == vec.counters()["illegal_actions"]
+
+
+@pytest.mark.parametrize(("level", "expected"), [(1, (0.0, 1.0)), (10, (1.0, 0.0))])
+def test_the_indices_of_the_synthetic_data_are_bounded_by_two_policies(level: int, expected: tuple[float, float]) -> None:
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        for _ in range(540):
+            infos = act(vec, np.where(masks(vec)["states"][:, 1], level, 0))[4]
+        of = dict(zip(vec.spec.record_names, infos.episodes[0]["values"].tolist(), strict=False))
+        assert (of["health_index"], of["economic_index"]) == pytest.approx(expected, abs=1e-6)
+
+
+# ---- the twin ----------------------------------------------------------------------------------------------
+
+
+def twin(**settings: Any) -> Covid:
+    return Covid(DATA, **settings)
+
+
+def uniform(env: Covid, draw: np.random.Generator) -> Any:
+    return {"states": draw.integers(0, 11, STATES), "planner": draw.integers(0, env.levels + 1, 1)}
+
+
+def obedient(env: Covid, draw: np.random.Generator) -> Any:
+    given, masks = uniform(env, draw), env.action_masks()
+    return {"states": given["states"] * masks["states"][:, 1], "planner": given["planner"] * masks["planner"][:, 1]}
+
+
+def always(states: int, planner: int) -> Callable[..., Any]:
+    return lambda env, draw: {"states": np.full(STATES, states), "planner": [planner]}
+
+
+def swinging(env: Covid, draw: np.random.Generator) -> Any:
+    """From one end to the other as often as it is allowed."""
+    return {"states": np.where(env.history[-1] == 1, 10, 1), "planner": [20 if env.subsidy_level == 0 else 0]}
+
+
+POLICIES = {
+    "uniform": uniform, "obedient": obedient, "open": always(1, 0), "closed, paid": always(10, 20), "nothing": always(0, 0),
+    "swinging": swinging,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_twin_agrees_for_an_episode(name: str) -> None:
+    seen = check_env_equal("covid", twin, steps=541, actions=POLICIES[name], teacher_forced=True, tolerances=TOLERANCES)
+    assert (seen.steps, seen.resets, seen.events["terminals"], seen.exempt) == (540, 2, 1, {})
+    assert (seen.events["illegal"] == 0) == (name in ("obedient", "nothing"))
+
+
+def test_the_twin_agrees_for_four_episodes_of_random_actions() -> None:
+    """With those of the other policies: ten episodes."""
+    seen = check_env_equal("covid", twin, steps=4 * 541, seeds=(7,), teacher_forced=True, tolerances=TOLERANCES)
+    assert (seen.steps, seen.events["terminals"]) == (4 * 540, 4)
+
+
+def test_errors_do_not_add_up_without_teacher_forcing() -> None:
+    seen = check_env_equal("covid", twin, steps=541, actions=uniform, tolerances=TOLERANCES)
+    assert 0.0 < seen.largest["state.filters"] < 1e-11
+
+
+def test_the_twin_agrees_with_other_settings() -> None:
+    seen = check_env_equal("covid", twin, settings=SHORT, steps=100, tolerances=TOLERANCES, teacher_forced=True)
+    assert seen.events["terminals"] == 3
+
+
+def test_action_masks_are_those_of_the_twin() -> None:
+    env, draw = twin(**SHORT), np.random.default_rng(5)
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        for _ in range(30):
+            for group, mask in env.action_masks().items():
+                assert (masks(vec)[group] == mask).all()
+            given = uniform(env, draw)
+            env.step(given)
+            vec.step({name: of.astype(np.int32) for name, of in given.items()})
+        assert vec.counters()["illegal_actions"] == env.illegal_actions > 100
+
+
+def test_utility_may_be_logarithmic_or_linear(tmp_path: Path) -> None:
+    states = DATA.states.copy()
+    states[:, -5] = np.where(np.arange(STATES) % 2, 1.0, 0.0)  # eta
+    planner = DATA.planner.copy()
+    planner[1] = 1.0
+    save_data(dataclasses.replace(DATA, states=states, planner=planner), tmp_path)
+
+    def own(data: str) -> Covid:
+        return Covid(load_data(data))
+
+    seen = check_env_equal("covid", own, settings={"data": str(tmp_path)}, steps=60, tolerances=TOLERANCES)
+    assert seen.steps == 60
+
+
+def test_the_twin_takes_the_settings_of_the_env() -> None:
+    assert Covid(DATA, **settings_of(CovidConfig())).most.tolist() == Covid(DATA).most.tolist()
+
+
+# ---- state -------------------------------------------------------------------------------------------------
+
+
+def test_a_state_that_was_read_goes_on_in_another_env() -> None:
+    with serial("covid", SHORT, num_envs=2) as vec:
+        vec.reset(seed=0)
+        draw = np.random.default_rng(1)
+        for day in range(12):
+            first = draw.integers(0, 11, STATES)
+            vec.step({"states": np.concatenate([first, 0 * first]).astype(np.int32), "planner": np.int32([day % 6, 0])})
+        vec.poke(1, vec.peek(0))
+        for _ in range(12):
+            first = draw.integers(0, 11, STATES)
+            observations, rewards, *_ = vec.step(
+                {"states": np.concatenate([first, first]).astype(np.int32), "planner": np.int32([3, 3])}
+            )
+            for group, rows in observations.items():
+                half = len(rows) // 2
+                assert (rows[:half] == rows[half:]).all()
+                assert (rewards[group][:half] == rewards[group][half:]).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "said"),
+    [
+        ("susceptible", 3, 5.0, "state 3 has 5 susceptible.*they must be"),
+        ("vaccinated", 0, 4e7, "state 0 has 40000000 vaccinated people: use 0 to"),
+        ("kept_until", 7, 30, "state 7 keeps its stringency until day 30: use the time, 0, to 4"),
+        ("infected", 2, -1.0, r"infected\[2\] is -1: it must be from 0"),
+        ("stringency", (5, 0), 0, r"stringency\[255\] is 0: it must be from 1 to 10"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(field: str, at: Any, value: Any, said: str) -> None:
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        state = {name: of.copy() for name, of in vec.peek(0).items()}
+        state[field][at] = value
+        with pytest.raises(PuffervecError, match=said):
+            vec.poke(0, state)
+
+
+# ---- settings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"episode_length": 601}, "episode_length is 601: use 1 to 600"),
+        ({"beta_delay": 61}, "beta_delay is 61: use 1 to 60"),
+        ({"num_subsidy_levels": 0}, "num_subsidy_levels is 0: use 1 to 100"),
+        ({"death_rate": 1.5}, "death_rate is 1.5: use a number from 0 to 1"),
+        ({"gdp_per_capita": float("nan")}, "gdp_per_capita is nan: use a number from 1 to 1e+09"),
+        ({"infectious_days": True}, "infectious_days is True: use a number"),
+        ({"data": 3}, "data is 3: give the path of a folder, or None"),
+        ({"pop_between_age_18_65": 0.02}, "state 0 has unemployment_bias .*: use less than 1"),
+    ],
+)
+def test_settings_are_refused(settings: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said) if "*" not in said else said):
+        serial("covid", settings).close()
+
+
+def test_row_types_are_those_of_the_rows() -> None:
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        rows = vec.halves[0].groups
+        types = [*rows["states"].agent_types.tolist(), *rows["planner"].agent_types.tolist()]
+    assert ENV.row_types is not None and types == list(ENV.row_types(CovidConfig()))
+    assert ENV.agent_types == ("state", "planner")

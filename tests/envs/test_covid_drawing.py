@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""puffervec/envs/covid/drawing.py: bars and curves of an episode."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from puffervec.drawing import Box
+from puffervec.envs.covid import ENV
+from puffervec.envs.covid.data import load_data
+from puffervec.envs.covid.drawing import DEATHS, HEIGHT, INFECTED, STRINGENCY, SUBSIDIES, UNEMPLOYMENT, VACCINATED
+from puffervec.envs.covid.settings import CovidConfig
+from puffervec.render.episode import Episode
+from tests.helpers import serial
+
+
+def test_bars_and_numbers() -> None:
+    assert ENV.drawing is not None
+    people = load_data().column("population")
+    with serial("covid") as vec:
+        vec.reset(seed=0)
+        episode = Episode("covid", ENV.drawing, CovidConfig(), vec.peek(0))
+        vec.step({"states": np.full(51, 10, np.int32), "planner": np.array([20], np.int32)})
+        state = vec.peek(0)
+        moment = episode.add(state)
+    bars = [shape for shape in moment.shapes if isinstance(shape, Box)]
+    high = [bar.height for bar in bars if bar.role == "stringency"]
+    deep = [bar.height for bar in bars if bar.role == "infected"]
+    assert len(bars) == 102 and set(high) == {HEIGHT} and max(deep) < HEIGHT
+    numbers = moment.numbers
+    assert numbers[STRINGENCY] == 10.0 and numbers[VACCINATED] == 0.0
+    assert numbers[SUBSIDIES] == pytest.approx(20_000 / 365 * people.sum() * 1e-9)
+    assert numbers[DEATHS] == pytest.approx(1e-3 * state["dead"].sum())
+    assert numbers[INFECTED] == pytest.approx(100 * state["infected"].sum() / people.sum())
+    assert 1.0 < numbers[UNEMPLOYMENT] < 20.0
