@@ -11,8 +11,21 @@ from puffervec.training import Training
 
 TRAINING = Training(
     preset={
-        "vec": {"num_envs": 60},
-        "train": {"total_timesteps": 50_000_000},
+        # All envs are in the same day, so a roll-out is an episode: deaths follow measures by months.
+        "vec": {"num_envs": 8, "backend": "serial"},
+        "train": {
+            "horizon": 540,
+            "update_epochs": 1,
+            "lr": 6e-3,
+            "gamma": 0.999,
+            "gae_lambda": 0.997,
+            "scale_rewards": True,
+            "entropy_coef": 0.002,
+            "total_timesteps": 50_000_000,
+        },
+        "policy": {"hidden": (32,)},
+        # A subsidy pays and costs within its 90 days, and there are six of them in an episode.
+        "policies": {"planner": {"gamma": 0.99, "gae_lambda": 0.97, "update_epochs": 4, "lr": 1e-2}},
     },
     metric="env/social_welfare",
 )

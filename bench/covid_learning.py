@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Do both policies of covid learn? Trains states and planner together, then puts random and idle ones in their place.
+
+    python bench/covid_learning.py                       ten minutes of training on two cores, then the pairings
+    python bench/covid_learning.py --minutes 2 --png covid.png
+
+Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The states' return is the mean of
+their own sums. Some pairings replace both policies, others one of them: the states' return depends on the subsidies above all,
+and a planner that pays at random pays a lot, so states are compared under the same trained planner. Random ones draw uniformly
+among the allowed actions, idle ones always take action 0: stringency as it was on the last day of the data, no subsidy. The env
+is deterministic; trained policies take their likeliest actions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+
+import puffervec
+from bench import common
+from puffervec.cores import usable_cores
+from puffervec.envs.covid import ENV
+from puffervec.envs.covid.settings import CovidConfig
+from puffervec.errors import PuffervecError
+from puffervec.train import TrainConfig, Trainer, load_policy
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.log import METRICS_FILE, read_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+GROUPS = ("states", "planner")
+RECORDS = ("social_welfare", "states_return", "deaths", "unemployment", "subsidies", "stringency", "vaccinated")
+PAIRINGS = {  # Name: who are the states, who is the planner.
+    "trained": ("trained", "trained"),
+    "random": ("random", "random"),
+    "idle": ("idle", "idle"),
+    "random states": ("random", "trained"),
+    "idle states": ("idle", "trained"),
+    "random planner": ("trained", "random"),
+    "idle planner": ("trained", "idle"),
+}
+# A figure of "trained" over that of another pairing.
+COMPARED = {
+    "social welfare over random": ("social_welfare", "random"),
+    "social welfare over idle": ("social_welfare", "idle"),
+    "states' return over random states": ("states_return", "random states"),
+    "states' return over idle states": ("states_return", "idle states"),
+    "social welfare over random states": ("social_welfare", "random states"),
+    "social welfare over idle states": ("social_welfare", "idle states"),
+    "social welfare over a random planner": ("social_welfare", "random planner"),
+    "social welfare over an idle planner": ("social_welfare", "idle planner"),
+}
+WANTED = 1.2
+EVALUATION_SEED = 1_000_003
+COLOURS = {"trained": "#0072B2", "random": "#D55E00", "idle": "#999999"}
+Act = Callable[[Any, Any, np.random.Generator], Mapping[str, np.ndarray]]
+
+
+def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[str, Any], Path]:
+    """Train and return what became of it, and the checkpoint."""
+    budget = {"seed": seed, "device": "cpu", "time_limit_s": 60 * options.minutes, "total_timesteps": 10**10}
+    log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
+    begin, used = time.perf_counter(), time.process_time()
+    with Trainer(TrainConfig.of("covid").merged({"train": budget, "log": log})) as trainer:
+        trainer.train()
+        checkpoint, run, about = trainer.save(), trainer.folder, trainer.describe()
+        steps = trainer.counters.agent_steps
+    wanted = [f"{keys.ENV}{name}" for name in RECORDS]
+    curve = [
+        {"minutes": line[keys.ELAPSED_S] / 60, **{name.removeprefix(keys.ENV): line[name] for name in wanted}}
+        for line in read_metrics(run / METRICS_FILE)
+        if wanted[0] in line
+    ]
+    took = {"seconds": time.perf_counter() - begin, "learner_cpu_s": time.process_time() - used}
+    return {"about": about, **took, "agent_steps": steps, "curve": curve[:: max(1, len(curve) // 100)]}, checkpoint
+
+
+def random_actions(vec: Any, draw: np.random.Generator) -> dict[str, np.ndarray]:
+    """Return allowed actions, drawn uniformly, by group."""
+    found = {}
+    for name, rows in vec.halves[0].groups.items():
+        scores = np.where(rows.action_masks, draw.random(rows.action_masks.shape), -1.0)
+        found[name] = scores.argmax(axis=1).astype(np.int32)
+    return found
+
+
+def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str, Any]:
+    """Return the mean records of `episodes` episodes played at once, and curves of the first. who: plays each group."""
+    draw = np.random.default_rng(seed)
+    with puffervec.make("covid", backend="serial", num_envs=episodes) as vec:
+        observations, _ = vec.reset(seed=seed)
+        assert ENV.drawing is not None
+        numbers = ENV.drawing(CovidConfig(), vec.peek(0)).numbers
+        assert numbers is not None
+        curves = [numbers(vec.peek(0))]
+        infos: Any = None
+        for _ in range(CovidConfig().episode_length):
+            idle = {name: np.zeros(rows.rows, np.int32) for name, rows in vec.halves[0].groups.items()}
+            by = {"random": random_actions(vec, draw), "idle": idle}
+            if "trained" in who:
+                by["trained"] = policy.act(observations, vec)
+            observations, _, _, _, infos = vec.step({name: by[player][name] for name, player in zip(GROUPS, who, strict=True)})
+            curves.append(numbers(vec.peek(0)))
+        values = infos.episodes["values"][infos.episodes["agent_type"] == 0].astype(np.float64)
+        places = [vec.spec.record_names.index(name) for name in RECORDS]
+    means = dict(zip(RECORDS, values[:, places].mean(axis=0).tolist(), strict=True))
+    errors = dict(zip(RECORDS, (values[:, places].std(axis=0) / np.sqrt(len(values))).tolist(), strict=True))
+    return {**means, "standard_error": errors, "curves": curves}
+
+
+def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
+    """Train with a seed and play all pairings."""
+    with tempfile.TemporaryDirectory(prefix="puffervec-covid-") as folder:
+        training, checkpoint = trained(options, seed, folder)
+        policy = load_policy(checkpoint)
+        found = {
+            name: play(policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number)
+            for number, (name, who) in enumerate(PAIRINGS.items())
+        }
+    return {"seed": seed, "training": training, "pairings": found, "ratios": ratios(found)}
+
+
+def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return what is compared.
+
+    >>> one = {"social_welfare": 300.0, "states_return": 200.0}
+    >>> ratios({name: one for name in PAIRINGS} | {"trained": {"social_welfare": 450.0, "states_return": 300.0}})[
+    ...     "social welfare over random"
+    ... ]
+    1.5
+    """
+    return {name: found["trained"][key] / found[other][key] for name, (key, other) in COMPARED.items()}
+
+
+# ---- output ------------------------------------------------------------------------------------------------
+
+
+def show(results: Sequence[Mapping[str, Any]]) -> None:
+    """Print the pairings, and whether what is wanted was reached."""
+    rows, notes = [], []
+    for one in results:
+        for name, found in one["pairings"].items():
+            rows.append((str(one["seed"]), name, *(common.number(found[key]) for key in RECORDS)))
+        for name, ratio in one["ratios"].items():
+            notes.append(f"seed {one['seed']}: {name} x {ratio:.2f}, wanted {WANTED}: {'met' if ratio >= WANTED else 'MISSED'}")
+        run = one["training"]
+        notes.append(
+            f"seed {one['seed']}: {run['about']}; {common.number(run['agent_steps'])} agent-steps in {run['seconds']:.0f} s, "
+            f"{run['learner_cpu_s']:.0f} s of CPU"
+        )
+    common.print_table("covid: states and planner", ("seed", "who", *RECORDS), rows, notes)
+
+
+def draw(one: Mapping[str, Any], path: Path) -> None:
+    """Write the picture: the course of the training, and an episode of each kind."""
+    from puffervec.train.verbs.plot import new_figure, save
+
+    figure = new_figure(11, 5.6)
+    axes = figure.subplots(2, 3)
+    draw_training(axes[0][0], one["training"]["curve"])
+    names = list(one["pairings"]["trained"]["curves"][0])
+    for axis, name in zip(list(axes.flat)[1:], names, strict=False):
+        for who, colour in COLOURS.items():
+            axis.plot([point[name] for point in one["pairings"][who]["curves"]], color=colour, label=who)
+        axis.set(title=name, xlabel="days")
+    axes[0][1].legend(frameon=False)
+    save(figure, path)
+
+
+def draw_training(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
+    """Draw social welfare and the states' return over the time of training."""
+    minutes = [point["minutes"] for point in curve]
+    axis.plot(minutes, [point["social_welfare"] for point in curve], color="#009E73", label="social welfare")
+    axis.plot(minutes, [point["states_return"] for point in curve], color="#CC79A7", label="states' return")
+    axis.set(title="training", xlabel="minutes")
+    axis.legend(frameon=False)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmark. Returns: the exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--minutes", type=float, default=10.0, help="of training (default: %(default)s)")
+    flags.add_argument("--episodes", type=int, default=32, help="where somebody acts at random (default: %(default)s)")
+    flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
+    flags.add_argument("--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)")
+    flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
+    flags.add_argument(
+        "--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-covid-learning.json)"
+    )
+    options = flags.parse_args(argv)
+    cores = sorted(os.sched_getaffinity(0))
+    try:
+        if not 1 <= options.cores <= usable_cores():
+            raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
+        os.sched_setaffinity(0, cores[: options.cores])
+        facts, results, worst = common.machine(), [], 0.0
+        for seed in range(1, options.seeds + 1):
+            found, foreign = common.foreign_load(functools.partial(sample, options, seed))
+            results.append(found)
+            worst = max(worst, foreign)
+    except PuffervecError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    finally:
+        os.sched_setaffinity(0, cores)
+    show(results)
+    if options.png is not None:
+        draw(results[0], options.png)
+    common.finish("covid-learning", options, facts, worst, results)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
