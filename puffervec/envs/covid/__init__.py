@@ -16,7 +16,8 @@ TRAINING = Training(
         "train": {
             "horizon": 540,
             "update_epochs": 1,
-            "lr": 6e-3,
+            "minibatch_size": 7020,
+            "lr": 3e-3,
             "gamma": 0.999,
             "gae_lambda": 0.997,
             "scale_rewards": True,
@@ -24,8 +25,10 @@ TRAINING = Training(
             "total_timesteps": 50_000_000,
         },
         "policy": {"hidden": (32,)},
-        # A subsidy pays and costs within its 90 days, and there are six of them in an episode.
-        "policies": {"planner": {"gamma": 0.99, "gae_lambda": 0.97, "update_epochs": 4, "lr": 1e-2}},
+        # A subsidy pays and costs from its first day on, and there are six of them in an episode.
+        "policies": {
+            "planner": {"gamma": 0.99, "gae_lambda": 0.9, "update_epochs": 8, "lr": 1e-2, "entropy_coef": 0.001},
+        },
     },
     metric="env/social_welfare",
 )
