@@ -35,7 +35,7 @@ from puffervec.web.follow import Follower
 
 RUN_FILES = (METRICS_FILE, "config.json", "run.json")
 CHECKPOINTS = "checkpoints"
-MOST_RUNS = 100
+MOST_RUNS = 100  # of a folder: the newest
 MOST_JSON = 1 << 22
 # What a page hands out of a run folder, by the end of its name.
 SERVED = {
@@ -122,7 +122,7 @@ class Board:
                 run.about = read_json(run.path, "run.json")
 
     def _add(self, path: Path) -> None:
-        if len(self.runs) < MOST_RUNS and path not in [run.path for run in self.runs]:
+        if path not in [run.path for run in self.runs]:
             self.runs.append(Run(path, name_of(path), Follower(path / METRICS_FILE), read_json(path, "run.json")))
 
     def to_json(self) -> dict[str, Any]:

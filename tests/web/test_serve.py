@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +127,16 @@ def test_bad_input_is_one_line(
     assert cli.main(["watch", *args]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
+
+
+def test_the_other_loopback(serve: Serve, runs: Path) -> None:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            pass
+    except OSError:
+        pytest.skip("no IPv6 here")
+    served = serve("watch", "runs", "--host", "::1")
+    assert served.url.startswith("http://[::1]:") and served.get("state")[0] == 200
 
 
 def test_a_port_that_is_taken(serve: Serve, runs: Path) -> None:

@@ -131,6 +131,23 @@ def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run
     assert page.errors == [] and asked_elsewhere(page, served) == []
 
 
+def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run: Path) -> None:
+    """It plays in a frame that can reach neither the page around it nor the server."""
+    served = serve("watch", "runs", "--env.max-episode-steps", "20")
+    page = opened(browser, served)
+    page.click(".ask-replay")
+    page.wait("document.querySelector('iframe.replay') !== null")
+    assert page.eval("document.querySelector('iframe.replay').contentDocument") is None
+    status, headers, body = served.get("jobs/0")
+    assert status == 200 and headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    alone = browser.open(served.url + "jobs/0")
+    alone.wait("document.querySelector('.step') !== null && document.querySelector('.step').innerText.startsWith('step 0 of ')")
+    assert alone.eval("fetch('../state').then(() => 'reached', () => 'refused')") == "refused"
+    errors = [error for error in alone.errors if "Content Security Policy" not in error]
+    assert errors == [] and page.errors == [] and asked_elsewhere(page, served) == []
+    alone.close()
+
+
 def test_a_run_without_a_checkpoint_cannot_be_played(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {"env": "cartpole"}).close()
     page = opened(browser, serve("watch", "run"))

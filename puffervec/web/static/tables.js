@@ -63,16 +63,18 @@ function columnsOf(rows) {
     return [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((name) => !name.endsWith("_95"));
 }
 
-// The tables of a report, the parts with the lowest score first. more: (row of a part) => element or null.
+// The tables of a report, the parts with the lowest score first. more: (row whose first column is a part) => element or null.
 function reportTables(report, more = null) {
     const columns = report.shown && report.shown.length ? report.shown : columnsOf(report.rows);
-    const sort = report.score ? [report.score, false] : null;
+    const sort = report.score ? [report.score, false] : null, names = new Set(report.rows.map((row) => row[columns[0]]));
     const made = [table(report.rows, {columns, total: report.total, sort, more})];
     made.push(...(report.remarks || []).map((words) => element("p", {class: "soft"}, words)));
     for (const [name, rows] of Object.entries(report.tables || {})) {
         if (!rows.length || name === "agents") continue;
         const known = (report.columns && report.columns[name]) || columnsOf(rows);
-        made.push(element("details", {class: "further"}, element("summary", {}, `${name}: ${rows.length}`), table(rows, {columns: known})));
+        const ofPart = more && rows.some((row) => names.has(row[known[0]])) ? (row) => (names.has(row[known[0]]) ? more(row) : null) : null;
+        const lines = table(rows, {columns: known, more: ofPart});
+        made.push(element("details", {class: "further"}, element("summary", {}, `${name}: ${rows.length}`), lines));
     }
     return made;
 }

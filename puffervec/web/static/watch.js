@@ -260,6 +260,7 @@ class WatchPage {
         const frame = element("iframe", {class: "replay", src: `jobs/${job.number}`, sandbox: "allow-scripts", title: "replay"});
         const alone = element("a", {href: `jobs/${job.number}`, target: "_blank", rel: "noopener"}, "alone in a tab");
         this.replayPlace.replaceChildren(element("h3", {}, `Replay: ${words} `, alone), frame);
+        if (this.wanted) this.replayPlace.scrollIntoView({block: "nearest"});
     }
 
     async showReport(job) {
