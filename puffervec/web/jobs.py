@@ -113,10 +113,11 @@ class Jobs:
 def command_of(run: Path, kind: str, part: str, out: Path, flags: Sequence[str]) -> list[str]:
     """Return the command of a job."""
     lowest = ["nice", "-n", "19"] if shutil.which("nice") else []
-    # A path, so that a run that is called like an env is the run.
+    # A path, so that a run that is called like an env is the run. -P: nothing is imported from the current folder unasked.
     command = [
         *lowest,
         sys.executable,
+        "-P",
         "-m",
         "puffervec.train.cli",
         "eval" if kind == "eval" else "render",

@@ -38,7 +38,7 @@ class Server:
         Raises: ConfigError: another host. MissingExtraError: aiohttp is not installed.
         """
         self.host, self.port, self.token, self.url = checked_host(host), port, new_token(), ""
-        extras.require("pages for the browser", "aiohttp")
+        extras.require("a page in the browser", "aiohttp")
         from aiohttp import web
 
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:

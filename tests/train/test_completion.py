@@ -63,7 +63,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("export latest --format ", ["onnx", "pt2"]),
         ("render la", ["latest"]),
         ("render tag_grid runs/n", ["runs/new"]),
-        ("render latest --format ", ["mp4", "gif", "png"]),
+        ("render latest --format ", ["html", "mp4", "gif", "png"]),
         ("completion ", ["bash", "zsh", "fish"]),
         ("nonsense --x", []),
     ],

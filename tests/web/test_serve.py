@@ -8,11 +8,14 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from puffervec import extras
 from puffervec.train import cli
 from puffervec.train.metrics.log import JsonLog
 from tests.web.conftest import Served
@@ -137,6 +140,24 @@ def test_the_other_loopback(serve: Serve, runs: Path) -> None:
         pytest.skip("no IPv6 here")
     served = serve("watch", "runs", "--host", "::1")
     assert served.url.startswith("http://[::1]:") and served.get("state")[0] == 200
+
+
+def test_curves_need_no_trainer(runs: Path) -> None:
+    """Without torch and its like: evaluations fail then, and say why."""
+    script = "import sys\nfor name in ('torch', 'tyro', 'rich', 'safetensors'): sys.modules[name] = None\n"
+    script += "from puffervec.train.cli import main\nsys.exit(main(['watch', 'runs']))"
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=runs.parent, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline().startswith("http://127.0.0.1:")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def test_the_extra_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(extras, "installed", lambda module: module != "aiohttp")
+    for args in (["watch", str(runs)], ["play", "cartpole"]):
+        assert cli.main(args) == 2
+        assert "a page in the browser needs aiohttp: pip install 'puffervec[watch]'" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken(serve: Serve, runs: Path) -> None:

@@ -65,6 +65,6 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 VERB = Verb(
-    "watch", "RUN... [flags]", "a page that follows runs: curves, replays, failing scenes", ABOUT, run,
+    "watch", "RUN... [flags]", "a page that follows runs: curves, replays, failing scenes", ABOUT, run, trainer=False,
     values={"--device": ("auto", "cpu", "cuda"), "--host": ("127.0.0.1", "::1")},
 )  # fmt: skip
