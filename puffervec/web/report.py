@@ -93,7 +93,7 @@ def worst_and_median(config: TrainConfig, actor: Actor, report: Report, seed: in
     Args: config: as it is evaluated. seed: of the evaluation.
     Raises: ConfigError: the env does not say how it is drawn.
     """
-    if not has_parts(config.target):
+    if not (has_parts(config.target) and report.tasks and report.worst(1)):  # Other suites may tell no tasks.
         every = list(played(config, actor, [Choice(seed + number) for number in range(EPISODES)]))
         yield from _named(sorted(every, key=lambda replay: replay.score or 0.0))
         return
