@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -146,4 +147,6 @@ def test_the_worst_and_the_median_scene_are_those_of_the_evaluation() -> None:
     assert [replay.score for replay in found] == [rising[0][0], rising[2][0]][: len(found)]
     names = {replay.title.partition(": ")[2]: replay for replay in found}
     assert [replay.title.partition(": ")[0] for replay in found] == ["worst", "median"] and names.keys() <= set(report.names())
+    without = list(worst_and_median(config, RandomActor(0), dataclasses.replace(report, tasks=()), 3))
+    assert [replay.measure for replay in without] == ["return"] * len(without) and without
     assert all(replay.agents == report.rows[report.names().index(name)]["agents"] for name, replay in names.items())
