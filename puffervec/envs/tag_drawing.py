@@ -45,6 +45,7 @@ def drawing_of_grid(config: Any, state: State) -> Drawing:
         numbers=lambda state: {LEFT: float(not _tagged(state))},
         wholes={LEFT: 1.0},
         fps=10,
+        agents=[*(f"tagger_{number}" for number in range(config.num_taggers)), "runner_0"],
     )
 
 
@@ -71,6 +72,8 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
     """
     length, margin = config.grid_length, float(np.float32(config.tagging_distance * config.grid_length))
     taggers, runners = np.flatnonzero(types == 1), np.flatnonzero(types == 0)
+    roles = ["tagger" if tags else "runner" for tags in types]
+    names = [f"{role}_{agent}" for agent, role in enumerate(roles)]
     radius, trail = _radius(length, len(types)), TRAIL if len(types) <= CROWDED else CROWDED_TRAIL
 
     def tagged(state: State, before: State | None) -> np.ndarray:
@@ -85,13 +88,13 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
         x, y, direction = (state[name].tolist() for name in ("x", "y", "direction"))
         for agent in (*runners.tolist(), *taggers.tolist()):
-            role, gone = ("tagger" if types[agent] else "runner"), not state["still_in_the_game"][agent]
+            role, name, gone = roles[agent], names[agent], not state["still_in_the_game"][agent]
             if not gone:
                 ahead = x[agent] + 2 * radius * math.cos(direction[agent]), y[agent] + 2 * radius * math.sin(direction[agent])
-                yield Line(((x[agent], y[agent]), ahead), role=role)
+                yield Line(((x[agent], y[agent]), ahead), role=role, name=f"nose of {name}")
             if role == "tagger" and margin > radius:
-                yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True)
-            yield Circle(x[agent], y[agent], radius, role=role, name=f"{role}_{agent}", trail=trail, faded=gone)
+                yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True, name=f"reach of {name}")
+            yield Circle(x[agent], y[agent], radius, role=role, name=name, trail=trail, faded=gone)
         for agent in tagged(state, before).tolist():
             yield Event(x[agent], y[agent], role="tag")
 
@@ -103,7 +106,14 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
         numbers=lambda state: {LEFT: float(state["still_in_the_game"][runners].sum())},
         wholes={LEFT: float(len(runners))},
         fps=20,
+        agents=names,
+        facts=lambda state: {name: _motion(state, agent) for agent, name in enumerate(names)},
     )
+
+
+def _motion(state: State, agent: int) -> dict[str, float]:
+    """How an agent of tag_continuous moves, and whether it is still in the game."""
+    return {name.replace("_", " "): float(state[name][agent]) for name in ("speed", "direction", "still_in_the_game")}
 
 
 def _radius(length: float, agents: int) -> float:

@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeVar
 
 from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape, State
@@ -98,8 +99,8 @@ class Episode:
 def _numbers(shape: Shape) -> Iterable[float]:
     """All places and sizes of a shape."""
     if isinstance(shape, Line):
-        return [shape.width, *(number for point in shape.points for number in point)]
+        return [shape.width, *chain.from_iterable(shape.points)]
     if isinstance(shape, Polygon):
-        return [number for point in shape.points for number in point]
+        return chain.from_iterable(shape.points)
     named = (getattr(shape, part.name) for part in dataclasses.fields(shape) if not part.kw_only)
     return [value for value in named if not isinstance(value, str)]

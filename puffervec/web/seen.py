@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 from typing import Any
 
 from puffervec.drawing import Shape
@@ -28,6 +29,7 @@ class Seen:
         self._looks = looks
         self._place = place
         self._numbers: dict[Key, int] = {}  # of a thing, in the order in which they are seen first
+        self._per_unit: dict[tuple[type[Shape], int], list[float]] = {}  # steps of each number of a kind of shape
         self._rows: dict[int, dict[int, list[int]]] = {}  # by row and step
 
     def add(self, step: int, seen: Mapping[int, Iterable[Shape]]) -> None:
@@ -42,9 +44,14 @@ class Seen:
         return len(self._rows.get(row, {}).get(step, ()))
 
     def _key(self, shape: Shape) -> Key:
-        numbers, kind = numbers_of(shape), type(shape).__name__.lower()
-        steps = [COARSER * 10.0**e for e in exponents_of(kind, len(numbers), self._place)]
-        return self._looks.style(shape), tuple(round(n / step) for n, step in zip(numbers, steps, strict=True))
+        """Half a million of these are asked for in a crowded scene."""
+        numbers = numbers_of(shape)
+        kind = type(shape), len(numbers)
+        steps = self._per_unit.get(kind)
+        if steps is None:
+            exponents = exponents_of(kind[0].__name__.lower(), kind[1], self._place)
+            steps = self._per_unit[kind] = [10.0**-exponent / COARSER for exponent in exponents]
+        return self._looks.style(shape), tuple(map(round, map(mul, numbers, steps)))
 
     def put(self, stream: Stream, count: int, rows: Sequence[int]) -> dict[str, Any] | None:
         """Add it to a stream; return what a reader has to know, None where nothing is seen.

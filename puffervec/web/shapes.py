@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
         case Box():
             return float(shape.x), float(shape.y), float(shape.width), float(shape.height), float(shape.angle_rad)
         case Line():
-            return (*(float(number) for point in shape.points for number in point), float(shape.width))
+            return (*map(float, chain.from_iterable(shape.points)), float(shape.width))
         case Polygon():
-            return tuple(float(number) for point in shape.points for number in point)
+            return tuple(map(float, chain.from_iterable(shape.points)))
         case Text():
             return float(shape.x), float(shape.y)
     raise TypeError(f"{shape!r} cannot be drawn")
@@ -51,6 +52,7 @@ class Looks:
     colours: dict[str, str]
     roles: list[str] = field(default_factory=list)
     styles: dict[Style, int] = field(default_factory=dict)
+    _known: dict[tuple[type[Shape], str, bool, bool, bool], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.roles += self.colours
@@ -63,10 +65,13 @@ class Looks:
 
     def style(self, shape: Shape) -> int:
         """The number of a shape's style."""
-        front = isinstance(shape, Box) and shape.front
-        flags = OUTLINE * (not shape.filled) + FADED * shape.faded + FRONT * front
-        key = type(shape).__name__.lower(), self.role(shape.role), flags
-        return self.styles.setdefault(key, len(self.styles))
+        key = type(shape), shape.role, shape.filled, shape.faded, isinstance(shape, Box) and shape.front
+        found = self._known.get(key)
+        if found is None:
+            flags = OUTLINE * (not shape.filled) + FADED * shape.faded + FRONT * key[-1]
+            style = type(shape).__name__.lower(), self.role(shape.role), flags
+            found = self._known[key] = self.styles.setdefault(style, len(self.styles))
+        return found
 
 
 def place_exponent(view: Sequence[float]) -> int:

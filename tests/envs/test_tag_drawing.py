@@ -18,7 +18,7 @@ from puffervec.render.episode import Episode, Moment
 
 
 def circles(moment: Moment) -> dict[str, Circle]:
-    return {shape.name: shape for shape in moment.shapes if isinstance(shape, Circle) and shape.name}
+    return {shape.name: shape for shape in moment.shapes if isinstance(shape, Circle) and shape.filled}
 
 
 def grid(time: int, *cells: tuple[int, int]) -> dict[str, np.ndarray]:

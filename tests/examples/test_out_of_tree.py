@@ -33,6 +33,7 @@ from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.verbs import eval as evaluate
 from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.eval import run_evaluation
+from puffervec.web.record import fields_of
 from tests.contract import EnvContract
 from tests.helpers import serial
 from tests.libraries import compile_library, environment, install_example
@@ -204,6 +205,27 @@ def test_its_frames_are_its_own(site: Path) -> None:
         frame = env.render()
     seen = {f"#{red:02X}{green:02X}{blue:02X}" for red, green, blue in frame.reshape(-1, 3)}
     assert set(COLOURS.values()) <= seen
+
+
+def test_its_replay_knows_what_its_agent_sees(site: Path) -> None:
+    """The agent's observation, put back into the drawing, lies on coin and pit."""
+    from coin_grid.drawing import drawing
+
+    with puffervec.make(PACKAGE, backend="serial", num_envs=1) as vec:
+        vec.reset(seed=4)
+        for action in (1, 3, 2, 4):
+            vec.step([action])
+            state, group = vec.peek(0), vec.halves[0].groups["agents"]
+            drawn = drawing(vec.config, state)
+            coin, pit = drawn.observed(fields_of(vec.spec.groups[0], group.observations), state)["agent"]
+            shapes = {shape.role: shape for shape in drawn.shapes(state, None)}
+            assert (coin.x, coin.y) == pytest.approx((shapes["coin"].x, shapes["coin"].y), abs=1e-5)
+            assert (pit.x, pit.y) == pytest.approx((shapes["pit"].x, shapes["pit"].y), abs=1e-5)
+            assert drawn.facts(state) == {"agent": {"to the coin": abs(state["agent"] - state["coin"]).sum()}}
+            assert {name: numbers[0] for name, numbers in drawn.actions([action]).items()} == {
+                "right": {1: 1, 2: -1}.get(action, 0),
+                "up": {3: -1, 4: 1}.get(action, 0),
+            }
 
 
 def test_it_is_rendered(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

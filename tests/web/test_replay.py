@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from puffervec.drawing import Box, Circle, Line, Shape
+from puffervec.drawing import Box, Circle, Drawing, Event, Line, Shape, State, Text
 from puffervec.envs import get
 from puffervec.render.episode import Moment
 from puffervec.train.act.evaluate import RandomActor
@@ -78,6 +81,35 @@ def test_the_page_says_what_the_episode_was(chase: Played, browser: Browser, tmp
         left = chase.moments[step].numbers["runners left"]
         assert page.text(".numbers") == f"runners left {left:.0f} of 6"
     assert (page.errors, len(page.requests)) == ([], 1)
+
+
+def test_hostile_names_of_agents_and_roles_are_text(browser: Browser, tmp_path: Path) -> None:
+    def drawing(config: Any, state: State) -> Drawing:
+        def shapes(state: State, before: State | None) -> Iterator[Shape]:
+            yield Circle(1, 1, 1, role=HOSTILE, name=HOSTILE)
+            yield Text(1, 1, HOSTILE, role=HOSTILE)
+            yield Event(1, 1, role=HOSTILE, of=HOSTILE)
+
+        facts = {HOSTILE: {HOSTILE: 1.0}}
+        names = {HOSTILE: 0.5}
+        return Drawing(
+            (0, 0, 2, 2), shapes, {HOSTILE: "#0072B2"}, agents=[HOSTILE], facts=lambda _: facts, numbers=lambda _: names
+        )
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    page = opened(browser, tmp_path, play(env, {"episode_length": 3}, RandomActor(0)))
+    page.press("n")
+    words = " ".join(HOSTILE.split())
+    for selector in (
+        "select option:nth-child(2)",
+        ".legend button",
+        ".events button",
+        ".numbers",
+        "small",
+    ):
+        assert words in " ".join(page.text(selector).split()), selector
+    assert words in [" ".join(name.split()) for name in page.texts(".facts dt")]
+    assert page.eval("document.scripts.length") == 2 and page.errors == []
 
 
 def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path) -> None:

@@ -1,18 +1,22 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How coin_grid is drawn, for `puffer-train render` and `render_mode="rgb_array"`; and pictures for `eval --png`."""
+"""How coin_grid is drawn, for `puffer-train render` and `render_mode="rgb_array"`; and pictures for `eval --png`.
+
+`agents`, `facts`, `actions` and `observed` are what a replay shows of the agent that is looked at.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import puffervec
-from puffervec.drawing import BLUE, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
+from puffervec.drawing import BLUE, GREEN, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
 from puffervec.evaluation import Actor
 
-COLOURS = {"agent": BLUE, "coin": YELLOW, "pit": INK, "taken": PINK}
+COLOURS = {"agent": BLUE, "coin": YELLOW, "pit": INK, "taken": PINK, "seen": GREEN}
+MOVES = ((0, 0), (1, 0), (-1, 0), (0, -1), (0, 1))  # by action, in drawings
 
 
 def drawing(config: Any, state: State) -> Drawing:
@@ -29,6 +33,15 @@ def drawing(config: Any, state: State) -> Drawing:
         if before is not None and (state["agent"] == before["coin"]).all():
             yield Event(*at(before["coin"]), role="taken")
 
+    def observed(rows: Mapping[str, Any], state: State) -> dict[str, list[Shape]]:
+        """Where the agent sees coin and pit: its observation has them in shares of the size."""
+        places = (at(size * rows[name][0]) for name in ("coin", "pit"))
+        return {"agent": [Box(x, y, 1, 1, role="seen", filled=False) for x, y in places]}
+
+    def facts(state: State) -> dict[str, dict[str, float]]:
+        """Steps from the coin."""
+        return {"agent": {"to the coin": float(abs(state["agent"] - state["coin"]).sum())}}
+
     middle = (size - 1) / 2
     return Drawing(
         view=(-0.5, -0.5, size - 0.5, size - 0.5),
@@ -36,6 +49,10 @@ def drawing(config: Any, state: State) -> Drawing:
         colours=COLOURS,
         still=[Box(middle, middle, size, size, filled=False)],
         fps=8,
+        agents=("agent",),
+        facts=facts,
+        actions=lambda rows: {name: [MOVES[row][axis] for row in rows] for axis, name in enumerate(("right", "up"))},
+        observed=observed,
     )
 
 

@@ -226,6 +226,9 @@ class ReplayPage {
         for (const [made, on] of [[this.followButton, this.following], [this.sightButton, stage.sight], [this.allButton, stage.all]]) {
             made.setAttribute("aria-pressed", on);
         }
+        const told = [this.number, step, stage.chosen && stage.chosen.row].join();
+        if (told === this.told) return;  // Between two steps only the canvas changes.
+        this.told = told;
         this.scrub.value = step;
         this.stepText.textContent = `step ${step} of ${this.scene.count - 1}`;
         this.showNumbers(step);

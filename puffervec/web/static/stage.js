@@ -18,6 +18,14 @@ class Stage {
         this.all = false;
         this.sight = true;
         this.chosen = null;
+        this.toX = (x) => this.size[0] / 2 + (x - this.camera.x) * this.camera.scale;
+        this.toY = (y) => this.size[1] / 2 - (y - this.camera.y) * this.camera.scale;
+        this.measure();
+    }
+
+    // Asking the browser for sizes is slow: once for each picture is enough.
+    measure() {
+        this.size = [this.canvas.clientWidth || 1, this.canvas.clientHeight || 1];
     }
 
     setScene(scene) {
@@ -31,12 +39,9 @@ class Stage {
         if (this.scene && this.untouched) this.fit();
     }
 
-    get size() {
-        return [this.canvas.clientWidth || 1, this.canvas.clientHeight || 1];
-    }
-
     // Show all that the drawing shows.
     fit() {
+        this.measure();
         const [left, bottom, right, top] = this.scene.view, [width, height] = this.size;
         this.camera = {x: (left + right) / 2, y: (bottom + top) / 2, scale: Math.min(width / (right - left), height / (top - bottom))};
         this.least = this.camera.scale / 4;
@@ -44,8 +49,7 @@ class Stage {
     }
 
     screen(x, y) {
-        const [width, height] = this.size, {camera} = this;
-        return [width / 2 + (x - camera.x) * camera.scale, height / 2 - (y - camera.y) * camera.scale];
+        return [this.toX(x), this.toY(y)];
     }
 
     world(px, py) {
@@ -83,11 +87,13 @@ class Stage {
     }
 
     colour(role) {
-        return shown(this.scene.roles[role].colour, this.dark);
+        return this.palette[role];
     }
 
     // Paint a moment. time: in steps.
     paint(time) {
+        this.measure();
+        this.palette = this.scene.roles.map(({colour}) => shown(colour, this.dark));
         const ratio = window.devicePixelRatio || 1, [width, height] = this.size;
         if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
             this.canvas.width = Math.round(width * ratio);
@@ -100,7 +106,6 @@ class Stage {
         this.paintBelongings();
         this.paintTrails(step);
         if (this.chosen && this.chosen.thing) this.paintWay(this.chosen.thing, time, 2.5, 0.9);
-        if (this.all) for (const agent of this.scene.agents) if (agent.thing) this.paintWay(agent.thing, time, 1, 0.5);
         this.paintThings(time, step, true);
         this.paintEvents(step, false);
         this.paintThings(time, step, false);
@@ -112,7 +117,7 @@ class Stage {
 
     paintGround(ratio) {
         const {camera, canvas, ground} = this;
-        const key = [camera.scale, ratio, canvas.width, canvas.height, this.dark, [...this.hidden].join()].join();
+        const key = [camera.scale, ratio, canvas.width, canvas.height, this.dark, this.all, [...this.hidden].join()].join();
         const most = (ROOM - 1) / 2 * Math.min(...this.size) / camera.scale;
         const near = this.painted && Math.max(Math.abs(camera.x - this.painted.x), Math.abs(camera.y - this.painted.y)) < most;
         if (!near || this.painted.key !== key) {
@@ -133,17 +138,19 @@ class Stage {
         const {x, y} = this.painted;
         const toX = (wx) => brush.canvas.width / 2 + (wx - x) * scale, toY = (wy) => brush.canvas.height / 2 - (wy - y) * scale;
         for (const shape of this.scene.still) {
-            if (!shape.of && !this.hidden.has(shape.role)) this.paintShape(brush, shape, shape.numbers, toX, toY, scale);
+            if ((this.all || !shape.of) && !this.hidden.has(shape.role)) this.paintShape(brush, shape, shape.numbers, toX, toY, scale);
         }
+        if (!this.all) return;
+        for (const {thing} of this.scene.agents) if (thing) this.paintPath(brush, thing, 0, this.scene.count - 1, 1, 0.5, toX, toY);
     }
 
     // ---- what moves
 
-    // Paint shapes that belong to the chosen agent, or to any.
+    // Paint what stays and belongs to the chosen agent.
     paintBelongings() {
+        if (!this.chosen || !this.chosen.name) return;
         for (const shape of this.scene.still) {
-            const wanted = shape.of && (this.all || (this.chosen && shape.of === this.chosen.name));
-            if (wanted && !this.hidden.has(shape.role)) this.paintHere(shape, shape.numbers);
+            if (shape.of === this.chosen.name && !this.hidden.has(shape.role)) this.paintHere(shape, shape.numbers);
         }
     }
 
@@ -161,8 +168,7 @@ class Stage {
     }
 
     paintHere(shape, numbers) {
-        const toX = (x) => this.screen(x, 0)[0], toY = (y) => this.screen(0, y)[1];
-        this.paintShape(this.brush, shape, numbers, toX, toY, this.camera.scale);
+        this.paintShape(this.brush, shape, numbers, this.toX, this.toY, this.camera.scale);
     }
 
     // Paint one shape. toX, toY: from the world to pixels; scale: pixels of a unit.
@@ -209,19 +215,18 @@ class Stage {
     paintTrails(step) {
         for (const thing of this.scene.things) {
             if (!thing.trail || !thing.there(step) || this.hidden.has(this.scene.styles[thing.styles[step]].role)) continue;
-            this.paintPath(thing, Math.max(0, step - thing.trail), step, 2, 0.3);
+            this.paintPath(this.brush, thing, Math.max(0, step - thing.trail), step, 2, 0.3, this.toX, this.toY);
         }
     }
 
     // Paint the way of a thing: what is driven strongly, what comes weakly.
     paintWay(thing, time, width, strength) {
         const step = Math.floor(time);
-        this.paintPath(thing, 0, step, width, strength);
-        this.paintPath(thing, step, this.scene.count - 1, width, strength / 3);
+        this.paintPath(this.brush, thing, 0, step, width, strength, this.toX, this.toY);
+        this.paintPath(this.brush, thing, step, this.scene.count - 1, width, strength / 3, this.toX, this.toY);
     }
 
-    paintPath(thing, first, last, width, alpha) {
-        const {brush} = this;
+    paintPath(brush, thing, first, last, width, alpha, toX, toY) {
         let on = false;
         brush.beginPath();
         for (let step = first; step <= last; step++) {
@@ -229,7 +234,7 @@ class Stage {
                 on = false;
                 continue;
             }
-            const [x, y] = this.screen(thing.number(0, step), thing.number(1, step));
+            const x = toX(thing.number(0, step)), y = toY(thing.number(1, step));
             if (on) brush.lineTo(x, y);
             else brush.moveTo(x, y);
             on = true;
