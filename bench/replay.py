@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: MIT
 """The page of `puffer-train render`: how long it takes to write, how large it is, and how smoothly a browser plays it.
 
-    python bench/replay.py [--seconds 4] [--out replay.html]
+    python bench/replay.py
 
 A scene of 91 steps and more than 128 agents is played at random, so that all of them are there to the end: four copies of a
-generated street beside each other. Frames per second are those of a Chromium without a window and without a GPU.
+generated street beside each other. Frames per second are those of a Chromium without a window and without a GPU, which shows
+60 at most.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,67 +59,71 @@ def crowded() -> Scene:
     return dataclasses.replace(street, name="crowded", objects=tuple(objects), roads=tuple(roads), controls=None)
 
 
-def frames_of(page: Page, seconds: float) -> dict[str, float]:
-    """Frames per second and the longest waits for a frame while the page plays."""
+def frames_of(page: Page, seconds: float) -> float:
+    """Frames per second while the page plays from its beginning."""
     page.press("Home")
     page.press(" ")
     gaps_ms = np.diff(page.eval(FRAMES.replace("SECONDS", str(seconds))))
     page.press("Home")
-    return {
-        "frames_per_s": round(1000 / float(gaps_ms.mean()), 1),
-        "p95_ms": round(float(np.percentile(gaps_ms, 95)), 1),
-        "longest_ms": round(float(gaps_ms.max()), 1),
-    }
+    return 1000 / float(gaps_ms.mean())
 
 
-def played(path: Path, seconds: float) -> dict[str, Any]:
-    """What a browser makes of the page: whole, with all ways, and following an agent with what it observes."""
+def played(path: Path, repeats: int, seconds: float) -> dict[str, list[float]]:
+    """Seconds until the page is there, and frames per second: whole, with all ways, following an agent and what it observes."""
     chromium = find()
     if chromium is None:
-        return {"frames": "no Chromium: apt-get install chromium"}
-    with tempfile.TemporaryDirectory() as profile:
-        browser = Browser(chromium, Path(profile))
-        start = time.perf_counter()
-        page = browser.open(path.as_uri(), 1280, 800)
-        page.wait("document.querySelector('[data-ready]') !== null")
-        found: dict[str, Any] = {"open_s": round(time.perf_counter() - start, 2)}
-        for _ in range(3):  # as slow as a whole measurement is long
-            page.press("[")
-        found["whole"] = frames_of(page, seconds)
-        page.press("a")
-        found["all ways"] = frames_of(page, seconds)
-        page.press("a")
-        page.press("n")
-        page.press("f")
-        found["following"] = frames_of(page, seconds)
-        browser.close()
+        sys.exit("no Chromium: apt-get install chromium")
+    found: dict[str, list[float]] = {"open_s": [], "whole_fps": [], "all_ways_fps": [], "following_fps": []}
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as profile:
+            browser = Browser(chromium, Path(profile))
+            start = time.perf_counter()
+            page = browser.open(path.as_uri(), 1280, 800)
+            page.wait("document.querySelector('[data-ready]') !== null")
+            found["open_s"].append(time.perf_counter() - start)
+            for _ in range(3):  # An episode shall last longer than the measurement.
+                page.press("[")
+            for name, keys in (("whole_fps", ""), ("all_ways_fps", "a"), ("following_fps", "anf")):
+                for key in keys:
+                    page.press(key)
+                found[name].append(frames_of(page, seconds))
+            browser.close()
     return found
 
 
-def main() -> None:
-    """Print one line of JSON."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--seconds", type=float, default=4.0)
-    flags.add_argument("--out", type=Path)
-    given = flags.parse_args()
+def measured(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
+    """Write a page and play it."""
     with tempfile.TemporaryDirectory() as folder:
         write_scenes(Path(folder) / "crowded.pvs", [crowded()])
-        env = get("drive")
+        env, path = get("drive"), out or Path(folder) / "replay.html"
         config = env.configure({"scenes": f"{folder}/crowded.pvs", "observation": "driver", "dynamics": "car", "metrics": 1})
         start = time.perf_counter()
         episode = play(env, config, RandomActor(0), task=0)
         recorded = time.perf_counter()
         replay = replay_of(episode)
         packed = time.perf_counter()
-        path = given.out or Path(folder) / "replay.html"
         path.write_text(replay_page([replay], "a crowded street"))
-        found = {"steps": replay.steps + 1, "agents": replay.agents, "bytes": path.stat().st_size}
-        found |= {
-            "record_s": round(recorded - start, 2),
-            "pack_s": round(packed - recorded, 2),
-            **played(path.absolute(), given.seconds),
-        }
-    print(json.dumps({**found, **common.host()} if hasattr(common, "host") else found))
+        sizes = {"steps": replay.steps + 1, "agents": replay.agents, "bytes": path.stat().st_size}
+        figures = {name: asdict(common.figure(samples)) for name, samples in played(path.absolute(), repeats, seconds).items()}
+        return {**sizes, "record_s": recorded - start, "pack_s": packed - recorded, **figures}
+
+
+def main() -> None:
+    """Measure, print and write the results."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--repeats", type=int, default=5)
+    flags.add_argument("--seconds", type=float, default=3.0, help="of each measurement of frames (default: %(default)s)")
+    flags.add_argument("--out", type=Path, help="keep the page in this file")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-replay.json)")
+    options = flags.parse_args()
+    facts = common.machine()
+    results, foreign = common.foreign_load(lambda: measured(options.repeats, options.seconds, options.out))
+    rows = [
+        (name, str(common.Figure(**value)) if isinstance(value, dict) else common.number(value))
+        for name, value in results.items()
+    ]
+    common.print_table("a replay of drive", ("what", "figure"), rows)
+    common.finish("replay", options, facts, foreign, results)
 
 
 if __name__ == "__main__":
