@@ -75,7 +75,7 @@ def test_the_page_from_an_empty_folder_to_a_trained_policy(tmp_path: Path) -> No
     assert shown is not None and textwrap.dedent(shown[0]) in found, found
     mean_return = re.search(r"^ +0 +\d+ +([\d.]+) ", evaluated, re.MULTILINE)
     assert mean_return is not None and float(mean_return[1]) > 0.9, evaluated
-    assert "snapshots.png: steps 0, " in rendered
+    assert "replay.html: 5 episodes: " in rendered
 
 
 def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
