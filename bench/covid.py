@@ -146,7 +146,8 @@ def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, 
     """Return rates and the split of time of training with the preset's policies."""
     variants: dict[str, Any] = {}
     for envs in options.envs:
-        tables = {"vec": {"num_envs": envs}, "train": {"horizon": int(np.clip(SAMPLES // (52 * envs), 4, 540))}}
+        train = {"horizon": int(np.clip(SAMPLES // (52 * envs), 4, 540)), "minibatch_size": 0}
+        tables = {"vec": {"num_envs": envs}, "train": train}
         config = runs.config_of(runs.Run("covid", tables), "cpu")
         variants[str(envs)] = functools.partial(runs.trained, config, options.train_seconds)
     found = common.interleave(variants, options.train_repeats, note, options.attempts)
