@@ -64,6 +64,7 @@ COMPARED = {
     "social welfare over an idle planner": ("social_welfare", "idle planner"),
 }
 WANTED = 1.2
+CURVE_DAYS = 5  # between two points of a curve
 EVALUATION_SEED = 1_000_003
 COLOURS = {"trained": "#0072B2", "random": "#D55E00", "idle": "#999999"}
 Act = Callable[[Any, Any, np.random.Generator], Mapping[str, np.ndarray]]
@@ -107,13 +108,14 @@ def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str,
         assert numbers is not None
         curves = [numbers(vec.peek(0))]
         infos: Any = None
-        for _ in range(CovidConfig().episode_length):
+        for day in range(1, CovidConfig().episode_length + 1):
             idle = {name: np.zeros(rows.rows, np.int32) for name, rows in vec.halves[0].groups.items()}
             by = {"random": random_actions(vec, draw), "idle": idle}
             if "trained" in who:
                 by["trained"] = policy.act(observations, vec)
             observations, _, _, _, infos = vec.step({name: by[player][name] for name, player in zip(GROUPS, who, strict=True)})
-            curves.append(numbers(vec.peek(0)))
+            if day % CURVE_DAYS == 0:
+                curves.append(numbers(vec.peek(0)))
         values = infos.episodes["values"][infos.episodes["agent_type"] == 0].astype(np.float64)
         places = [vec.spec.record_names.index(name) for name in RECORDS]
     means = dict(zip(RECORDS, values[:, places].mean(axis=0).tolist(), strict=True))
@@ -130,6 +132,8 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
             name: play(policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number)
             for number, (name, who) in enumerate(PAIRINGS.items())
         }
+    for name in PAIRINGS.keys() - COLOURS.keys():
+        del found[name]["curves"]  # they are not drawn
     return {"seed": seed, "training": training, "pairings": found, "ratios": ratios(found)}
 
 
@@ -174,7 +178,8 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
     names = list(one["pairings"]["trained"]["curves"][0])
     for axis, name in zip(list(axes.flat)[1:], names, strict=False):
         for who, colour in COLOURS.items():
-            axis.plot([point[name] for point in one["pairings"][who]["curves"]], color=colour, label=who)
+            points = [point[name] for point in one["pairings"][who]["curves"]]
+            axis.plot(range(0, CURVE_DAYS * len(points), CURVE_DAYS), points, color=colour, label=who)
         axis.set(title=name, xlabel="days")
     axes[0][1].legend(frameon=False)
     save(figure, path)
