@@ -4,8 +4,6 @@
 // covid: its settings with their bounds, what its data may be, and what its rows, records and readable state hold. See covid.h.
 #include "covid.h"
 
-#include <math.h>
-
 #define FIELDS(X)                                               \
     X(episode_length, 1, COVID_WINDOW)                          \
     X(action_cooldown_period, 1, 10000)                         \
@@ -46,6 +44,7 @@ typedef struct column {
 } column;
 
 #define MOST_PEOPLE 1e10
+#define UNBOUNDED 1e12f // of shares that depend on the data: so far away that no policy takes it for a bound
 #define TASTE {"alpha", 0.0, 0.999}, {"eta", 0.0, 20.0}, {"health_min", -1e9, 1e9}, {"health_max", -1e9, 1e9}, \
               {"economic_min", -1e9, 1e9}, {"economic_max", -1e9, 1e9}
 
@@ -143,8 +142,8 @@ static void observe_all(const covid_config* config, pv_group_spec* group, uint32
     static const char* const people[] = {"susceptible", "infected", "recovered", "dead", "vaccinated"};
     const float slack = 1.0001f, levels = (float)COVID_MOST_LEVEL; // slack: rounding
     for (uint32_t i = 0; i < COUNT(people); i++) observe(group, people[i], "", states, slack, 1.0f);
-    observe(group, "unemployed", "", states, INFINITY, 1.0f);
-    observe(group, "production", "", states, INFINITY, 1.0f);
+    observe(group, "unemployed", "", states, UNBOUNDED, 1.0f);
+    observe(group, "production", "", states, UNBOUNDED, 1.0f);
     observe(group, "stringency_in_force", "", states, 1.0f, levels);
     observe(group, "time", "d", 0, 1.0f, (float)config->episode_length);
     observe(group, "stringency", "", states, 1.0f, levels);
