@@ -33,7 +33,7 @@ from drive_env.scenes.controls import controls_of
 from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
-from drive_env.sources import split_of
+from drive_env.sources import id_of, split_of
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.folder import replace_file, said
 from puffervec.host.output import printable, steady_output
@@ -80,7 +80,12 @@ def parser() -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, help="folder for the files; made if missing")
     add("--to", choices=FORMATS, default="pvs", help="format (default: pvs)")
     add("--layout", choices=tuple(BY_NAME), default="v2", help="of .bin: v1 for PufferDrive of 2025, v2 for 2.0 (default)")
-    add("--simplify-m", type=float, default=DriveConfig.simplify_m, help="of .pvs: largest change of a road, in metres")
+    add(
+        "--simplify-m",
+        type=float,
+        default=DriveConfig.simplify_m,
+        help="of .pvs: largest change of a road, in metres; none where the source is .pvs",
+    )
     add("--range-m", type=float, default=DriveConfig.range_m, help="of .pvs: range of the index; the env's own setting")
     add("--jobs", type=int, help="processes; default: as many as there are cores")
     add("--force", action="store_true", help="also make what is there already")
@@ -177,7 +182,7 @@ def describe(scene: Scene) -> dict[str, Any]:
         "lights": controls["traffic_light"],
         "signs": controls["stop_sign"] + controls["yield_sign"],
         "height": "yes" if scene.has_height else "no",
-        "split": split_of(Path(scene.name).stem),
+        "split": split_of(id_of(scene.name)),
     }
 
 
@@ -201,7 +206,7 @@ def _verdict(scene: Scene) -> str:
 
 def _each_scene(paths: Sequence[Path], look: Any) -> list[tuple[Path, Any]]:
     """Return (file, what `look` makes of it, or why it cannot be read) of each scene."""
-    files = [path for path, _ in files_of(paths)]
+    files = [file.path for file in files_of(paths)]
     results = each_on_all_cores(functools.partial(_look_at, look=look), files, LEAST)
     found = []
     with progress("reading scenes", len(files)) as advance:
@@ -268,7 +273,7 @@ def convert(options: argparse.Namespace) -> int:
     config = DriveConfig(simplify_m=options.simplify_m, range_m=options.range_m)
     rules = Rules(options.to, options.layout, settings_of(config))
     tasks, refused = tasks_of(files_of(options.paths), options.out, options.to)
-    waiting = tasks if options.force else [task for task in tasks if not is_done(task)]
+    waiting = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
     done: list[Converted] = list(refused)
     with progress("converting scenes", len(tasks), done=len(tasks) - len(waiting)) as advance:
         for item in each_on_all_cores(functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs):

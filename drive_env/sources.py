@@ -30,16 +30,16 @@ from drive_env.config import (
 )
 from drive_env.generate import generate, streets
 from drive_env.scenes.compile import CompileSettings
-from drive_env.scenes.reader import LeftOut, read_bytes, read_drivable, read_usable, scene_files
-from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.reader import SUFFIXES, LeftOut, read_bytes, read_drivable, read_usable, scene_files
+from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
 from puffervec.cores import usable_cores
 from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 
-COMPILED = ".pvs"
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # up to which part of [0, 1) each split reaches
+COMPILED = "compiled"  # in place of a digest: the file is a .pvs file
 MOST_INDEX_BYTES = 1 << 28
 FRESH_NS = 2_000_000_000  # a file that was changed so shortly before it was read may change again without a trace
 MANY_FRESH = 32  # files from which on several threads read them
@@ -86,14 +86,26 @@ def sources_of(scenes: str, split: str = "all") -> list[Source]:
 def split_of(scene_id: str) -> str:
     """Return the split of a scene: "train" (80 %), "validation" or "test" (10 % each), by a hash of its id.
 
-    The id is the file's name without folder and ending, so a scene stays in its split when it is copied or converted, and
-    whatever other scenes there are.
+    The id is the file's name without folder and ending (`id_of`), so a scene stays in its split when it is copied or converted,
+    and whatever other scenes there are.
 
     >>> split_of("tfrecord-00000-of-01000_325")
     'train'
     """
     place = int.from_bytes(hashlib.sha256(scene_id.encode("utf-8", "surrogateescape")).digest()[:8], "big") / 2**64
     return next(name for name, end in SHARES.items() if place < end)
+
+
+def id_of(name: str) -> str:
+    """Return the id of the scene of a file: its name without folder and endings of formats.
+
+    >>> id_of("day.1/scene-7.json.pvs"), id_of("scene-7.json"), id_of("scene-7")
+    ('scene-7', 'scene-7', 'scene-7')
+    """
+    found = Path(name).stem
+    while Path(found).suffix in SUFFIXES:
+        found = Path(found).stem
+    return found
 
 
 def _items_of(name: str) -> tuple[list[Item], Path | None]:
@@ -108,10 +120,10 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
         given = Path(name).expanduser()
         if given.is_dir():
             return _of_folder(given), None
-        if given.is_file() and given.suffix == COMPILED:
+        if is_scene_set(given):
             return _of_compiled(given), given
         if given.is_file():
-            return [Item(given.stem, [given.name, digest_of(given)], functools.partial(read_drivable, given))], None
+            return [Item(id_of(given.name), [given.name, digest_of(given)], functools.partial(read_drivable, given))], None
     except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
         raise SceneError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
@@ -131,17 +143,17 @@ def generated(count: int, seed: int, of_streets: bool, wide: bool = False) -> li
 def _of_folder(folder: Path) -> list[Item]:
     """Return the scenes in a folder and its subfolders, of all formats; what cannot be read says so when it is loaded."""
     files = scene_files(folder)
-    digests = digests_of(folder, [path for path in files if path.suffix != COMPILED])
+    digests = digests_of(folder, files)
     found: list[Item] = []
     for path in files:
-        if path.suffix == COMPILED:
+        if digests[path] == COMPILED:
             try:
                 found += _of_compiled(path)
             except SceneError as error:
                 reason = str(error).removeprefix(f"{path}: ")
-                found.append(Item(path.stem, [path.name, reason], functools.partial(LeftOut, path, reason)))
+                found.append(Item(id_of(path.name), [path.name, reason], functools.partial(LeftOut, path, reason)))
         else:
-            found.append(Item(path.stem, [path.name, digests[path]], functools.partial(read_usable, path)))
+            found.append(Item(id_of(path.name), [path.name, digests[path]], functools.partial(read_usable, path)))
     return found
 
 
@@ -150,7 +162,7 @@ def _of_compiled(path: Path) -> list[Item]:
     scenes = SceneSet(path)
     total = int(scenes.head["crc32"])  # of the table, which has the sums of the scenes
     return [
-        Item(Path(name).stem, ["compiled", total, index], functools.partial(stored_scene, path, index))
+        Item(id_of(name), ["compiled", total, index], functools.partial(stored_scene, path, index))
         for index, name in enumerate(scenes.names)
     ]
 
@@ -176,9 +188,9 @@ def digest_of(path: Path) -> str:
 
 
 def digest_or_refusal(path: Path) -> str:
-    """`digest_of`, or the reason why the file cannot be read."""
+    """`digest_of`, or the reason why the file cannot be read; COMPILED of a .pvs file, which may be large."""
     try:
-        return digest_of(path)
+        return COMPILED if is_scene_set(path) else digest_of(path)
     except SceneError as error:
         return str(error)
 
@@ -189,7 +201,7 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
     A file counts as unchanged if its size, inode and times are those of the list, and it was changed well before the list was
     written.
     """
-    listed = cache_folder() / SCENES / f"{key_of('digests', str(folder.resolve()))}.json"
+    listed = cache_folder() / SCENES / f"{key_of(COMPILED, 'digests', str(folder.resolve()))}.json"
     known, written_ns = _known_digests(listed)
     names = {path: str(path.relative_to(folder)) for path in files}
     stamps = {path: stamp_of(path) for path in files}

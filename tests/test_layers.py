@@ -40,7 +40,7 @@ FLOORS = (
     ("puffervec", "drive_env.rewards", "drive_env.actions"),  # the first loads each name when it is asked for
     ("puffervec.train.config", "drive_env.config", "drive_env.progress"),
     ("puffervec.train.device", "drive_env.scenes"),
-    ("puffervec.train.policies", "drive_env.generate", "drive_env.download"),
+    ("puffervec.train.policies", "drive_env.generate", "drive_env.download", "drive_env.losses"),
     ("puffervec.train.plan", "drive_env.sources"),
     ("puffervec.train.metrics", "drive_env.prepare"),
     (

@@ -22,8 +22,8 @@ from drive_env.generate.network import Crossing, Streets
 from drive_env.generate.ramps import eased
 from drive_env.generate.traffic import FRAMES, draw_size, touches
 from drive_env.generate.walkers import ACROSS, across, draw_walkers
+from drive_env.scenes.controls import WORDS
 from drive_env.scenes.geometry import box_crosses_segment, simplify
-from drive_env.scenes.json_scene import STATE_WORDS
 from drive_env.scenes.schema import (
     CYCLIST,
     FRAME_S,
@@ -264,7 +264,7 @@ def light_trees(streets: Streets, lights: NDArray[np.uint8], roads: tuple[Road, 
     for lane in streets.lanes:
         if lane.group >= 0:
             x, y, z = roads[lane.piece].points_m[0].tolist()
-            words = [STATE_WORDS[int(state)] for state in lights[lane.group]]
+            words = [WORDS[int(state)] for state in lights[lane.group]]
             axes = {axis: [value] * FRAMES for axis, value in zip("xyz", (x, y, z), strict=True)}
             found[str(lane.piece)] = {"state": words, **axes, "time_index": list(range(FRAMES))}
     return found

@@ -39,6 +39,7 @@ from drive_env.scenes.check import (
     SPEED_LIMIT_MPS,
     wrapped,
 )
+from drive_env.scenes.controls import roads_with_signs
 from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, UNKNOWN, Control, Road, Scene, SceneObject
 from puffervec.errors import SceneError
 
@@ -277,14 +278,15 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
     codes = {OBJECT_TYPES.index(name): code for code, name in OBJECT_CODES.items()}
     kept = [index for index, item in enumerate(scene.objects) if item.type in codes]
     parts = [_ints(*_tracks(scene, kept))] if form.tracks else []
-    parts.append(_ints(len(kept), len(scene.roads)))
+    roads = roads_with_signs(scene)
+    parts.append(_ints(len(kept), len(roads)))
     for index in kept:
         item = scene.objects[index]
         size = max(FRAMES, scene.frame_count)
         head = {"scenario_id": scenario_number, "type": codes[item.type], "id": max(0, item.id), "size": size}
         parts += [_ints(*(head[name] for name in form.head)), _object_body(item, size)]
     road_codes = {name: code for code, (name, _) in ROAD_CODES.items()}
-    for road in scene.roads:
+    for road in roads:
         head = {
             "scenario_id": scenario_number,
             "type": road_codes[road.type],
@@ -293,6 +295,22 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
         }
         parts += [_ints(*(head[name] for name in form.head)), _floats(road.points_m.T), bytes(7 * 4)]
     return b"".join(parts)
+
+
+def has_layout(data: bytes, layout: str) -> bool:
+    """Return whether bytes that `bin_bytes` has written are in this layout: its counts and sizes end where they do."""
+    form, ints = BY_NAME[layout], np.frombuffer(data, "<i4", len(data) // 4)
+    try:
+        at = 2 + max(0, int(ints[1])) if form.tracks else 0
+        objects, roads = ints[at : at + 2].tolist()
+        at += 2
+        for number in range(objects + roads):
+            at += len(form.head)
+            arrays = 8 if number < objects else 3
+            at += arrays * max(0, int(ints[at - 1])) + 7
+    except (IndexError, ValueError):
+        return False
+    return 4 * at == len(data)
 
 
 def _tracks(scene: Scene, kept: list[int]) -> list[int]:

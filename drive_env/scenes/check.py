@@ -121,7 +121,7 @@ class Checker:
         return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
 
     def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:
-        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others 0. z may be absent."""
+        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others 0. z may be null."""
         items = value if key.endswith("geometry") else self.length(value, key, count)
 
         def name(index: int) -> str:
@@ -140,7 +140,7 @@ class Checker:
         """Return the numbers of a list of points, (count, len(axes)), without a look at how large they are."""
         result = np.zeros((count, len(axes)))
         for axis, letter in enumerate(axes):
-            if letter == "z" and items and isinstance(items[0], dict) and "z" not in items[0]:
+            if letter == "z" and items and isinstance(items[0], dict) and items[0].get("z") is None:
                 continue
             try:
                 column = [item[letter] for item in items]

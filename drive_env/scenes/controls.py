@@ -30,6 +30,7 @@ from drive_env.scenes.schema import (
     YELLOW,
     Control,
     Floats,
+    Road,
     Scene,
 )  # fmt: skip
 from drive_env.scenes.segments import Polyline
@@ -48,6 +49,13 @@ STATES = {
     "flashing_stop": RED | packed.STATE_FLASHING, "flashing_caution": YELLOW | packed.STATE_FLASHING,
 }  # fmt: skip
 
+WORDS = {state: word for word, state in STATES.items()}
+
+
+def word_of(state: int) -> str:
+    """Return the word of a state; that of its colour alone where there is none for the whole."""
+    return WORDS.get(state) or WORDS.get(state & packed.STATE_COLOUR, "unknown")
+
 
 def controls_of(scene: Scene) -> tuple[Control, ...]:
     """Return the controls of a scene: those that it has, or what its roads and traffic lights say."""
@@ -60,6 +68,34 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
         if road.type == "stop_sign" and len(road.points_m)
     ]
     return (*signs, *lights_of(scene))
+
+
+def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
+    """Return the roads of a scene with its stop signs among them, each once, as formats without controls list them."""
+    if scene.controls is None:
+        return scene.roads
+    signs = {(item.id, *item.position_m): item for item in scene.controls if item.kind == STOP_SIGN}
+    others = [road for road in scene.roads if road.type != "stop_sign"]
+    return (*others, *(Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs.values()))
+
+
+def light_tree(controls: Sequence[Control], roads: Sequence[Road], frames: int) -> dict[str, Any]:
+    """Return traffic lights as JSON scenes have them (`tl_states`): by lane, a word and a place for each frame.
+
+    A light without a lane gets a key that means none. Of two lights for one lane the first is taken.
+    """
+    lanes = {road.id for road in roads if road.type == "lane"}
+    found: dict[str, Any] = {}
+    for number, item in enumerate(controls):
+        if item.kind != TRAFFIC_LIGHT:
+            continue
+        key = str(item.id if item.lane_id == -1 else item.lane_id)
+        if item.lane_id == -1 and (item.id in lanes or key in found):
+            key = f"light {number}"
+        axes = {axis: [float(value)] * frames for axis, value in zip("xyz", item.position_m, strict=True)}
+        words = [word_of(state) for state in np.broadcast_to(item.states, frames).tolist()]
+        found.setdefault(key, {"state": words, **axes, "time_index": [*range(frames)]})
+    return found
 
 
 def lights_of(scene: Scene) -> list[Control]:

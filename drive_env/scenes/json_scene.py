@@ -37,20 +37,8 @@ from drive_env.scenes.check import (
     wrapped,
 )
 from drive_env.scenes.columns import Column, listed, tree_with_columns
-from drive_env.scenes.schema import (
-    CONTROL_KINDS,
-    GREEN,
-    INVALID,
-    OBJECT_TYPES,
-    RED,
-    ROAD_TYPES,
-    YELLOW,
-    Control,
-    Floats,
-    Road,
-    Scene,
-    SceneObject,
-)
+from drive_env.scenes.controls import light_tree, roads_with_signs
+from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
 from puffervec.errors import SceneError
 
 # Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
@@ -63,7 +51,6 @@ DEFAULTS: dict[str, Any] = {
     "metadata": {},
     "height": {"vehicle": 1.5, "pedestrian": 1.75, "cyclist": 1.75, "other": 1.5},
 }
-STATE_WORDS = {RED: "stop", YELLOW: "caution", GREEN: "go"}
 # Whether headings are degrees is judged by the frames in which an object moves at least this fast.
 MOVING_MPS = 3.0
 LEAST_MOVING, MOST_MOVING = 10, 200
@@ -144,7 +131,7 @@ def _has_height(items: list[Any]) -> bool:
     """Return whether the first object or road with a point says how high it is."""
     points = (item.get("position") or item.get("geometry") for item in items)
     some: Any = next((listed for listed in points if isinstance(listed, (list, Column)) and listed), [{}])
-    return some.has_z if isinstance(some, Column) else "z" in some[0]
+    return some.has_z if isinstance(some, Column) else some[0].get("z") is not None
 
 
 def _keys_of(items: Any) -> set[str]:
@@ -214,7 +201,8 @@ def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: in
         check.fail(f"{key}.type", "a string", kind)
     kind = kind if kind in OBJECT_TYPES else "other"
     used = bool(valid.any())
-    height = item.get("height", DEFAULTS["height"][kind])
+    height = item.get("height")
+    height = DEFAULTS["height"][kind] if height is None else height
     return SceneObject(
         type=OBJECT_TYPES.index(kind),
         id=check.integer(_or_default(item, "id"), f"{key}.id"),
@@ -236,7 +224,7 @@ def _read_goal(check: Checker, goal: Any, key: str, position_m: Floats, valid: N
     if goal is MISSING or goal is None:
         return np.array(last)
     found = check.points([goal], key, 1, np.array([valid.any()]), COORDINATE_LIMIT_M, "xyz")[0]
-    if isinstance(goal, dict) and "z" not in goal:
+    if isinstance(goal, dict) and goal.get("z") is None:
         found[2] = last[2]
     return np.asarray(found)
 
@@ -263,13 +251,20 @@ def json_bytes(scene: Scene) -> bytes:
     """Return a scene as compact JSON of generation C.
 
     Reading it again gives the same scene, but for what the schema has no keys for: links of lanes, stop lines, yield signs.
+
+    Raises: SceneError: traffic lights or metadata have NaN or infinity in them.
     """
-    return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
+    try:
+        return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:  # of traffic lights and metadata, which are kept as they were read
+        raise SceneError(f"{scene.name}: tl_states or metadata hold a number that JSON cannot: {error}") from error
 
 
 def tree_of(scene: Scene) -> dict[str, Any]:
     """Return a scene as JSON-like data of generation C; frames in which an object is absent hold the format's -10000."""
     axes = 3 if scene.has_height else 2
+    given = scene.controls
+    lights = scene.traffic_lights if given is None else light_tree(given, scene.roads, scene.frame_count)
     return {
         "name": scene.name,
         "scenario_id": scene.scenario_id,
@@ -281,29 +276,11 @@ def tree_of(scene: Scene) -> dict[str, Any]:
                 "map_element_id": road.map_element_id,
                 "id": road.id,
             }
-            for road in (*scene.roads, *_signs(scene))
+            for road in roads_with_signs(scene)
         ],
-        "tl_states": scene.traffic_lights if scene.controls is None else _lights(scene.controls),
+        "tl_states": lights,
         "metadata": scene.metadata,
     }
-
-
-def _signs(scene: Scene) -> list[Road]:
-    """Return the stop signs of a scene whose file lists them apart from the roads."""
-    signs = [item for item in scene.controls or () if CONTROL_KINDS[item.kind] == "stop_sign"]
-    return [Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs]
-
-
-def _lights(controls: tuple[Control, ...]) -> dict[str, Any]:
-    """Return traffic lights as the schema has them: by lane, a list of states over time."""
-    found = {}
-    for item in controls:
-        if CONTROL_KINDS[item.kind] == "traffic_light":
-            count = len(item.states)
-            axes = {axis: [float(value)] * count for axis, value in zip("xyz", item.position_m, strict=True)}
-            words = [STATE_WORDS.get(int(state), "unknown") for state in item.states]
-            found[str(item.lane_id)] = {"state": words, **axes, "time_index": list(range(count))}
-    return found
 
 
 def _object_tree(item: SceneObject, axes: int) -> dict[str, Any]:

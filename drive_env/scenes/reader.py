@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads scene files of any format, told apart by their content, and finds them in folders.
+"""Reads scene files of all formats but our own (sceneset.py), told apart by their content, and finds them in folders.
 
 Runs in the learner. JSON (json_scene.py) begins with a brace; anything else is one of PufferDrive's layouts (bin_scene.py).
 Values are checked while they are read: what is returned is finite and in range, and arrays have equal lengths.
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from drive_env.scenes import packed
 from drive_env.scenes.bin_scene import parse_bin
 from drive_env.scenes.json_scene import parse_json
 from drive_env.scenes.schema import Scene
@@ -52,6 +53,8 @@ def parse_scene(data: bytes, source: str, name: str) -> Scene:
     Raises:
         SceneError: see `read_scene`.
     """
+    if data.startswith(packed.MAGIC_BYTES):
+        raise SceneError(f"{source}: a .pvs file may hold many scenes; open it with drive_env.scenes.open_scenes")
     return _parser(data)(data, source, name)
 
 

@@ -11,6 +11,7 @@ gigabytes opens in milliseconds per thousand scenes. What is checked when:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import mmap
 import os
@@ -26,10 +27,12 @@ from drive_env.config import DriveConfig
 from drive_env.scenes import packed
 from drive_env.scenes.agents import COUNTED, agent_mask
 from drive_env.scenes.compile import CompiledScene, CompileSettings
-from drive_env.scenes.stored import StoredScene
+from drive_env.scenes.stored import StoredScene, name_in
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 from puffervec.host.cache import holding, write_atomically
+
+SHORTEST_CUT = packed.NAME_BYTES - 4  # a name in the table of so many bytes may be cut: half a letter is left out
 
 
 class SceneSet(Sequence[StoredScene]):
@@ -76,10 +79,18 @@ class SceneSet(Sequence[StoredScene]):
     def __iter__(self) -> Iterator[StoredScene]:
         return (self[index] for index in range(len(self)))
 
-    @property
+    @functools.cached_property
     def names(self) -> list[str]:
         """The file names of the scenes, in task order."""
-        return [bytes(name).decode("utf-8", "replace") for name in self.entries["name"]]
+        return [self._name(index, bytes(name)) for index, name in enumerate(self.entries["name"])]
+
+    def _name(self, index: int, listed: bytes) -> str:
+        """Return the name of a scene: that of the table, or what it was made of where it may have been cut or replaced."""
+        if len(listed) >= SHORTEST_CUT or b"?" in listed:
+            whole = name_in(self.scene(index, ("text",))[1]["text"])
+            if whole is not None and name_in_table(whole) == listed:
+                return whole
+        return listed.decode("utf-8", "replace")
 
     @property
     def settings(self) -> CompileSettings:
@@ -154,6 +165,22 @@ class SceneSet(Sequence[StoredScene]):
         return head, found
 
 
+def name_in_table(name: str) -> bytes:
+    """Return as much of a name as the table has room for. The section `text` of a scene has all of it."""
+    return name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
+
+
+def is_scene_set(path: Path) -> bool:
+    """Whether a plain file begins as .pvs files do, whatever it is called; False if it cannot be read."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(packed.MAGIC_BYTES)) == packed.MAGIC_BYTES
+    except (OSError, ValueError):  # ValueError: a NUL in the name
+        return False
+
+
 def write_scene_set(
     path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings, durable: bool = True
 ) -> None:
@@ -166,10 +193,9 @@ def write_scene_set(
     """
     entries = np.zeros(len(scenes), dtype=packed.ENTRY)
     for entry, scene in zip(entries, scenes, strict=True):
-        name = scene.name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
         entry["bytes"], entry["crc32"] = len(scene.data), zlib.crc32(scene.data)
         entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
-        entry["object_count"], entry["name"] = scene.object_count, name
+        entry["object_count"], entry["name"] = scene.object_count, name_in_table(scene.name)
     _write(path, entries, (memoryview(scene.data) for scene in scenes), settings, durable)
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.scenes import packed
-from drive_env.scenes.controls import STATES, STOP_SIGN, TRAFFIC_LIGHT
+from drive_env.scenes.controls import TRAFFIC_LIGHT, light_tree, roads_with_signs
 from drive_env.scenes.schema import (
     AREA_TYPES,
     OBJECT_TYPES,
@@ -26,15 +27,13 @@ from drive_env.scenes.schema import (
     SceneObject,
 )
 
-_WORDS = {state: word for word, state in STATES.items()}
-
 
 @dataclass(frozen=True)
 class StoredScene:
     """A checked scene of a file. All arrays alias the file and are read-only.
 
     Attributes:
-        name: file name of the source, at most 63 bytes of it.
+        name: file name of the source.
         head: a record of packed.SCENE. sections: arrays by name, see packed.SECTIONS; places are metres relative to `origin_m`.
         data: all its bytes. entry: its record in the table (packed.ENTRY).
     """
@@ -78,11 +77,7 @@ class StoredScene:
     @cached_property
     def text(self) -> dict[str, Any]:
         """Names, metadata, and what the compiler kept and dropped: the section `text`."""
-        try:
-            found = json.loads(self.sections["text"].tobytes())
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return _parsed(self.sections["text"])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -107,23 +102,19 @@ class StoredScene:
         """
         ids = self._lane_ids()
         controls = tuple(self._control(item, ids) for item in self.sections["controls"])
-        signs = [item for item in controls if item.kind == STOP_SIGN]
-        return Scene(
-            name=str(self.text.get("name", self.name)),
+        roads = (*self._lanes(ids), *self._polylines(), *self._areas())
+        scene = Scene(
+            name=self.name,
             scenario_id=str(self.text.get("scenario_id", "")),
             frame_count=self.frame_count,
             objects=tuple(self._object(item) for item in self.sections["objects"]),
-            roads=(
-                *self._lanes(ids),
-                *self._polylines(),
-                *self._areas(),
-                *(Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs),
-            ),
-            traffic_lights=dict(_light(item, self.frame_count) for item in controls if item.kind == TRAFFIC_LIGHT),
+            roads=roads,
+            traffic_lights=light_tree(controls, roads, self.frame_count),
             metadata=self._metadata(),
             has_height=self.has_height,
             controls=controls,
         )
+        return dataclasses.replace(scene, roads=roads_with_signs(scene))
 
     def _metadata(self) -> dict[str, Any]:
         """Return the metadata of the source, with indices of objects counted among those that are kept."""
@@ -246,15 +237,18 @@ class StoredScene:
         )
 
 
-def _light(control: Control, frames: int) -> tuple[str, dict[str, Any]]:
-    """Return a traffic light as an entry of `tl_states`."""
-    states = np.broadcast_to(control.states, frames).tolist()
-    place = {axis: [float(value)] * frames for axis, value in zip("xyz", control.position_m, strict=True)}
-    return str(control.id), {
-        "state": [_WORDS.get(state, "unknown") for state in states],
-        **place,
-        "time_index": [*range(frames)],
-    }
+def name_in(text: NDArray[np.uint8]) -> str | None:
+    """Return the scene's name that a section `text` holds, whole; None if it holds none."""
+    name = _parsed(text).get("name")
+    return name if isinstance(name, str) else None
+
+
+def _parsed(text: NDArray[np.uint8]) -> dict[str, Any]:
+    try:
+        found = json.loads(text.tobytes())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _element(kind: Any) -> int:

@@ -102,6 +102,23 @@ def crowded(made: dict[str, Any]) -> None:
     made["roads"] += [{"geometry": line, "type": "lane", "map_element_id": 2, "id": 100 + lane} for lane in range(1000)]
 
 
+def same_road_ids(made: dict[str, Any]) -> None:
+    """The second lane and the line below have the first lane's id, and a light holds for it."""
+    made["roads"][1]["id"] = made["roads"][2]["id"] = made["roads"][0]["id"]
+    light({"state": ["go"]})(made)
+
+
+def light(changed: dict[str, Any]) -> TREE:
+    """What adds a traffic light of the first lane, with a stop in frame 0, changed."""
+    sound = {"state": ["stop"], "x": [1.0], "y": [1.0], "z": [0.0], "time_index": [0]}
+    return lambda made: made["tl_states"].update({"0": {**sound, **changed}})
+
+
+def two_keys(folder: Path) -> Path:
+    data = json.dumps(make_tree(cars=1))
+    return written(folder / "a.json", f'{data[:-1]}, "objects": {json.dumps(make_tree(cars=3)["objects"])}}}'.encode())
+
+
 def same_ids_in_bin(folder: Path) -> Path:
     data = binary()
     (second,) = [at for at in range(0, len(data), 4) if data[at : at + 4] == struct.pack("<i", 101)]
@@ -128,6 +145,14 @@ BROKEN: dict[str, Callable[[Path], Path]] = {
     "two objects with one id in JSON": of_tree(same_ids),
     "two objects with one id in .bin": same_ids_in_bin,
     "lists of different lengths": of_tree(lambda made: made["objects"][1]["valid"].pop()),
+    "two roads with one id": of_tree(same_road_ids),
+    "a key that comes twice in JSON": two_keys,
+    "an index in `metadata` that no object has": of_tree(
+        lambda made: made["metadata"].update(sdc_track_index=10**9, tracks_to_predict=[{"track_index": 2}])
+    ),
+    "a traffic light that never has a place": of_tree(light({"x": [math.nan]})),
+    "a state of a traffic light of no known word": of_tree(light({"state": ["purple"]})),
+    "a `time_index` beyond the log": of_tree(light({"time_index": [10**12]})),
     "a count that lies": lie(8, 2**31 - 1),
     "a size that lies": lie(28, 10_000),
     "a single frame": lambda folder: written(folder / "a.json", json.dumps(make_tree(frames=1)).encode()),
@@ -174,12 +199,25 @@ def test_repairs(tmp_path: Path) -> None:
     assert open_scenes(tmp_path / "a.pvs")[0].counts["lanes"] == 0
 
 
+def test_repairs_of_json(tmp_path: Path) -> None:
+    found = {}
+    for broken in list(BROKEN)[list(BROKEN).index("two roads with one id") :][:6]:
+        write_scenes(tmp_path / "a.pvs", [read_scene(BROKEN[broken](tmp_path))])
+        found[broken] = open_scenes(tmp_path / "a.pvs")[0]
+    assert [int(item["lane"]) for item in found["two roads with one id"].sections["controls"]] == [1]
+    assert found["a key that comes twice in JSON"].object_count == 3
+    scene = found["an index in `metadata` that no object has"].scene()
+    assert scene.sdc == -1 and not scene.to_predict
+    assert found["a traffic light that never has a place"].counts["lights"] == 0
+    for broken in ("a state of a traffic light of no known word", "a `time_index` beyond the log"):
+        assert found[broken].counts["lights"] == 1 and not found[broken].sections["states"].any()
+
+
 def test_bounds_and_defaults() -> None:
     text = " ".join(PAGE.read_text().split())
     assert (
         f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads and {check.MAX_POINTS:,} "
-        f"points of roads, and {check.MAX_CONTROLS:,} signs and lights"
-        in text
+        f"points of roads, and {check.MAX_CONTROLS:,} signs and lights" in text
     )
     assert f"{check.MAX_PAIRS:,} pairs" in text and f"{check.MAX_SIGN_PAIRS:,} of signs" in text
     assert (check.COORDINATE_LIMIT_M, check.SPEED_LIMIT_MPS, check.SIZE_LEAST_M, check.SIZE_LIMIT_M) == (1e5, 1e3, 0.01, 100.0)

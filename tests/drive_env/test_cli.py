@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`puffer-scenes`: what each verb does, what it prints, and its exit codes.
 
-Also of drive_env/convert.py and drive_env/render/still.py.
+Also of drive_env/render/still.py.
 """
 
 from __future__ import annotations

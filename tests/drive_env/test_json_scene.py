@@ -143,6 +143,23 @@ def test_a_road_without_heights_is_read(tiny_tree: MakeTree) -> None:
     assert (scene_from_tree(tree, "t", "t").roads[0].points_m[:, 2] == 0).all()
 
 
+def test_null_heights_are_missing_ones(tiny_tree: MakeTree) -> None:
+    tree = tiny_tree()
+    tree["objects"][0]["height"] = tree["objects"][0]["goalPosition"]["z"] = None
+    tree["objects"][0]["position"] = [{**point, "z": 3.0} for point in tree["objects"][0]["position"]]
+    tree["roads"][0]["geometry"] = [{**point, "z": None} for point in tree["roads"][0]["geometry"]]
+    scene = parse_json(json.dumps(tree).encode(), "t", "t")
+    assert scene.objects[0].height_m == 1.5 and scene.objects[0].goal_m[2] == 3.0 and scene.has_height
+    assert (scene.roads[0].points_m[:, 2] == 0).all()
+    for item in tree["objects"]:
+        item["position"] = [{**point, "z": None} for point in item["position"]]
+    scene = parse_json(json.dumps(tree).encode(), "t", "t")
+    assert not scene.has_height and (scene.objects[0].position_m[:, 2] == 0).all() and scene.objects[0].goal_m[2] == 0.0
+    tree["objects"][0]["position"][0]["z"] = 3.0
+    with pytest.raises(SceneError, match=r"objects\[0\]\.position\[1\]\.z: expected a number, found null"):
+        parse_json(json.dumps(tree).encode(), "t", "t")
+
+
 def test_unknown_object_types_become_other(tiny_tree: MakeTree) -> None:
     tree = tiny_tree()
     tree["objects"][1]["type"] = "unset"
