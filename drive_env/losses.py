@@ -58,6 +58,8 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
     if not form.tracks:
         dropped["self-driving cars"] = int(scene.sdc >= 0)
         dropped["tracks to predict"] = len(scene.to_predict)
+    else:
+        dropped["difficulties of tracks"] = _difficulties(scene)
     with_id = [item.id for item in kept if item.id != -1]
     if "id" not in form.head:
         dropped["ids of roads"] = sum(road.id != -1 for road in scene.roads)
@@ -81,6 +83,13 @@ def _of_pvs(scene: Scene, made: SceneSet) -> Losses:
     dropped["traffic lights without a place"] = _placeless(scene)
     dropped["metadata"] = int(bool(scene.metadata) and stored.text["metadata"] is None)
     return dropped, simplified
+
+
+def _difficulties(scene: Scene) -> int:
+    """Return of how many tracks to predict the difficulty is known."""
+    listed = scene.metadata.get("tracks_to_predict")
+    items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    return sum(bool(item.get("difficulty")) for item in items)
 
 
 def _kind(number: int) -> str:

@@ -281,13 +281,17 @@ def test_compiled_files_are_known_whatever_they_are_called(
 def test_everything_that_a_bin_has_no_place_for_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tree = make_tree(cars=3)
     tree["metadata"] = {
-        "sdc_track_index": 0, "tracks_to_predict": [{"track_index": 1}, {"track_index": 2}], "objects_of_interest": [100, 101],
-        "family": "x",
+        "sdc_track_index": 0, "tracks_to_predict": [{"track_index": 1, "difficulty": 2}, {"track_index": 2}],
+        "objects_of_interest": [100, 101], "family": "x",
     }  # fmt: skip
     path = write(tmp_path / "s.json", tree)
     always = ["1 scenario ids", "2 objects of interest", "1 other metadata"]
     tracks, ids = ["1 self-driving cars", "2 tracks to predict"], ["5 ids of roads", "3 ids of objects"]
-    for layout, expected in (("v2", always), ("v0", always + tracks), ("v1", always + tracks + ids)):
+    for layout, expected in (
+        ("v2", [*always, "1 difficulties of tracks"]),
+        ("v0", always + tracks),
+        ("v1", always + tracks + ids),
+    ):
         assert convert(tmp_path / layout, path, "--to", "bin", "--layout", layout) == 0
         lines = capsys.readouterr().out.splitlines()[1:]
         assert [line for line in lines if "dropped" in line] == [f"  dropped: {what}, in 1 scenes" for what in expected]
