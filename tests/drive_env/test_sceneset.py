@@ -90,11 +90,13 @@ def test_messages_name_what_is_wrong(written: Path) -> None:
         SceneSet(written.with_name("nowhere.pvset"))
 
 
-def test_long_names_are_cut_between_characters(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_long_names_are_cut_between_characters_in_the_table(tiny_tree: MakeTree, tmp_path: Path) -> None:
     name = "ä" * 40 + ".json"
     compiled = compile_scene(scene_from_tree(tiny_tree(), "t", name), SETTINGS)
     write_scene_set(tmp_path / "long.pvset", [compiled], SETTINGS)
-    assert SceneSet(tmp_path / "long.pvset").names == ["ä" * 31]
+    (entry,) = SceneSet(tmp_path / "long.pvset").entries
+    assert bytes(entry["name"]).decode() == "ä" * 31
+    assert SceneSet(tmp_path / "long.pvset").names == [name], "the whole name stands in the scene's text"
     assert c_verdict((tmp_path / "long.pvset").read_bytes()) == ""
 
 
