@@ -55,6 +55,7 @@ CONTROLS = CHOICES["control"]
 NUMBERED = {"control": 2, "goal_behavior": 2}  # How many of a setting's names older runs give by number.
 LIMITS = ("max_acceleration_mps2", "max_lateral_mps2", "max_jerk_mps3", "max_steering_rate_radps")
 UNLIMITED = ("delta_local", "state")
+PLAYERS = ("replay_log", "idm_agents", "expert_actions")  # What drives the agents in place of their actions: one at most.
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
 if TYPE_CHECKING:
     Control = str
@@ -158,7 +159,7 @@ class DriveConfig:
     reward_lateral: float = 0.0
     """Reward per m/s^2 of lateral acceleration, in every step; below 0 for comfort."""
     reward_lane_align: float = 0.0
-    """Reward times the cosine of the angle between the car's motion and its lane, in every step."""
+    """Reward times the cosine of the angle between the car's direction and its lane, in every step."""
     reward_lane_center: float = 0.0
     """Reward per metre from the centre line of the lane, in every step; below 0 to keep to it."""
     reward_speed_limit: float = 0.0
@@ -330,6 +331,12 @@ class DriveConfig:
         object.__setattr__(self, "scenes", _resolved(self.scenes))
         object.__setattr__(self, "action_values", as_texts(self.action_values))
         self._check_motion()
+        self._check_players()
+
+    def _check_players(self) -> None:
+        given = [name for name in PLAYERS if getattr(self, name)]
+        if len(given) > 1:
+            raise ConfigError(f"drive: {' and '.join(given)} are 1, but each drives the agents in its own way: set one of them")
 
     def _check_traffic(self) -> None:
         if self.traffic_idm + self.traffic_log > 1.0:

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from drive_env.actions import action_params, axes_of, given_values
 from drive_env.config import DriveConfig
 from drive_env.prepare import prepare_scenes
+from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE
 from puffervec._ffi import ffi, lib
@@ -182,16 +183,27 @@ TRACKED_M = 0.5
 TRACKED_FRAMES = 91  # 9 s
 
 
-def tracked(config: DriveConfig) -> tuple[int, int]:
-    """Return how many vehicles of `config.scenes` stay within 0.5 m of their log for 9 s by expert actions, and of how many."""
+class Tracked(NamedTuple):
+    """Vehicles that expert actions keep within 0.5 m of their log for 9 s, of how many; and of those whose goal is 2 m away."""
+
+    close: int
+    vehicles: int
+    close_moving: int
+    moving: int
+
+
+def tracked(config: DriveConfig) -> Tracked:
+    """Return how many vehicles of `config.scenes` expert actions keep to their logs."""
     scenes = prepare_scenes(config).scenes
-    close, count = 0, 0
+    found = Tracked(0, 0, 0, 0)
     for index in range(len(scenes)):
-        errors = expert_actions(config, index, scenes).errors[:, :TRACKED_FRAMES]
-        if len(errors):
-            close += int((np.nanmax(errors, axis=1) <= TRACKED_M).sum())
-            count += len(errors)
-    return close, count
+        experts = expert_actions(config, index, scenes)
+        if len(experts.objects):
+            close = np.nanmax(experts.errors[:, :TRACKED_FRAMES], axis=1) <= TRACKED_M
+            moves = scenes.scene(index)[1]["objects"]["flags"][experts.objects] & packed.MOVES > 0
+            more = close.sum(), len(close), (close & moves).sum(), moves.sum()
+            found = Tracked(*(int(a + b) for a, b in zip(found, more, strict=True)))
+    return found
 
 
 def main(arguments: list[str]) -> int:
@@ -201,11 +213,13 @@ def main(arguments: list[str]) -> int:
         return 2
     for dynamics, actions in SHOWN:
         try:
-            close, count = tracked(DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions))
+            found = tracked(DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions))
         except SceneError as error:
             print(f"drive_env.motion: {error}", file=sys.stderr)
             return 2
-        print(f"{dynamics:20} {actions:11} {close} of {count} vehicles, {close / max(1, count):.1%}")
+        all_of_them = f"{found.close} of {found.vehicles} vehicles, {found.close / max(1, found.vehicles):.1%}"
+        moving = f"{found.close_moving} of {found.moving} that move, {found.close_moving / max(1, found.moving):.1%}"
+        print(f"{dynamics:20} {actions:11} {all_of_them}; {moving}")
     return 0
 
 

@@ -324,5 +324,5 @@ def remarks_on(left_out: Sequence[LeftOut]) -> list[str]:
     lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
     if len(left_out) > REMARKS_SHOWN:
         more = len(left_out) - REMARKS_SHOWN
-        lines.append(f"left out {more} more file{'s' if more > 1 else ''}")
+        lines.append(f"left out {more} more file{'s' if more > 1 else ''}; `puffer-scenes check --json` names all")
     return lines

@@ -24,7 +24,6 @@ from drive_env.config import (
     HELD_OUT_SCENES,
     HELD_OUT_STREETS,
     SCENES_ALLOWED,
-    SPLITS,
     STREET_SCENES,
     sets_of,
 )
@@ -78,7 +77,8 @@ def sources_of(scenes: str, split: str = "all") -> list[Source]:
         items, compiled = _items_of(name)
         kept = tuple(item for item in items if split in ("all", split_of(item.id)))
         if not kept:
-            raise SceneError(f"{name}: none of its {len(items)} scenes is in the split {split} (of {', '.join(SPLITS)})")
+            found_none = f"none of its {len(items)} scenes is in the split {split}"
+            raise SceneError(f"{name}: {found_none}; --env.split all takes every one")
         found.append(Source(name, kept, weight, compiled))
     return found
 

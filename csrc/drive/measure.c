@@ -31,8 +31,8 @@ static void measure_motion(const drive_turn* turn, uint32_t row, drive_outcome* 
 }
 
 // The car's lane is the segment of a lane within reach with the least distance, to which 3 m are added where the lane leads more
-// than 30 degrees away from the car's motion; so a crossing lane is not taken for the own one, and the oncoming lane only where
-// there is no other (the rule of PufferDrive's lane metric).
+// than 30 degrees away from the car's direction: its heading, and the opposite while it backs. So a crossing lane is not taken
+// for the own one, and the oncoming lane only where there is no other (the rule of PufferDrive's lane metric).
 static void measure_lane(const drive_turn* turn, uint32_t row, drive_outcome* step) {
     const drive_agents* agents = &turn->agents;
     const drive_scene* scene = &turn->scene;

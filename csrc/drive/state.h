@@ -176,7 +176,7 @@ typedef struct drive_outcome {
     float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
     float yaw_rate;                    // MOTION: rad/s
     int in_lane;                       // LANE: a lane is in reach
-    float lane_cos;    // LANE: of the angle between the car's motion and the lane
+    float lane_cos;    // LANE: of the angle between the car's direction and the lane
     float lane_offset; // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
     int has_limit;     // LANE: it has a speed limit
     float over_limit;  // LANE: m/s by which the car is faster

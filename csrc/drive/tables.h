@@ -122,7 +122,7 @@ int pv_drive_expert_actions(const pv_context* context, uint32_t scene_index, uin
     TERM(X, acceleration, DRIVE_PART_MOTION, "m/s^2", "size of the acceleration along the heading")                            \
     TERM(X, jerk, DRIVE_PART_MOTION, "m/s^3", "size of its change per second; 0 in the first step")                            \
     TERM(X, lateral, DRIVE_PART_MOTION, "m/s^2", "size of speed * yaw rate")                                                   \
-    TERM(X, lane_align, DRIVE_PART_LANE, "", "cosine of the angle between the car's motion and its lane; 0 without a lane")    \
+    TERM(X, lane_align, DRIVE_PART_LANE, "", "cosine of the angle between the car's direction and its lane; 0 without a lane")    \
     TERM(X, lane_center, DRIVE_PART_LANE, "m", "distance from the lane's centre line; 4 without a lane")                       \
     TERM(X, speed_limit, DRIVE_PART_LANE, "m/s", "by which the speed is above the lane's limit")                               \
     TERM(X, red_light, DRIVE_PART_LIGHT, "", "1 in a step that crosses a stop line at red")                                    \

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.config import LIMITS
+from drive_env.config import LIMITS, PLAYERS
 from drive_env.evaluate.observation import ObservationReader, Rows, Single, row_count
 from drive_env.scenes.schema import FRAME_S
 from puffervec.errors import ConfigError
@@ -35,7 +35,8 @@ STEERINGS_RAD = np.array(
 # run's policy observes. Numbers of segments stay as they are where a baseline needs none, since the index of scenes depends on
 # them: others would compile the scenes again.
 DEFAULT_ACTIONS: dict[str, Any] = {
-    "dynamics": "bicycle", "actions": "discrete", "action_values": (), "expert_actions": 0, **dict.fromkeys(LIMITS, 0.0),
+    "dynamics": "bicycle", "actions": "discrete", "action_values": (), **dict.fromkeys(PLAYERS, 0),
+    **dict.fromkeys(LIMITS, 0.0),
 }  # fmt: skip
 COMPACT_ROWS: dict[str, Any] = {
     "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
@@ -159,7 +160,7 @@ def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Sin
 class LogActor:
     """Lets the env move the agents by their logs; actions do not matter."""
 
-    overrides: Mapping[str, Any] = {"replay_log": 1, **DEFAULT_ACTIONS}
+    overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "replay_log": 1}
 
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do."""
@@ -172,7 +173,7 @@ class LogActor:
 class IdmActor:
     """Lets the env drive the agents by IDM along the path of their log, and on along its lane (csrc/drive/follow.c)."""
 
-    overrides: Mapping[str, Any] = {"idm_agents": 1, **DEFAULT_ACTIONS}
+    overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "idm_agents": 1}
 
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do."""
@@ -185,7 +186,7 @@ class IdmActor:
 class ExpertActor:
     """Lets the env play the actions by which the model of dynamics follows the log (drive_env.motion)."""
 
-    overrides: Mapping[str, Any] = {"expert_actions": 1}
+    overrides: Mapping[str, Any] = {**dict.fromkeys(PLAYERS, 0), "expert_actions": 1}
 
     def reset(self, vec: VectorEnv) -> None:
         """Nothing to do."""

@@ -37,3 +37,4 @@ MEANS = {  # and means
     "ade_m": "ade_m/logged",
     "fde_m": "fde_m/logged",
 }
+MOST = {"route_share": 1.0}  # What a mean is at most, where there is such a number; all are 0 or more.

@@ -46,3 +46,10 @@ def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> Ve
 def longest(scenes: Any) -> int:
     """Most frames of any scene."""
     return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
+
+
+def remarks_on_split(config: DriveConfig) -> list[str]:
+    """Return a remark where only a part of the scenes is driven."""
+    if config.split == "all":
+        return []
+    return [f"only the scenes of the split {config.split} are driven; --env.split all takes every scene"]

@@ -10,6 +10,7 @@ first `episodes` records of each env, so C is the judge. Shaping rewards are off
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,13 +23,14 @@ from numpy.typing import NDArray
 from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
-from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
+from drive_env.evaluate.columns import MEANS, MORE_RATES, MOST, RATES
 from drive_env.evaluate.describe import describe_scenes
-from drive_env.evaluate.envs import FOREVER, SEED_STEP, evaluation_config, longest, make_envs
+from drive_env.evaluate.envs import FOREVER, SEED_STEP, evaluation_config, longest, make_envs, remarks_on_split
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
+from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.schema import Floats
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
@@ -81,7 +83,8 @@ class Outcome:
 
     scenes: tuple[Results, ...]
     total: Results
-    remarks: tuple[str, ...] = ()  # files that were left out, scenes in which height matters
+    remarks: tuple[str, ...] = ()  # what part of the scenes was driven, the first files that were left out
+    left_out: tuple[LeftOut, ...] = ()  # all of them
     agents: tuple[Row, ...] = ()  # a line per agent and episode
 
     @property
@@ -112,8 +115,9 @@ class Outcome:
                 "contacts": contacts_of(self.agents),
                 "failures": self.failures,
                 "agents": self.agents,
+                "left_out": [{"file": str(item.path), "reason": item.reason} for item in self.left_out],
             },
-            unprinted=("agents",),
+            unprinted=("agents", "left_out"),
             columns={"failures": SHOWN_FAILURES},
         )
 
@@ -155,11 +159,12 @@ def evaluate(
                 own = seed + number * SEED_STEP
                 left = partial(add_agents, vec, scenes, agents_driven, number)
                 run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
-    remarks = tuple(remarks_on(prepared.left_out))
+    remarks = (*remarks_on_split(config), *remarks_on(prepared.left_out))
     if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
         remarks = (f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)", *remarks)
     agents_driven.sort(key=lambda row: (str(row["scene"]), *(int(str(row[name])) for name in ("seed", "episode", "object"))))
-    return dataclasses.replace(summarise(scenes.names, records, names, seeds), remarks=remarks, agents=tuple(agents_driven))
+    found = summarise(scenes.names, records, names, seeds)
+    return dataclasses.replace(found, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven))
 
 
 def _alike(runs: list[Any], episodes: int) -> bool:
@@ -256,7 +261,8 @@ def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None
             found[name] = None
             continue
         of_all = float(values.sum() / counts.sum())
-        found[name] = Interval(of_all, *(clustered(values, counts) if name in MORE_RATES else mean_interval(values, counts)))
+        is_rate, most = name in MORE_RATES, MOST.get(name, math.inf)
+        found[name] = Interval(of_all, *(clustered(values, counts) if is_rate else mean_interval(values, counts, most)))
     return found
 
 

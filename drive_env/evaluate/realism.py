@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.evaluate import features
-from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs
+from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs, remarks_on_split
 from drive_env.evaluate.features import Boxes, Edges
 from drive_env.evaluate.intervals import mean_interval
 from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
-from drive_env.prepare import prepare_scenes
+from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.render.recording import logged_poses
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import SEGMENT_TYPES, Floats
@@ -205,7 +205,8 @@ def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
         values = np.array([[row[column] for row in of] for of in seeds], np.float64)
         known = np.isfinite(values).astype(np.float64)
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-        total[column] = Interval(values.sum() / known.sum(), *mean_interval(values, known)) if known.any() else None
+        most = np.inf if column.endswith("_m") else 1.0  # metres, or likelihoods
+        total[column] = Interval(values.sum() / known.sum(), *mean_interval(values, known, most)) if known.any() else None
     return total
 
 
@@ -225,11 +226,13 @@ def evaluate_realism(
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
         raise ConfigError(f"episodes is {episodes!r}; realism needs 2 roll-outs of a scene or more")
+    config = evaluation_config(config, {**getattr(actor, "overrides", {}), **OVERRIDES})
+    prepared = prepare_scenes(config)
     found: list[list[Row]] = []
     remarks, alike = dict[str, None](), True
     for number in range(seeds):
         found.append([])
-        for name, driven in _rollouts(actor, config, episodes, seed + number * SEED_STEP, backend):
+        for name, driven in _rollouts(actor, config, prepared.scenes, episodes, seed + number * SEED_STEP, backend):
             row, said = row_of(name, driven)
             alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
             found[-1].append(row)
@@ -239,12 +242,13 @@ def evaluate_realism(
         about.append(
             "all roll-outs of a scene are alike: a policy that always takes its likeliest action has no spread (--sample)"
         )
+    about += [*remarks_on_split(config), *remarks_on(prepared.left_out)]
     return Report(rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism")
 
 
-def _rollouts(actor: Actor, config: Any, episodes: int, seed: int, backend: str) -> Iterator[tuple[str, Driven]]:
-    config = evaluation_config(config, {**getattr(actor, "overrides", {}), **OVERRIDES})
-    scenes = prepare_scenes(config).scenes
+def _rollouts(
+    actor: Actor, config: Any, scenes: SceneSet, episodes: int, seed: int, backend: str
+) -> Iterator[tuple[str, Driven]]:
     agents = scenes.agents(config)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, episodes, seed, backend) as vec:

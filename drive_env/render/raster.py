@@ -94,7 +94,7 @@ def seen(config: DriveConfig, row: int, steps: int, seed: int = 0) -> dict[str, 
     """Return what the agent in a row sees after some steps of its scene, while all cars follow their log."""
     import puffervec
 
-    logged = dataclasses.replace(config, replay_log=1)
+    logged = dataclasses.replace(config, replay_log=1, idm_agents=0, expert_actions=0)
     with puffervec.make("drive", env_kwargs=logged, backend="serial", num_envs=1) as vec:
         observations, _ = vec.reset(seed=seed)
         for _ in range(steps):

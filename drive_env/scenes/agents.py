@@ -94,7 +94,8 @@ def _what_there_is(config: DriveConfig, scenes: list[SceneArrays]) -> str:
     """Say how many agents the other modes would find."""
     longest = max(int(head["frame_count"]) for head, _ in scenes)
     if config.init_step + 1 >= longest and not config.max_steps:
-        return f"init_step is {config.init_step}, but their logs have at most {longest} frames"
+        allowed = f"it must be at most {longest - 2}, or set max_steps" if longest > 1 else "set max_steps"
+        return f"init_step is {config.init_step}, but the longest of their logs has {longest} frames: {allowed}"
     others = [dataclasses.replace(config, control=name) for name in CONTROLS if name not in ("ids", config.control)]
     found = {other.control: sum(int(agent_mask(*scene, other).sum()) for scene in scenes) for other in others}
     some = ", ".join(f"{count} under control={name}" for name, count in found.items() if count)

@@ -58,7 +58,7 @@ def test_a_mode_without_agents_says_which_mode_has_some(tiny_tree: MakeTree, tmp
     (tmp_path / "a.json").write_text(json.dumps(tree))
     with pytest.raises(SceneError, match="its 1 scenes has an agent: control is moving; there are 3 under control=valid"):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / "a.json")))
-    with pytest.raises(SceneError, match="init_step is 40, but their logs have at most 30 frames"):
+    with pytest.raises(SceneError, match="init_step is 40, but the longest of their logs has 30 frames: it must be at most 28"):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / "a.json"), control="valid", init_step=40))
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from drive_env import config as module
-from drive_env.config import CHOICES, DriveConfig
+from drive_env.config import CHOICES, PLAYERS, DriveConfig
 from drive_env.env import ENV, REWARDS
+from drive_env.evaluate.baselines import BASELINES, baseline
 from puffervec.errors import ConfigError
 from puffervec.native import c_fields, pack_config
 from puffervec.train.config.flags import apply_flags, settled
@@ -113,3 +114,15 @@ def test_a_flag_may_choose_a_model_that_refuses_the_limits_of_the_one_before() -
     assert (posed.dynamics, posed.max_lateral_mps2, posed.max_steering_rate_radps) == ("delta_local", 0.0, 0.0)
     with pytest.raises(ConfigError, match="max_lateral_mps2 is 3.0, but dynamics=delta_local sets poses"):
         apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local", "--env.max-lateral-mps2", "3"])
+
+
+@pytest.mark.parametrize("other", ["idm_agents", "expert_actions"])
+def test_one_thing_alone_drives_the_agents(other: str) -> None:
+    with pytest.raises(ConfigError, match=f"drive: replay_log and {other} are 1, but each drives .* set one of them"):
+        DriveConfig(replay_log=1, **{other: 1})
+
+
+@pytest.mark.parametrize("name", list(BASELINES))
+def test_a_baseline_drives_whatever_drove_in_the_run(name: str) -> None:
+    for player in PLAYERS:
+        dataclasses.replace(DriveConfig(**{player: 1}), **getattr(baseline(name), "overrides", {}))

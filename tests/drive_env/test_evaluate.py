@@ -210,3 +210,20 @@ def test_a_run_is_evaluated_on_scenes_that_it_has_not_seen(tmp_path: Path) -> No
     ):
         found = held_out(DriveConfig(scenes=scenes, split=split))  # type: ignore[arg-type]
         assert (found.scenes, found.split) == expected
+
+
+def test_an_evaluation_says_which_part_of_the_scenes_it_drives(folder: Path) -> None:
+    said = "only the scenes of the split train are driven; --env.split all takes every scene"
+    assert said in evaluate(Straight(), DriveConfig(scenes=str(folder), split="train")).remarks
+    assert evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks == ()
+
+
+def test_files_have_every_reason(folder: Path) -> None:
+    """Remarks name the first few files."""
+    for number in range(9):
+        (folder / f"z{number}.json").write_text("{")
+    report = evaluate(Straight(), DriveConfig(scenes=str(folder))).report()
+    found = report.to_json()["tables"]["left_out"]
+    assert [Path(row["file"]).name for row in found] == [f"z{number}.json" for number in range(9)]
+    assert all("not JSON" in row["reason"] for row in found) and "left_out" in report.unprinted
+    assert any(remark.startswith("left out 4 more files") for remark in report.remarks)

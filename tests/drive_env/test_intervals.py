@@ -84,3 +84,11 @@ def test_one_scene_with_several_seeds() -> None:
     low, high = mean_interval(np.array([[2.0], [4.0], [6.0], [8.0]]), counts)
     assert (low + high) / 2 == pytest.approx(0.5) and high - low == pytest.approx(2 * 1.96 * 0.258 / 2, abs=0.01)
     assert mean_interval(np.full((4, 1), 5.0), counts) == (0.5, 0.5)
+
+
+def test_the_interval_of_a_share_stays_a_share() -> None:
+    values, counts = np.array([0.1, 1.0, 1.0]), np.ones(3)
+    low, high = mean_interval(values, counts)
+    assert low > 0.0 and high > 1.0
+    assert mean_interval(values, counts, most=1.0) == (low, 1.0)
+    assert mean_interval(1.0 - values, counts, most=1.0) == (0.0, pytest.approx(1.0 - low))

@@ -139,9 +139,9 @@ def test_real_logs_are_followed_within_half_a_metre(
     real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch, dynamics: str
 ) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
-    close, count = tracked(config_of(dynamics, scenes=str(real_scenes)))
-    print(f"{dynamics}: {close} of {count} vehicles within 0.5 m for 9 s, {close / count:.1%}")
-    assert close >= 0.95 * count
+    found = tracked(config_of(dynamics, scenes=str(real_scenes)))
+    print(f"{dynamics}: {found}")
+    assert found.close >= 0.95 * found.vehicles and found.close_moving >= 0.9 * found.moving > 90
 
 
 def test_an_agent_sees_what_limits_left_of_its_actions(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_one_broken_file_refuses_no_other(folder: Path, cache: Path, tiny_tree: 
 def test_remarks_name_the_first_files() -> None:
     files = [LeftOut(Path(f"{number}.json"), "why") for number in range(prepare.REMARKS_SHOWN + 2)]
     assert prepare.remarks_on(files[:1]) == ["left out 0.json: why"]
-    assert prepare.remarks_on(files[:-1])[-1] == "left out 1 more file"
-    assert prepare.remarks_on(files)[-1] == "left out 2 more files"
+    assert prepare.remarks_on(files[:-1])[-1] == "left out 1 more file; `puffer-scenes check --json` names all"
+    assert prepare.remarks_on(files)[-1].startswith("left out 2 more files; ")
 
 
 def test_one_file(folder: Path, cache: Path) -> None:
@@ -306,7 +306,7 @@ def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) ->
     assert all(split_of(Path(name).stem) == split for split in SHARES for name in names[split])
     shares = Counter(split_of(f"scene-{number}") for number in range(4000))
     assert [round(shares[name] / 4000, 1) for name in ("train", "validation", "test")] == [0.8, 0.1, 0.1]
-    with pytest.raises(SceneError, match="none of its 1 scenes is in the split test"):
+    with pytest.raises(SceneError, match="none of its 1 scenes is in the split test; --env.split all takes every one"):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
 
 
