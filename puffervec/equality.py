@@ -392,16 +392,17 @@ class _Run:
         columns, at = self.columns, wrong[0]
         name = columns.names[columns.name[at]]
         others = {columns.names[columns.name[other]] for other in wrong} - {name}
-        taken, before = (self._given(env), self.before[env]) if self.taken else (None, {})
+        by_group, before = (self.taken[env], self.before[env]) if self.taken else (None, {})
+        taken = by_group if by_group is None or columns.several else by_group[columns.groups[0].name]  # rows of agents
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
             f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, {type(self.references[env]).__name__} has "
             f"{wanted[at]:.9g} (allowed difference: {columns.allowed[at]:g})",
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
         ]
-        if taken is not None:
-            by_group = taken if isinstance(taken, Mapping) else {"actions": taken}
-            lines += [*(f"{name}: {_shortened(given)}" for name, given in by_group.items()), "state before:"]
+        if by_group is not None:
+            named = by_group if columns.several else {"actions": taken}
+            lines += [*(f"{name}: {_shortened(given)}" for name, given in named.items()), "state before:"]
             lines += [f"    {field}: {_shortened(value)}" for field, value in before.items()]
         if others:
             lines.append(f"other differences: {', '.join(sorted(others))}")
