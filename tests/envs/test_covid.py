@@ -254,6 +254,19 @@ def test_utility_may_be_logarithmic_or_linear(tmp_path: Path) -> None:
     assert seen.steps == 60
 
 
+def test_changes_of_600_days_ago_leave_the_filters(tmp_path: Path) -> None:
+    """The synthetic data have none so early; these change every day."""
+    levels = np.random.default_rng(2).integers(1, 11, (600, STATES), np.uint8)
+    save_data(dataclasses.replace(DATA, stringency=levels, lambdas=DATA.lambdas * 10), tmp_path)
+
+    def own(data: str, **settings: Any) -> Covid:
+        return Covid(load_data(data), **settings)
+
+    settings = {"data": str(tmp_path), "episode_length": 600}
+    seen = check_env_equal("covid", own, settings=settings, steps=600, tolerances=TOLERANCES)
+    assert seen.steps == 600 and seen.largest["state.filters"] > 0.0
+
+
 def test_the_twin_takes_the_settings_of_the_env() -> None:
     assert Covid(DATA, **settings_of(CovidConfig())).most.tolist() == Covid(DATA).most.tolist()
 
