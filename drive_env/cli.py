@@ -14,7 +14,7 @@ import functools
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,7 +36,7 @@ from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.folder import replace_file, said
-from puffervec.host.output import printable, steady_output
+from puffervec.host.output import one_line, printable, steady_output
 from puffervec.host.shells import scripts
 from puffervec.process.parallel import each_on_all_cores
 
@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     add("--range-m", type=float, default=DriveConfig.range_m, help="of .pvs: range of the index; the env's own setting")
     add("--jobs", type=int, help="processes; default: as many as there are cores")
     add("--force", action="store_true", help="also make what is there already")
+    add("--json", action="store_true", help="JSON, with every file that failed")
     add = verb("generate", generate_scenes, "scenes of the generator", paths=False).add_argument
     add("--out", type=Path, required=True, help="folder for the files; made if missing")
     add("--count", type=int, default=generate.DEFAULT_COUNT, help=f"number of scenes (default: {generate.DEFAULT_COUNT})")
@@ -101,7 +102,9 @@ def parser() -> argparse.ArgumentParser:
     add("--match", help="only files whose names fit this pattern, such as 'validation/*'")
     add("--limit", type=int, help="only as many files")
     add("--endpoint", help="another server than huggingface.co")
-    verb("draw", draw, "pictures of scenes").add_argument("--out", type=Path, required=True, help="a .png file, or a folder")
+    add = verb("draw", draw, "pictures of the logs of scenes").add_argument
+    add("--out", type=Path, required=True, help="a .png file, or a folder")
+    add("--json", action="store_true", help="JSON, with every file that failed")
     add = verb("completion", completion, "a script by which a shell completes all this", paths=False).add_argument
     add("shell", choices=tuple(scripts(NAME)), help='as in: eval "$(puffer-scenes completion bash)"')
     return top
@@ -225,7 +228,7 @@ def _look_at(path: Path, look: Any) -> list[Any]:
 
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     names = ("scene", *COLUMNS)
-    cells = [list(names), *([printable(str(row[name])) for name in names] for row in rows)]
+    cells = [list(names), *([one_line(str(row[name])) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     widths[0] = -widths[0]  # names begin at the left, numbers end at the right
     lines = [[text.ljust(-w) if w < 0 else text.rjust(w) for text, w in zip(line, widths, strict=True)] for line in cells]
@@ -234,9 +237,17 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 def _say_failed(failed: Sequence[tuple[str, str]]) -> None:
     for path, reason in failed[:SHOWN]:
-        _say(f"{path}: {reason}")
+        _say(one_line(f"{path}: {reason}"))
     if len(failed) > SHOWN:
         _say(f"and {len(failed) - SHOWN} more; --json names all")
+
+
+def _reasons(failed: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return all reasons by file; of a file with several scenes they stand one after the other."""
+    found: dict[str, str] = {}
+    for path, reason in failed:
+        found[path] = f"{found[path]}; {reason}" if path in found else reason
+    return found
 
 
 # ---- compare -----------------------------------------------------------------------------------------------
@@ -255,11 +266,14 @@ def compare(options: argparse.Namespace) -> int:
     a, b = comparison.measured(named[0][0], outcomes[:cut]), comparison.measured(named[1][0], outcomes[cut:])
     rows = comparison.rows_of(a, b)
     if options.json:
-        sides = {key: {"name": side.name, "scenes": side.scenes} for key, side in (("a", a), ("b", b))}
+        sides = {
+            key: {"name": side.name, "scenes": side.scenes, "left_out": {str(item.path): item.reason for item in side.left_out}}
+            for key, side in (("a", a), ("b", b))
+        }
         print(json.dumps({"rows": rows, **sides}, indent=2))
     else:
         print(comparison.table(a, b, rows))
-    _say_failed([(str(item.path), item.reason) for side in (a, b) for item in side.left_out])
+        _say_failed([(str(item.path), item.reason) for side in (a, b) for item in side.left_out])
     return 0
 
 
@@ -280,13 +294,28 @@ def convert(options: argparse.Namespace) -> int:
             done.append(item)
             advance()
     failed = [(str(item.task.path), item.error) for item in done if item.error]
-    _say_failed(failed)
     there = len(tasks) - len(waiting)
+    sums = {"dropped": _added(item.dropped for item in done), "simplified": _added(item.simplified for item in done)}
+    if options.json:
+        counts = {"converted": len(done) - len(failed), "there": there, "failed": _reasons(failed)}
+        print(json.dumps({**counts, **{what: {n: c for n, (c, _) in of.items()} for what, of in sums.items()}}, indent=2))
+        return EXIT_FAILED if failed else 0
+    _say_failed(failed)
     print(f"{len(done) - len(failed)} scenes converted to {options.out}, {there} were there already, {len(failed)} failed")
-    for what, counts in (("dropped", [item.dropped for item in done]), ("simplified", [item.simplified for item in done])):
-        for name, count in sum(counts, Counter[str]()).items():
-            print(f"  {what}: {count:,} {name}, in {sum(name in scene for scene in counts)} scenes")
+    for what, of in sums.items():
+        for name, (count, scenes) in of.items():
+            print(f"  {what}: {count:,} {name}, in {scenes} scenes")
     return EXIT_FAILED if failed else 0
+
+
+def _added(counts: Iterable[Counter[str]]) -> dict[str, tuple[int, int]]:
+    """Return by name the sum, and in how many of the counts it is."""
+    found: dict[str, tuple[int, int]] = {}
+    for of in counts:
+        for name, count in of.items():
+            total, scenes = found.get(name, (0, 0))
+            found[name] = total + count, scenes + 1
+    return found
 
 
 def generate_scenes(options: argparse.Namespace) -> int:
@@ -352,14 +381,20 @@ def draw(options: argparse.Namespace) -> int:
     if single and len(tasks) != 1:
         raise ConfigError(f"--out is {options.out}, but there are {len(tasks)} scenes: give a folder")
     failed = [(str(item.task.path), item.error) for item in refused]
+    drawn: list[str] = []
     for task in tasks:
         try:
             target = options.out if single else task.out
             _write(target, picture_of(load(task.path, task.index)))
-            print(target)
+            drawn.append(str(target))
+            if not options.json:
+                print(one_line(str(target)))
         except SceneError as error:
             failed.append((str(task.path), str(error).removeprefix(f"{task.path}: ")))
-    _say_failed(failed)
+    if options.json:
+        print(json.dumps({"drawn": drawn, "failed": _reasons(failed)}, indent=2))
+    else:
+        _say_failed(failed)
     return EXIT_FAILED if failed else 0
 
 

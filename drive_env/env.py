@@ -7,6 +7,7 @@ Runs in the learner when an env is made; the workers map the file that `build` r
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import numpy as np
 from drive_env.actions import action_params
 from drive_env.config import DriveConfig
 from drive_env.evaluate.columns import MEANS, MORE_RATES
-from drive_env.prepare import prepare_scenes
+from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.rewards import reward_params
+from puffervec.errors import SceneWarning
 from puffervec.evaluation import Evaluation, Recorder
+from puffervec.host.callers import caller
 from puffervec.native import EnvData, NativeEnv
 from puffervec.training import Training
 
@@ -73,13 +76,21 @@ TRAINING = Training(
 )
 
 
+_WARNED: dict[str | tuple[str, type[Warning], int], int] = {}  # Python's own notes on what has been said already.
+
+
 def build(config: DriveConfig) -> EnvData:
     """Compile the scenes of a config, or find them in the cache; take the user's own values of actions.
+
+    A SceneWarning says what was left out.
 
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
     """
     prepared = prepare_scenes(config)
+    if prepared.left_out:
+        text = f"drive: {'; '.join(remarks_on(prepared.left_out))}"
+        warnings.warn_explicit(text, SceneWarning, *caller("puffervec", "drive_env"), registry=_WARNED)
     weights = prepared.scene_weights
     drawn = {} if weights is None else {"scene_weights": weights}
     drawn = prepared.set_params if config.scene_draws == "passes" else drawn

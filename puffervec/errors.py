@@ -95,6 +95,10 @@ class WorkerTimeout(WorkerError):
     trace: str = ""
 
 
+class SceneWarning(UserWarning):
+    """Scene files of a folder were left out; the message says which, and why."""
+
+
 class UnclosedWarning(UserWarning):
     """A vector env was dropped without `close`: its workers were ended, its envs were not closed."""
 

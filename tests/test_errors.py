@@ -40,7 +40,7 @@ def test_each_error_is_a_puffervec_error_and_a_standard_one(name: str) -> None:
 
 def test_no_error_is_left_out() -> None:
     defined = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
-    assert defined == {*BASES, "PuffervecError", "UnclosedWarning", "InvalidAgentError"}
+    assert defined == {*BASES, "PuffervecError", "SceneWarning", "UnclosedWarning", "InvalidAgentError"}
 
 
 def test_the_lazy_names_are_there() -> None:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from drive_env.actions import axes_of, given_values
 from drive_env.config import DriveConfig
-from drive_env.drawing.ground import GROUND, LIGHTS, ground_of, lights_of
+from drive_env.drawing.ground import GROUND, ground_of, lights_of
 from drive_env.drawing.objects import Objects
 from drive_env.drawing.sight import ROLE, Sight
 from drive_env.prepare import prepare_scenes
+from drive_env.render.render import LIGHTS
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Event, Line, Shape, State
 

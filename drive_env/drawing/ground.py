@@ -7,26 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.render.recording import roads_of
-from drive_env.render.render import LANE_WIDTH_M, YELLOW_KINDS
-from drive_env.scenes.schema import AREA_TYPES, CONTROL_KINDS, GREEN, RED, YELLOW
-from puffervec._ffi import lib
+from drive_env.render.recording import roads_of, shown_in
+from drive_env.render.render import AREAS, LANE_WIDTH_M, SIGNS, YELLOW_KINDS
+from drive_env.scenes.schema import CONTROL_KINDS
 from puffervec.drawing import Circle, Line, Polygon, Shape
 
 # Roles, with the colours of the page's legend.
 GROUND = {
-    "road": "#dfe1e4", "crosswalk": "#c3cbd9", "speed bump": "#d9c9a5", "lane": "#b9bec6", "white line": "#9aa1ab",
-    "yellow line": "#e0b33c", "kerb": "#5b6068", "stop sign": "#b3122b", "yield sign": "#c2569c",
+    "road": "#dfe1e4", **AREAS, "lane": "#b9bec6", "white line": "#9aa1ab", "yellow line": "#e0b33c", "kerb": "#5b6068",
+    **SIGNS,
 }  # fmt: skip
-LIGHTS = {"red light": "#d81e3a", "yellow light": "#e69f00", "green light": "#17936b", "light that is off": "#8d929b"}
 SIGN_M = 0.8  # radius of a light or sign
 LINE_M, EDGE_M, STOP_M = 0.2, 0.35, 0.45  # widths of paint, kerbs and stop lines
-_SHOWS = {RED: "red light", YELLOW: "yellow light", GREEN: "green light"}
 _LIGHT = CONTROL_KINDS.index("traffic_light")
-_AREAS = {AREA_TYPES.index("crosswalk"): "crosswalk", AREA_TYPES.index("speed_bump"): "speed bump"}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,7 +30,7 @@ def ground_of(head: Any, arrays: Arrays) -> list[Shape]:
     """All that never moves, from back to front."""
     roads = roads_of(arrays, head["segment_count"])
     shapes: list[Shape] = [Line(_points(points), LANE_WIDTH_M, role="road") for points in roads.lanes]
-    shapes += areas_of(arrays)
+    shapes += [Polygon(_points(points), role=name) for name, points in roads.areas]
     shapes += [Line(_points(points), 0.12, role="lane") for points in roads.lanes]
     for kind, points in roads.lines:
         shapes.append(Line(_points(points), LINE_M, role="yellow line" if kind in YELLOW_KINDS else "white line"))
@@ -43,30 +38,18 @@ def ground_of(head: Any, arrays: Arrays) -> list[Shape]:
     return [*shapes, *signs_of(arrays)]
 
 
-def areas_of(arrays: Arrays) -> Iterator[Shape]:
-    """Crosswalks and speed bumps."""
-    for area in arrays["areas"]:
-        span = slice(int(area["first"]), int(area["first"]) + int(area["count"]))
-        points = np.stack([arrays["points_x"][span], arrays["points_y"][span]], axis=-1)
-        if int(area["kind"]) in _AREAS and len(points) > 2:
-            yield Polygon(_points(points), role=_AREAS[int(area["kind"])])
-
-
 def signs_of(arrays: Arrays) -> Iterator[Shape]:
     """Stop and yield signs, each with its stop line."""
     for control in arrays["controls"]:
         if int(control["kind"]) != _LIGHT:
-            role = "stop sign" if int(control["kind"]) == CONTROL_KINDS.index("stop_sign") else "yield sign"
-            yield from _control(control, role, "")
+            yield from _control(control, shown_in(control, arrays, 0), "")
 
 
 def lights_of(arrays: Arrays, frame: int) -> Iterator[Shape]:
     """Traffic lights in the colours of a frame, each with its stop line."""
     for number, control in enumerate(arrays["controls"]):
         if int(control["kind"]) == _LIGHT:
-            at = int(control["states"]) + min(frame, int(control["state_count"]) - 1)
-            colour = int(arrays["states"][at]) & int(lib.PV_STATE_COLOUR)
-            yield from _control(control, _SHOWS.get(colour, "light that is off"), f"light {number}")
+            yield from _control(control, shown_in(control, arrays, frame), f"light {number}")
 
 
 def _control(control: Any, role: str, name: str) -> Iterator[Shape]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import DriveConfig
+from drive_env.evaluate.envs import make_envs
 from drive_env.evaluate.observation import Block, ObservationReader
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
@@ -99,9 +100,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
 
 def measure_padding(config: DriveConfig) -> float:
     """Share of rows without an agent in the first bundles of some envs."""
-    import puffervec
-
-    with puffervec.make("drive", env_kwargs=config, backend="serial", num_envs=BUNDLES, seed=0) as vec:
+    with make_envs(config, BUNDLES, 0, "serial") as vec:
         vec.async_reset(0)
         masks = vec.recv()[6]
         return float(1.0 - masks.mean())
@@ -109,13 +108,11 @@ def measure_padding(config: DriveConfig) -> float:
 
 def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tuple[int, ...]], dict[str, Reach]]:
     """Shapes of the observation's blocks, and what all agents of all scenes see in the first frame."""
-    import puffervec
-
     agents = scenes.agents(config)
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
-    with puffervec.make("drive", env_kwargs=config, backend="serial", num_envs=len(chosen), seed=0) as vec:
+    with make_envs(config, len(chosen), 0, "serial") as vec:
         vec.set_tasks(np.arange(len(chosen)), chosen)
         vec.async_reset(0)
         received = vec.recv()

@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from drive_env.config import DriveConfig
+from puffervec.errors import SceneWarning
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
@@ -36,11 +38,13 @@ def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> Driv
 
 
 def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
-    """A vector env for evaluation, with as many workers as there is work for."""
+    """A vector env for evaluation, with as many workers as there is work for. The evaluation itself says what was left out."""
     import puffervec
 
     workers: dict[str, Any] = {"num_workers": 1} if backend == "serial" or num_envs < 4 else {}
-    return puffervec.make("drive", env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SceneWarning)
+        return puffervec.make("drive", env_kwargs=config, backend=backend, num_envs=num_envs, seed=seed, **workers)
 
 
 def longest(scenes: Any) -> int:

@@ -323,7 +323,10 @@ def drawings(
         for index in chosen:
             tracks = record(actor, vec, found, index, seed + index)
             head, arrays = found.scene(index)
-            yield found.names[index], png_of(found.names[index], roads_of(arrays, head["segment_count"]), tracks)
+            yield (
+                found.names[index],
+                png_of(found.names[index], roads_of(arrays, head["segment_count"], config.init_step), tracks),
+            )
 
 
 def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | None) -> int:

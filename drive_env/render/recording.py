@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from drive_env.prepare import prepare_scenes
 from drive_env.render.raster import as_colours, channels_of, inset
-from drive_env.render.render import Roads, Tracks, View, fixed_view, png_of, require_matplotlib
+from drive_env.render.render import AREAS, Roads, Tracks, View, fixed_view, png_of, require_matplotlib, signal_of
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.scenes.schema import AREA_TYPES, Floats
 from puffervec.errors import CallOrderError
 from puffervec.evaluation import Actor
 from puffervec.vec.vector_env import VectorEnv
@@ -110,13 +111,13 @@ def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return rising
 
 
-def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any]) -> Roads:
-    """Polylines of a compiled scene, put together from its segments."""
+def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any], frame: int = 0) -> Roads:
+    """Polylines of a compiled scene, put together from its segments; areas, and lights and signs as they are in a frame."""
     middle = np.stack([arrays["x"], arrays["y"]], axis=-1).astype(np.float64)
     along = np.stack([arrays["ux"], arrays["uy"]], axis=-1).astype(np.float64) * arrays["half"][:, None]
     breaks = np.flatnonzero(np.diff(arrays["polyline"].astype(np.int64))) + 1
     lanes_end, lines_end = int(counts[0]), int(counts[0] + counts[1])
-    roads = Roads([], [], [])
+    roads = Roads([], [], [], areas_of(arrays), signals_of(arrays, frame))
     for part in np.split(np.arange(len(middle)), breaks):
         if not len(part):
             continue
@@ -129,6 +130,30 @@ def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any]) -> Roads:
         else:
             roads.edges.append((kind, points))
     return roads
+
+
+def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
+    """Name in AREAS and outline (n, 2) of each crosswalk and speed bump."""
+    found = []
+    for area in arrays["areas"]:
+        name, span = AREA_TYPES[area["kind"]].replace("_", " "), slice(int(area["first"]), int(area["first"] + area["count"]))
+        if name in AREAS and area["count"] > 2:
+            found.append((name, np.stack([arrays["points_x"][span], arrays["points_y"][span]], axis=-1).astype(np.float64)))
+    return found
+
+
+def signals_of(arrays: dict[str, NDArray[Any]], frame: int) -> list[tuple[str, Floats]]:
+    """Name in LIGHTS or SIGNS and place (2,) of each control."""
+    return [
+        (shown_in(control, arrays, frame), np.array([control["x_m"], control["y_m"]], np.float64))
+        for control in arrays["controls"]
+    ]
+
+
+def shown_in(control: Any, arrays: dict[str, NDArray[Any]], frame: int) -> str:
+    """The name in LIGHTS or SIGNS of a control in a frame; after its last state it keeps that."""
+    at = int(control["states"]) + min(frame, int(control["state_count"]) - 1)
+    return signal_of(int(control["kind"]), int(arrays["states"][at]))
 
 
 class FrameRecorder:
@@ -170,7 +195,7 @@ class FrameRecorder:
         head, arrays = self._scenes.scene(self._scene)
         tracks = tracks_of(self._states, head, arrays, self._vec.config.goal_radius_m)
         self._view = self._view or fixed_view(tracks)
-        roads = roads_of(arrays, head["segment_count"])
+        roads = roads_of(arrays, head["segment_count"], self._vec.config.init_step + len(self._states) - 1)
         shares = np.asarray(imread(io.BytesIO(png_of(self._scenes.names[self._scene], roads, tracks, self._view))))
         picture = np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)  # (H, W, 4) float32 in [0, 1] before
         if self._vec.config.raster:

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from dataclasses import dataclass
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
+from drive_env.scenes.packed import STATE_COLOUR
+from drive_env.scenes.schema import CONTROL_KINDS, FRAME_S, GREEN, OBJECT_TYPES, RED, VEHICLE, YELLOW, Floats
 from puffervec import extras
+from puffervec.host.output import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,13 +29,17 @@ if TYPE_CHECKING:
 PAPER, ASPHALT, EDGE, WHITE_PAINT, YELLOW_PAINT, LANE = "#f6f5f1", "#dfe1e4", "#5b6068", "#ffffff", "#e0b33c", "#b9bec6"
 OTHER_CAR, OTHER_EDGE, CRASH, OFFROAD, INK = "#a9adb5", "#7d828c", "#d81e3a", "#e8750a", "#2b2e33"
 PEDESTRIAN_FACE, CYCLIST_FACE = "#6b4a2f", "#b08d57"
+AREAS = {"crosswalk": "#c3cbd9", "speed bump": "#d9c9a5"}
+SIGNS = {"stop sign": "#b3122b", "yield sign": "#c2569c"}
+LIGHTS = {"red light": "#d81e3a", "yellow light": "#e69f00", "green light": "#17936b", "light that is off": "#8d929b"}
+_SHOWS = {RED: "red light", YELLOW: "yellow light", GREEN: "green light"}
 COLOURS = ("#2f6fd6", "#17936b", "#8a4fc7", "#0f93b0", "#c2569c", "#5c7f1f", "#3b4fb8", "#b0752a", "#1f8f8f", "#7a5ad9")
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))
 BROKEN_KINDS = frozenset((6, 9, 10))
 LANE_WIDTH_M = 4.6  # of the road surface drawn under each lane
 SHOULDER_WIDTH_M = 7.2  # of a lighter one under that, which fills crossings and reaches to most edges
 SHOULDER = "#ebecec"
-WIDTH_IN, HEAD_IN, DPI = 10.0, 0.95, 150
+WIDTH_IN, HEAD_IN, DPI = 10.0, 1.15, 150
 PEDESTRIAN, CYCLIST, OTHER = (OBJECT_TYPES.index(name) for name in ("pedestrian", "cyclist", "other"))
 FRAME_ASPECT = 1.7  # width over height of the road in pictures that must all have one size
 SCALE_BARS_M = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -43,16 +51,19 @@ MARGIN_M = 14.0  # around what the agents do
 
 @dataclass(frozen=True)
 class Roads:
-    """Polylines to draw, local metres: lanes, and lines and edges with their map_element_id (255: none)."""
+    """What to draw of the road, local metres: lanes; lines and edges with their map_element_id (255: none); areas by their
+    names in AREAS; and where lights and signs stand, by their names in LIGHTS and SIGNS."""
 
     lanes: list[Floats]
     lines: list[tuple[int, Floats]]
     edges: list[tuple[int, Floats]]
+    areas: list[tuple[str, Floats]] = field(default_factory=list)
+    signals: list[tuple[str, Floats]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Tracks:
-    """A driven episode of one scene: frame by frame, object by object (K objects, F frames)."""
+    """A driven episode of one scene, or its log: frame by frame, object by object (K objects, F frames)."""
 
     x_m: Floats  # (F, K)
     y_m: Floats  # (F, K)
@@ -69,6 +80,7 @@ class Tracks:
     reached: NDArray[np.bool_]  # (K,) the agent reached its goal
     collided: NDArray[np.bool_]  # (F, K) a contact with another object began
     offroad: NDArray[np.bool_]  # (F, K) a contact with a road edge began
+    logged: bool = False  # nobody drove: this is the log
 
 
 def require_matplotlib() -> None:
@@ -114,10 +126,19 @@ def png_of(title: str, roads: Roads, tracks: Tracks, view: View | None = None) -
     draw_roads(axes, roads, points_per_m)
     draw_objects(axes, tracks, points_per_m)
     draw_scale_bar(axes, low, float(width))
-    draw_head(figure, title, tracks, head)
+    draw_head(figure, title, roads, tracks)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="png", facecolor=PAPER)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # in the name of a scene
+        figure.savefig(drawn, format="png", facecolor=PAPER)
     return drawn.getvalue()
+
+
+def signal_of(kind: int, state: int) -> str:
+    """Return the name in LIGHTS or SIGNS of a control: of its kind (index into CONTROL_KINDS) and what it shows."""
+    if CONTROL_KINDS[kind] == "traffic_light":
+        return _SHOWS.get(state & STATE_COLOUR, "light that is off")
+    return CONTROL_KINDS[kind].replace("_", " ")
 
 
 def interesting_points(tracks: Tracks) -> Floats:
@@ -167,7 +188,8 @@ def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Track
         goal_m=tracks.goal_m @ turning,
     )
     lines, edges = ([(kind, points @ turning) for kind, points in group] for group in (roads.lines, roads.edges))
-    return Roads([points @ turning for points in roads.lanes], lines, edges), moved
+    areas, signals = ([(name, points @ turning) for name, points in group] for group in (roads.areas, roads.signals))
+    return Roads([points @ turning for points in roads.lanes], lines, edges, areas, signals), moved
 
 
 def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
@@ -181,8 +203,9 @@ def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
 
 
 def draw_roads(axes: Axes, roads: Roads, points_per_m: float) -> None:
-    """Road surface under the lanes, lane centre lines, paint and edges."""
+    """Road surface under the lanes, areas, lane centre lines, paint, edges, lights and signs."""
     from matplotlib.collections import LineCollection
+    from matplotlib.patches import Polygon
 
     def add(lines: list[Floats], colour: str, width_m: float, order: int, style: Any = "solid", cap: str = "round") -> None:
         width = max(0.5, width_m * points_per_m)
@@ -199,6 +222,16 @@ def draw_roads(axes: Axes, roads: Roads, points_per_m: float) -> None:
         colour = YELLOW_PAINT if kind in YELLOW_KINDS else WHITE_PAINT
         add(lines, colour, 0.25, 3, (0, (dash, dash)) if kind in BROKEN_KINDS else "solid", "butt")
     add([points for _, points in roads.edges], EDGE, 0.35, 4)
+    for name, points in roads.areas:
+        axes.add_patch(Polygon(points, facecolor=AREAS[name], lw=0, zorder=1.5))
+    for name, place in roads.signals:
+        axes.plot(*place, ls="none", ms=7, mec="white", mew=0.8, zorder=8.5, **mark_of(name))
+
+
+def mark_of(signal: str) -> dict[str, Any]:
+    """Colour and marker of a light (a disc), a stop sign (an octagon) or a yield sign (a triangle that stands on its tip)."""
+    marker = {"stop sign": "8", "yield sign": "v"}.get(signal, "o")
+    return {"color": {**LIGHTS, **SIGNS}[signal], "marker": marker}
 
 
 def draw_objects(axes: Axes, tracks: Tracks, points_per_m: float) -> None:
@@ -227,7 +260,10 @@ def draw_agent(axes: Axes, tracks: Tracks, index: int, colour: str, points_per_m
     axes.add_patch(Circle((goal[0], goal[1]), radius, facecolor=colour, alpha=0.16, lw=0, zorder=5))
     axes.add_patch(Circle((goal[0], goal[1]), radius, fill=False, edgecolor=colour, lw=1.4, zorder=9))
     axes.plot(goal[0], goal[1], marker="o", ms=max(2.0, 0.7 * points_per_m), color=colour, mec="none", zorder=9)
-    axes.plot(tracks.log_x_m[:, index], tracks.log_y_m[:, index], color=colour, lw=1.1, ls=(0, (4, 2.5)), alpha=0.8, zorder=6)
+    if not tracks.logged:
+        axes.plot(
+            tracks.log_x_m[:, index], tracks.log_y_m[:, index], color=colour, lw=1.1, ls=(0, (4, 2.5)), alpha=0.8, zorder=6
+        )
     points = np.stack([tracks.x_m[frames, index], tracks.y_m[frames, index]], axis=-1)
     shade = np.linspace(0.35, 1.0, max(1, len(points) - 1))
     axes.add_collection(
@@ -293,32 +329,69 @@ def draw_box(axes: Axes, tracks: Tracks, index: int, frame: int, face: str, edge
     axes.add_patch(Polygon(screen @ turn + centre, facecolor="white", lw=0, alpha=0.65 * alpha, zorder=order + 0.1))
 
 
-def draw_head(figure: Any, title: str, tracks: Tracks, head: float) -> None:
-    """Title, result and legend above the picture."""
-    from matplotlib.lines import Line2D
+def draw_head(figure: Any, title: str, roads: Roads, tracks: Tracks) -> None:
+    """Title, result and legends above the picture."""
+    places = (1 - inches / figure.get_figheight() for inches in (0.21, 0.48, 0.76, 0.98))
+    figure.text(0.02, next(places), one_line(title), color=INK, fontsize=12, weight="bold", va="center", parse_math=False)
+    figure.text(0.02, next(places), caption_of(tracks), color=EDGE, fontsize=10, va="center")
+    for handles in (legend_of_agents(tracks), legend_of_others(roads, tracks)):
+        if handles:
+            figure.add_artist(
+                figure.legend(handles=handles, loc="center left", bbox_to_anchor=(0.012, next(places)), ncols=len(handles),
+                              frameon=False, fontsize=8.5, labelcolor=INK, handletextpad=0.4, columnspacing=1.2, borderpad=0)
+            )  # fmt: skip
 
+
+def caption_of(tracks: Tracks) -> str:
+    """Return what became of the agents, or, of a log, how long it is and who is in it."""
     agents = int(tracks.agent.sum())
+    if tracks.logged:
+        others = int((~tracks.agent & tracks.there.any(axis=0)).sum())
+        return f"a log of {len(tracks.there)} frames: {agents} vehicles that control=moving would drive, {others} other objects"
     clean = tracks.reached & ~(tracks.collided.any(axis=0) | tracks.offroad.any(axis=0))
     touched = int((tracks.collided.any(axis=0) & tracks.agent).sum())
     off = int((tracks.offroad.any(axis=0) & tracks.agent).sum())
     there, flawless = int((tracks.reached & tracks.agent).sum()), int((clean & tracks.agent).sum())
-    text = f"{agents} agents: {there} at the goal ({flawless} of them without contact), {touched} collided, {off} off-road"
-    figure.text(0.02, 1 - 0.22 * head, title, color=INK, fontsize=12, weight="bold", va="center")
-    figure.text(0.02, 1 - 0.5 * head, text, color=EDGE, fontsize=10, va="center")
-    handles = [
-        Line2D([], [], color=COLOURS[0], lw=3, label="driven"),
+    return f"{agents} agents: {there} at the goal ({flawless} of them without contact), {touched} collided, {off} off-road"
+
+
+def legend_of_agents(tracks: Tracks) -> Sequence[Any]:
+    """Return handles for what is drawn of agents."""
+    from matplotlib.lines import Line2D
+
+    way = [
+        Line2D([], [], color=COLOURS[0], lw=3, label="path in the log" if tracks.logged else "driven"),
         Line2D([], [], color=COLOURS[0], marker="o", ms=4, mfc="white", lw=0, label="each second"),
+    ]
+    goal = Line2D([], [], color=COLOURS[0], marker="o", mfc="none", ms=9, lw=0, label="goal")
+    if tracks.logged:
+        return [*way, goal]
+    return [
+        *way,
         Line2D([], [], color=COLOURS[0], lw=1.1, ls=(0, (4, 2.5)), label="logged"),
-        Line2D([], [], color=COLOURS[0], marker="o", mfc="none", ms=9, lw=0, label="goal"),
+        goal,
         Line2D([], [], color=CRASH, marker="X", mec="white", ms=10, lw=0, label="collision"),
         Line2D([], [], color=OFFROAD, marker="^", mec="white", ms=10, lw=0, label="off-road"),
     ]
+
+
+def legend_of_others(roads: Roads, tracks: Tracks) -> Sequence[Any]:
+    """Return handles for objects that nobody drives, areas, lights and signs, as far as there are any."""
+    from matplotlib.lines import Line2D
+
     shown = ~tracks.agent & tracks.there.any(axis=0)
     kinds = {VEHICLE: "car that follows its log", PEDESTRIAN: "pedestrian", CYCLIST: "cyclist", OTHER: "other"}
-    for kind, name in kinds.items():
-        if (shown & (tracks.kind == kind)).any():
-            marker = "o" if kind == PEDESTRIAN else "s"
-            handles.append(Line2D([], [], color=face_of(kind), mec=OTHER_EDGE, marker=marker, ms=8, lw=0, label=name))
-    place = (0.012, 1 - 0.81 * head)
-    figure.legend(handles=handles, loc="center left", bbox_to_anchor=place, ncols=len(handles), frameon=False, fontsize=8.5,
-                  labelcolor=INK, handletextpad=0.4, columnspacing=1.2, borderpad=0)  # fmt: skip
+    handles = [
+        Line2D([], [], color=face_of(kind), mec=OTHER_EDGE, marker="o" if kind == PEDESTRIAN else "s", ms=8, lw=0, label=name)
+        for kind, name in kinds.items()
+        if (shown & (tracks.kind == kind)).any()
+    ]
+    areas, signals = {name for name, _ in roads.areas}, {name for name, _ in roads.signals}
+    handles += [Line2D([], [], color=AREAS[name], marker="s", ms=8, lw=0, label=name) for name in AREAS if name in areas]
+    at_start = " at the start" if tracks.logged else ""
+    handles += [
+        Line2D([], [], mec="white", ms=7, lw=0, label=name + at_start * (name in LIGHTS), **mark_of(name))
+        for name in (*LIGHTS, *SIGNS)
+        if name in signals
+    ]
+    return handles

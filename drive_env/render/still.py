@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A picture of a scene as it was recorded: its roads, and the logged paths of all objects. Runs in the learner."""
+"""A picture of a scene as it was recorded: its roads, lights and signs as they are at the start, and the logged paths of all
+objects. Runs in the learner."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from drive_env.render.render import Roads, Tracks, png_of
+from drive_env.render.render import AREAS, Roads, Tracks, png_of, signal_of
+from drive_env.scenes.controls import controls_of
 from drive_env.scenes.schema import Scene
 
 
@@ -28,13 +30,17 @@ def picture_of(scene: Scene) -> bytes:
             roads.lines.append((road.map_element_id, line))
         elif road.type == "road_edge":
             roads.edges.append((road.map_element_id, line))
+        elif (area := road.type.replace("_", " ")) in AREAS and len(line) > 2:
+            roads.areas.append((area, line))
+    for control in controls_of(scene):
+        roads.signals.append((signal_of(control.kind, int(control.states[0])), control.position_m[:2] - origin))
     return png_of(scene.name, roads, tracks_of(scene, origin))
 
 
 def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:
     """Return the log of a scene as an episode in which everybody follows it."""
     count, frames = len(scene.objects), scene.frame_count
-    valid = np.array([item.valid for item in scene.objects]).reshape(count, frames).T
+    valid = np.array([item.valid for item in scene.objects], dtype=np.bool_).reshape(count, frames).T
     place = np.array([item.position_m[:, :2] - origin for item in scene.objects]).reshape(count, frames, 2)
     x, y = place[..., 0].T, place[..., 1].T
     nothing = np.zeros((frames, count), dtype=np.bool_)
@@ -54,4 +60,5 @@ def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:
         reached=np.zeros(count, dtype=np.bool_),
         collided=nothing,
         offroad=nothing,
+        logged=True,
     )

@@ -112,8 +112,18 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
+def one_line(text: str) -> str:
+    """Return a text as `printable` does, with escapes for ends of lines too.
+
+    >>> one_line("a\nb")
+    'a\\\\nb'
+    """
+    return printable(text).replace("\n", "\\n")
+
+
 def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return rows of text with their columns in line: the first one left-aligned, the others right-aligned."""
+    rows = [tuple(map(one_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

@@ -16,6 +16,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.shared_memory import PrivateMemory, SharedMemory
 from puffervec.errors import UnclosedWarning, WorkerTimeout
 from puffervec.host import crashes, oom
+from puffervec.host.callers import caller
 from puffervec.host.patience import Patience
 from puffervec.host.traces import TraceFile
 from puffervec.native import NativeEnv
@@ -204,7 +205,7 @@ class Processes(Workers):
             lib.pv_turn_send_one(slab, index, half, lib.PV_IDLE, 0, 0, turns.waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
         self.group = WorkerProcesses(tasks, self.settings.start_method, preload)
-        self._finalizers.append(weakref.finalize(self, _reap, self.group, self.env.name, _made_at()))
+        self._finalizers.append(weakref.finalize(self, _reap, self.group, self.env.name, caller("puffervec")))
         try:
             for index, half in enumerate(control_halves):
                 turns.await_one(index, half, max(START_TIMEOUT_S, self.settings.timeout_s))
@@ -268,14 +269,6 @@ def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -
             UnclosedWarning,
             *made_at,
         )
-
-
-def _made_at() -> tuple[str, int]:
-    """Return file and line of the code outside of this package that is making a vector env."""
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "puffervec":
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, Any, Any]) -> bool:

@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from drive_env.cli import main
+from drive_env.render.render import caption_of, legend_of_agents
+from drive_env.render.still import tracks_of
 from drive_env.scenes import open_scenes, write_scenes
 from drive_env.scenes.bin_scene import same_content
 from drive_env.scenes.json_scene import scene_from_tree
@@ -149,6 +152,39 @@ def test_draw(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["draw", str(folder / "deep"), "--out", str(tmp_path / "many")]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / "one.png"), str(tmp_path / "many" / "b.png")]
     assert main(["draw", str(folder), "--out", str(tmp_path / "one.png")]) == 2
+
+
+def test_a_log_is_drawn_as_one(tiny_tree: MakeTree, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also without objects, and under a name that is no formula."""
+    tree = tiny_tree(cars=2)
+    (tmp_path / "$x^^$.json").write_text(json.dumps({**tree, "objects": []}))
+    (tmp_path / "new\nline.json").write_text(json.dumps(tree))
+    assert main(["draw", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 and len(list((tmp_path / "out").iterdir())) == 2
+    tracks = tracks_of(scene_from_tree(tree, "a", "a.json"), np.zeros(2))
+    assert caption_of(tracks) == "a log of 30 frames: 2 vehicles that control=moving would drive, 0 other objects"
+    labels = [handle.get_label() for handle in legend_of_agents(tracks)]
+    assert labels == ["path in the log", "each second", "goal"]
+
+
+def test_every_reason_is_in_json(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(12):
+        (folder / f"broken-{number}.json").write_text("{")
+    for words in (["convert"], ["draw"]):
+        assert main([*words, str(folder), "--json", "--out", str(tmp_path / words[0])]) == 1
+        out, err = capsys.readouterr()
+        assert len(json.loads(out)["failed"]) == 13 and err == ""
+    assert main(["compare", str(folder), str(folder / "a.json"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert len(json.loads(out)["a"]["left_out"]) == 13 and json.loads(out)["b"]["left_out"] == {} and err == ""
+
+
+def test_a_name_with_an_end_of_line_stays_on_its_line(
+    tiny_tree: MakeTree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a\nb.json").write_text(json.dumps(tiny_tree()))
+    assert main(["info", str(tmp_path)]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["scene", "a\\nb.json"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

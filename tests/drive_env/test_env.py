@@ -15,7 +15,7 @@ import puffervec
 import puffervec.envs
 from drive_env.config import DriveConfig
 from drive_env.env import ENV, build
-from puffervec.errors import ConfigError, SceneError
+from puffervec.errors import ConfigError, SceneError, SceneWarning
 
 MakeTree = Callable[..., dict[str, Any]]
 
@@ -39,6 +39,16 @@ def test_build_gives_a_file(scenes: str, cache: Path) -> None:
     data = build(DriveConfig(scenes=scenes, num_agents=6))
     assert data.data is not None and data.data.is_file() and data.data.is_relative_to(cache)
     assert list(data.params) == ["scenes_checked"]
+
+
+def test_a_warning_says_what_was_left_out(scenes: str) -> None:
+    Path(scenes, "b.json").write_text("{")
+    with (
+        pytest.warns(SceneWarning, match="drive: left out b.json: not JSON") as said,
+        puffervec.make("drive", env_kwargs={"scenes": scenes, "num_agents": 6}, backend="serial", num_envs=1),
+    ):
+        pass
+    assert len(said) == 1 and said[0].filename == __file__
 
 
 def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Path) -> None:

@@ -46,6 +46,8 @@ ROADS = Roads(
     lanes=[np.array([[-20.0, -15.0], [80.0, 60.0]])],
     lines=[(9, np.array([[-20.0, -12.0], [80.0, 63.0]])), (7, np.array([[-20.0, -18.0], [80.0, 57.0]]))],
     edges=[(15, np.array([[-20.0, -10.0], [80.0, 65.0]]))],
+    areas=[("crosswalk", np.array([[5.0, 0.0], [10.0, 0.0], [10.0, 8.0], [5.0, 8.0]]))],
+    signals=[("green light", np.array([20.0, 20.0])), ("stop sign", np.array([30.0, 30.0]))],
 )
 
 
@@ -59,13 +61,14 @@ def test_marks_and_colours_are_in_the_picture() -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     from matplotlib.image import imread
 
-    pixels = imread(io.BytesIO(png_of("a scene", ROADS, make_tracks())))[120:, :, :3]  # below the heading and its legend
+    pixels = imread(io.BytesIO(png_of("a scene", ROADS, make_tracks())))[180:, :, :3]  # below the heading and its legend
 
     def count(colour: str) -> int:
         wanted = np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
         return int((np.abs(pixels - wanted).max(axis=-1) < 0.03).sum())
 
-    for colour in (render.ASPHALT, render.EDGE, render.CRASH, render.OFFROAD, render.COLOURS[0], render.PEDESTRIAN_FACE):
+    for colour in (render.ASPHALT, render.EDGE, render.CRASH, render.OFFROAD, render.COLOURS[0], render.PEDESTRIAN_FACE,
+                   render.AREAS["crosswalk"], render.LIGHTS["green light"], render.SIGNS["stop sign"]):  # fmt: skip
         assert count(colour) > 30, colour
     assert count("#ff00ff") == 0
 

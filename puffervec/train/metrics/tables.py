@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection
 
 from puffervec.evaluation import Report, cells_of
-from puffervec.host.output import printable, table_lines
+from puffervec.host.output import one_line, printable, table_lines
 
 WIDE = 160  # characters of a table in a file or a pipe
 MOST_ROWS = 20  # of a table that is printed whole; of a longer one, FIRST_ROWS
@@ -44,7 +44,7 @@ def print_report(report: Report, title: str, parts: bool = True, every: bool = F
         columns = () if name in whole else report.columns.get(name, ())
         lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown, columns))] if rows else []
         lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
-    print("\n" + printable("\n".join([title, *lines, *(f"  {remark}" for remark in report.remarks)])))
+    print("\n" + printable("\n".join([title, *lines, *(f"  {one_line(remark)}" for remark in report.remarks)])))
 
 
 def _fitting(cells: list[tuple[str, ...]]) -> list[str]:

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, SceneWarning
 from puffervec.host.output import table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.sections import LogSection, TrainConfig
@@ -95,6 +96,7 @@ def _runs_folder(args: Sequence[str]) -> Path:
 def run(args: list[str], signals: StopSignals) -> None:
     """Train, and say what came of it."""
     config, checkpoint = parse_train(args)
+    warnings.simplefilter("ignore", SceneWarning)  # `what_there_is` says it
     with signals.start(lambda: _make_trainer(config, checkpoint)) as trainer, signals.training(trainer):
         if trainer.ranks.first:
             print(*what_there_is(config), *trainer.chosen.lines, trainer.describe(), sep="\n")

@@ -1,0 +1,15 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Whose code called: where warnings point to."""
+
+from __future__ import annotations
+
+import sys
+
+
+def caller(*packages: str) -> tuple[str, int]:
+    """Return file and line of the innermost code outside of these packages, or of the outermost where there is none."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in packages:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
