@@ -7,11 +7,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from puffervec import extras
-from puffervec.errors import ConfigError
+from puffervec.errors import ConfigError, SceneWarning
 from puffervec.evaluation import Actor, Evaluation, Report
 from puffervec.host.folder import replace_file, said
 from puffervec.train.config import flags
@@ -107,6 +108,7 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
     """
     _check_outputs(request)
+    warnings.simplefilter("ignore", SceneWarning)  # the report says it
     alone, beside = asked_for(request)
 
     def as_asked(config: TrainConfig) -> TrainConfig:
