@@ -15,8 +15,6 @@ is deterministic; trained policies take their likeliest actions.
 from __future__ import annotations
 
 import argparse
-import functools
-import os
 import sys
 import tempfile
 import time
@@ -29,8 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 import puffervec
-from bench import common
-from puffervec.cores import usable_cores
+from bench import common, runs
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.settings import CovidConfig
 from puffervec.errors import PuffervecError
@@ -206,21 +203,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-covid-learning.json)"
     )
     options = flags.parse_args(argv)
-    cores = sorted(os.sched_getaffinity(0))
     try:
-        if not 1 <= options.cores <= usable_cores():
-            raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
-        os.sched_setaffinity(0, cores[: options.cores])
-        facts, results, worst = common.machine(), [], 0.0
-        for seed in range(1, options.seeds + 1):
-            found, foreign = common.foreign_load(functools.partial(sample, options, seed))
-            results.append(found)
-            worst = max(worst, foreign)
+        facts, results, worst = runs.each_seed(options, sample)
     except PuffervecError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    finally:
-        os.sched_setaffinity(0, cores)
     show(results)
     if options.png is not None:
         draw(results[0], options.png)

@@ -12,16 +12,18 @@ import argparse
 import dataclasses
 import functools
 import math
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import common, modes
+from bench.foreign import foreign_load
 from bench.workloads import Workload, draw_actions
 from puffervec import extras
 from puffervec.cores import usable_cores
-from puffervec.errors import MissingExtraError
+from puffervec.errors import MissingExtraError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.device.device import choose_device
@@ -115,6 +117,26 @@ class Watch(Dashboard):
         if self.enough(metrics):
             assert self.trainer is not None
             self.trainer.request_stop()
+
+
+def each_seed(
+    options: argparse.Namespace, sample: Callable[[argparse.Namespace, int], Any]
+) -> tuple[dict[str, Any], list[Any], float]:
+    """Take a sample with each of the seeds 1 to --seeds, on the first --cores of the cores that this process may use.
+
+    Returns: facts about the machine with these cores, the samples, and how much of the machine others took at most.
+    Raises: PuffervecError: there are not as many cores.
+    """
+    if not 1 <= options.cores <= usable_cores():
+        raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[: options.cores])
+    try:
+        facts = common.machine()
+        found = [foreign_load(functools.partial(sample, options, seed)) for seed in range(1, options.seeds + 1)]
+        return facts, [one for one, _ in found], max((foreign for _, foreign in found), default=0.0)
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None) -> dict[str, Any]:

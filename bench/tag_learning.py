@@ -20,8 +20,6 @@ Tags: runners caught in an episode. Survival: steps that a runner is in the game
 from __future__ import annotations
 
 import argparse
-import functools
-import os
 import sys
 import tempfile
 import time
@@ -33,8 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
 
-from bench import common
-from puffervec.cores import usable_cores
+from bench import common, runs
 from puffervec.errors import PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
@@ -213,21 +210,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark. Returns: the exit status."""
     options = parse(argv)
-    cores = sorted(os.sched_getaffinity(0))
     try:
-        if not 1 <= options.cores <= usable_cores():
-            raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
-        os.sched_setaffinity(0, cores[: options.cores])
-        facts, results, worst = common.machine(), [], 0.0
-        for seed in range(1, options.seeds + 1):
-            found, foreign = common.foreign_load(functools.partial(sample, options, seed))
-            results.append(found)
-            worst = max(worst, foreign)
+        facts, results, worst = runs.each_seed(options, sample)
     except PuffervecError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    finally:
-        os.sched_setaffinity(0, cores)
     show(results)
     if options.png is not None:
         draw(results[0], options.png)
