@@ -76,10 +76,7 @@ class Run:
 
     def checkpoint(self) -> str | None:
         """The name of the newest checkpoint."""
-        with contextlib.suppress(OSError), Folder(self.path) as folder, folder.below(CHECKPOINTS) as saved:
-            names = [name for name in saved.names() if name.isdigit()]
-            return max(names, key=int, default=None)
-        return None
+        return newest_checkpoint(self.path)
 
     def files(self) -> list[str]:
         """Names of the files in its folder that a page may ask for."""
@@ -191,6 +188,13 @@ def runs_in(holder: Path) -> list[Path]:
                 if folder.kind(name) == "folder" and is_run(holder / name):
                     found.append((folder.stat(name).st_mtime, holder / name))
     return [path for _, path in sorted(found)][-MOST_RUNS:]
+
+
+def newest_checkpoint(run: Path) -> str | None:
+    """Return the name of the newest checkpoint of a run folder, None where there is none."""
+    with contextlib.suppress(OSError), Folder(run) as folder, folder.below(CHECKPOINTS) as saved:
+        return max((name for name in saved.names() if name.isdigit()), key=int, default=None)
+    return None
 
 
 def name_of(path: Path) -> str:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The page of `puffer-train watch`: what it asks for, and what it is answered. static/watch.js is the page.
 
-    GET  state                  runs, metrics, jobs             POST jobs                 {run, kind, part}: evaluate, or play
+    GET  state?run=N            runs, metrics, jobs             POST jobs                 {run, kind, part}: evaluate, or play
     GET  curves?run=N&key=...   columns of a run                GET  jobs/N               what a job has made
     GET  files/N/NAME           a file of a run folder
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from puffervec.host.folder import Folder, NotPlainError
 from puffervec.web.board import Board, served_as
 from puffervec.web.guard import APART, HEADERS
-from puffervec.web.jobs import Jobs
+from puffervec.web.jobs import Jobs, Latest
 from puffervec.web.serve import Server, answered, as_json, refused
 
 if TYPE_CHECKING:
@@ -35,25 +35,29 @@ MOST_KEYS = 60  # curves of a run at once
 MOST_FILE = 1 << 26
 
 
-def watch(where: Sequence[Path], host: str, port: int, flags: Sequence[str], ready: Callable[[str], None]) -> int:
+def watch(
+    where: Sequence[Path], host: str, port: int, flags: Sequence[str], ready: Callable[[str], None], replay_every_s: float
+) -> int:
     """Serve the page until a signal comes; return its number.
 
     Args: where: run folders, and folders of runs. flags: for evaluations and replays. ready: called with the URL.
+        replay_every_s: see `Latest`.
     Raises: ConfigError, MissingExtraError: bad input.
     """
     board = Board(where)
     server = Server(host, port)
     with tempfile.TemporaryDirectory(prefix="puffervec-watch-") as folder:
-        watched = Watched(server, board, Jobs(Path(folder), flags))
+        watched = Watched(server, board, Jobs(Path(folder), flags), replay_every_s)
         return server.run(ready, watched.jobs.work)
 
 
 class Watched:
     """Answers of the page."""
 
-    def __init__(self, server: Server, board: Board, jobs: Jobs) -> None:
+    def __init__(self, server: Server, board: Board, jobs: Jobs, replay_every_s: float) -> None:
         """Add the routes to a server."""
         self.server, self.board, self.jobs = server, board, jobs
+        self.latest = Latest(jobs, replay_every_s)
         server.page("puffervec: runs", FILES, SCRIPT)
         server.get("state", self.state)
         server.get("curves", self.curves)
@@ -62,8 +66,11 @@ class Watched:
         server.post("jobs", self.ask)
 
     async def state(self, request: web.Request) -> web.StreamResponse:
-        """Runs, metrics and jobs as they are now."""
+        """Runs, metrics and jobs as they are now: ?run=N says whose policy the page looks at."""
         self.board.refresh()
+        run = self._run(request.query.get("run", ""))
+        if run is not None:
+            self.latest.looked_at(self.board.runs.index(run), run)
         return await as_json({**self.board.to_json(), "jobs": [job.to_json() for job in self.jobs.jobs]})
 
     async def curves(self, request: web.Request) -> web.StreamResponse:

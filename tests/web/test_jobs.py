@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from puffervec.web import jobs as module
-from puffervec.web.jobs import MOST_WAITING, Job, Jobs, command_of
+from puffervec.web.board import Run
+from puffervec.web.follow import Follower
+from puffervec.web.jobs import KEPT_BY_ITSELF, MOST_WAITING, Job, Jobs, Latest, command_of
 from tests.helpers import POLL_S
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Let jobs run a script of Python, which gets the name of the file that it is to write."""
-    monkeypatch.setattr(module, "command_of", lambda run, kind, part, out, flags: [sys.executable, "-c", script, str(out)])
+    monkeypatch.setattr(module, "command_of", lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out)])
 
 
 def working(jobs: Jobs, steps: Callable[[], Awaitable[None]]) -> None:
@@ -53,7 +56,8 @@ def test_a_job_is_made_once_in_a_process_of_lowest_priority(tmp_path: Path, monk
         await until(again, "done")
 
     working(jobs, steps)
-    assert command_of(tmp_path, "eval", "", tmp_path / "x.json", [])[:3] == ["nice", "-n", "19"]
+    command = command_of(tmp_path, "eval", "", tmp_path / "x.json", [])
+    assert command[:3] == ["nice", "-n", "19"] and (shutil.which("ionice") is None or command[3:6] == ["ionice", "-c", "3"])
 
 
 def test_a_failure_is_told_in_its_words_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +95,109 @@ def test_few_may_wait(tmp_path: Path) -> None:
     assert None not in asked[:-1] and asked[-1] is None
 
 
+def run_of(folder: Path) -> Run:
+    return Run(folder, folder.name, Follower(folder / "metrics.jsonl"))
+
+
+def saved(folder: Path, step: int) -> str:
+    name = f"{step:012d}"
+    (folder / "checkpoints" / name).mkdir(parents=True)
+    return name
+
+
+def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the question may have been removed while the job waited."""
+    monkeypatch.setattr(
+        module,
+        "command_of",
+        lambda path, kind, part, out, flags: [
+            sys.executable,
+            "-c",
+            "import sys; open(sys.argv[2], 'w').write(sys.argv[1])",
+            path,
+            out,
+        ],
+    )
+    jobs = Jobs(tmp_path)
+    older = saved(tmp_path, 10)
+    job = jobs.ask(0, tmp_path, "replay", "", older)
+    assert job is not None
+    (tmp_path / "checkpoints" / older).rmdir()
+    newer = saved(tmp_path, 20)
+
+    async def steps() -> None:
+        await until(job, "done")
+        assert job.checkpoint == newer and job.out.read_text() == str(tmp_path / "checkpoints" / newer)
+
+    working(jobs, steps)
+
+
+def test_new_checkpoints_are_played_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each, only when nothing else is made, not more often than said, and the oldest are forgotten."""
+    scripted(monkeypatch, "import sys; open(sys.argv[1], 'w').write('x')")
+    folder = tmp_path / "run"
+    saved(folder, 1)
+    run, jobs, now = run_of(folder), Jobs(tmp_path), [0.0]
+    latest, off = Latest(jobs, 60.0, lambda: now[0]), Latest(jobs, 0.0, lambda: now[0])
+
+    def looked(times: int = 1) -> list[Job]:
+        for _ in range(times):
+            latest.looked_at(0, run)
+            off.looked_at(0, run)
+        return jobs.jobs
+
+    async def steps() -> None:
+        assert off.looked_at(0, run) is None and jobs.jobs == []
+        (first,) = looked(3)
+        assert (first.checkpoint, first.by_itself) == ("000000000001", True)
+        now[0] = 30.0
+        looked()  # It is still under way.
+        await until(first, "done")
+        saved(folder, 2)
+        now[0] = 89.0
+        assert looked() == [first]
+        now[0] = 91.0
+        asked = jobs.ask(0, folder, "eval", "", "000000000002")
+        assert asked is not None and looked() == [first, asked]
+        await until(asked, "done")
+        _, _, second = looked()
+        await until(second, "done")
+        made = [first, second]
+        for step in (3, 4):
+            now[0] += 61.0
+            looked()
+            now[0] += 61.0
+            saved(folder, step)
+            made.append(looked()[-1])
+            await until(made[-1], "done")
+        assert jobs.jobs == [asked, *made[-KEPT_BY_ITSELF:]]
+        assert [job.out.exists() for job in made] == [False, False, True, True]
+        assert len({job.number for job in [asked, *made]}) == 5
+
+    working(jobs, steps)
+
+
+def test_what_fails_by_itself_is_not_tried_by_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(monkeypatch, "import sys; sys.exit('it cannot be drawn')")
+    folder = tmp_path / "run"
+    saved(folder, 1)
+    run, jobs, now = run_of(folder), Jobs(tmp_path), [0.0]
+    latest = Latest(jobs, 60.0, lambda: now[0])
+
+    async def steps() -> None:
+        latest.looked_at(0, run)
+        await until(jobs.jobs[0], "failed")
+        saved(folder, 2)
+        now[0] = 1000.0
+        latest.looked_at(0, run)
+        assert len(jobs.jobs) == 1
+        assert jobs.ask(0, folder, "replay", "", "000000000002") is not None
+
+    working(jobs, steps)
+
+
 def test_commands_name_the_run_by_its_path_and_take_flags() -> None:
-    command = command_of(Path("drive"), "replay", "a b", Path("/tmp/0.html"), ["--seed", "3"])
+    command = command_of(Path("drive/checkpoints/7"), "replay", "a b", Path("/tmp/0.html"), ["--seed", "3"])
     assert command[command.index("puffervec.train.cli") + 1 :] == [
-        "render", str(Path("drive").absolute()), "--out", "/tmp/0.html", "--draw", "part:a b", "--seed", "3",
+        "render", str(Path("drive/checkpoints/7").absolute()), "--out", "/tmp/0.html", "--draw", "part:a b", "--seed", "3",
     ]  # fmt: skip

@@ -111,7 +111,7 @@ def _made(path: Path) -> Path:
 
 
 def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run: Path) -> None:
-    served = serve("watch", "runs", "--seed", "3", "--env.max-episode-steps", "20")
+    served = serve("watch", "runs", "--seed", "3", "--env.max-episode-steps", "20", "--replay-every", "0")
     page = opened(browser, served)
     before = sorted(path.name for path in a_run.rglob("*"))
     page.click(".ask-eval")
@@ -133,7 +133,7 @@ def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run
 
 def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run: Path) -> None:
     """It plays in a frame that can reach neither the page around it nor the server."""
-    served = serve("watch", "runs", "--env.max-episode-steps", "20")
+    served = serve("watch", "runs", "--env.max-episode-steps", "20", "--replay-every", "0")
     page = opened(browser, served)
     page.click(".ask-replay")
     page.wait("document.querySelector('iframe.replay') !== null")
@@ -146,6 +146,26 @@ def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run
     errors = [error for error in alone.errors if "Content Security Policy" not in error]
     assert errors == [] and page.errors == [] and asked_elsewhere(page, served) == []
     alone.close()
+
+
+def test_the_newest_checkpoint_plays_without_being_asked_for(browser: Browser, serve: Serve, a_run: Path) -> None:
+    """One that somebody plays stays until they want the newer one."""
+    served = serve("watch", "runs", "--env.max-episode-steps", "5", "--replay-every", "1")
+    before = sorted(path.name for path in a_run.rglob("*"))
+    page = opened(browser, served)
+    page.wait("document.querySelector('iframe.replay') !== null")
+    old = max((a_run / "checkpoints").iterdir())
+    assert f"Replay: checkpoint {int(old.name):,}" in page.text(".replays h3")
+    assert sorted(path.name for path in a_run.rglob("*")) == before
+    page.click("iframe.replay")
+    newer = old.with_name(str(int(old.name) + 1000).zfill(len(old.name)))
+    old.rename(newer)
+    page.wait("document.querySelector('.newer button') !== null")
+    assert page.text(".newer") == f"show checkpoint {int(newer.name):,}" and f"{int(old.name):,}" in page.text(".replays h3")
+    page.click(".newer button")
+    page.wait("document.querySelector('.newer button') === null")
+    assert f"Replay: checkpoint {int(newer.name):,}" in page.text(".replays h3")
+    assert page.errors == [] and asked_elsewhere(page, served) == []
 
 
 def test_a_run_without_a_checkpoint_cannot_be_played(browser: Browser, serve: Serve, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ ABOUT = """\
 
   --port N              [default: any that is free]
   --host ADDRESS        127.0.0.1 or ::1 [default: 127.0.0.1]
+  --replay-every N      seconds between replays of new checkpoints, which are recorded by themselves while somebody looks; 0:
+                        none, but for those that are asked for [default: 60]
 
   Evaluations and replays take the flags of eval and render:
   --env MODULE:FACTORY  the run's env where it is code of yours, which is imported only if you name it
@@ -32,6 +34,7 @@ ABOUT = """\
   --sample              draw actions instead of taking the likeliest one
 """
 LARGEST_PORT = 65535
+REPLAY_EVERY_S = 60
 
 
 def take_server(args: list[str]) -> tuple[str, int]:
@@ -58,10 +61,11 @@ def run(args: list[str], signals: StopSignals) -> None:
     if not where:
         raise ConfigError("which runs? For example: puffer-train watch runs (puffer-train watch --help shows more)")
     host, port = take_server(args)
+    every_s = flags.whole("--replay-every", flags.take_option(args, "--replay-every"), 0)
     given = list(args)
     take_player(args)
     flags.refuse_left(args, "watch")
-    signals.received = watch(where, host, port, given, announced)
+    signals.received = watch(where, host, port, given, announced, REPLAY_EVERY_S if every_s is None else every_s)
 
 
 VERB = Verb(

@@ -17,7 +17,8 @@ class WatchPage {
         this.options = {x: "steps", smooth: 3, log: false, dark: false};
         this.acting = null;  // the number of the run whose policy is looked at
         this.report = null;
-        this.shownJob = null;
+        this.shownJob = null;  // the number of that whose replay is on show
+        this.wanted = null;  // what was asked for last
         this.theme = themeSwitch(root, (dark) => {
             this.options.dark = dark;
             if (this.charts) this.draw();
@@ -61,17 +62,18 @@ class WatchPage {
     policySection() {
         this.runChoice = element("select", {"aria-label": "run"});
         this.runChoice.addEventListener("change", () => this.act(Number(this.runChoice.value)));
-        this.replayButton = button("replay", "play an episode with the newest checkpoint", () => this.ask("replay", ""), {class: "ask-replay"});
+        this.replayButton = button("replay", "play the newest checkpoint now", () => this.ask("replay", ""), {class: "ask-replay"});
         this.evalButton = button("evaluate", "evaluate the newest checkpoint, part by part", () => this.ask("eval", ""), {class: "ask-eval"});
         this.jobsText = element("p", {class: "soft jobs", role: "status"});
         this.jobsTrouble = element("p", {class: "bad"});
+        this.newerPlace = element("p", {class: "newer"});
         this.replayPlace = element("div", {class: "replays"});
         this.reportPlace = element("div", {class: "report"});
         return [
             element("h2", {}, "What the policy does"),
-            element("p", {class: "soft"}, "Both run beside the training, at the lowest priority, with one thread."),
+            element("p", {class: "soft"}, "The newest checkpoint plays from time to time, and when you ask. All this runs beside the training, at the lowest priority, with one thread."),
             element("div", {class: "bar"}, this.runChoice, this.replayButton, this.evalButton),
-            this.jobsText, this.jobsTrouble, this.replayPlace, this.reportPlace,
+            this.jobsText, this.jobsTrouble, this.newerPlace, this.replayPlace, this.reportPlace,
         ];
     }
 
@@ -99,10 +101,12 @@ class WatchPage {
     }
 
     async update() {
-        const state = await (await asked("state")).json(), before = JSON.stringify(this.state);
+        const looked = this.acting === null ? "" : `?run=${this.acting}`;
+        const state = await (await asked(`state${looked}`)).json(), before = JSON.stringify(this.state);
         this.state = state;
         const fresh = await this.fetchCurves();
         if (fresh || JSON.stringify(state) !== before) this.showState();
+        else this.showReplays();
         if (fresh) this.draw();
         this.root.dataset.ready = Number(this.root.dataset.ready || 0) + 1;
     }
@@ -217,7 +221,7 @@ class WatchPage {
 
     act(number) {
         this.acting = number;
-        this.report = this.shownJob = null;
+        this.report = this.shownJob = this.wanted = null;
         this.reportPlace.replaceChildren();
         this.replayPlace.replaceChildren();
         this.showJobs();
@@ -227,8 +231,10 @@ class WatchPage {
         try {
             this.wanted = {run: this.acting, kind, part};
             const job = await (await asked("jobs", {method: "POST", body: JSON.stringify(this.wanted)})).json();
+            this.wanted.number = job.number;
             this.state.jobs = [...this.state.jobs.filter(({number}) => number !== job.number), job];
             this.jobsTrouble.textContent = "";
+            if (job.number === this.shownJob) this.replayPlace.scrollIntoView({block: "nearest"});
         } catch (error) {
             this.jobsTrouble.textContent = error.message;
         }
@@ -240,27 +246,40 @@ class WatchPage {
         if (this.runChoice.children.length !== runs.length) this.runChoice.replaceChildren(...names);
         if (this.acting !== null) this.runChoice.value = this.acting;
         const mine = jobs.filter((job) => job.run === this.acting), busy = mine.filter(({state}) => state === "working" || state === "waiting");
-        const said = busy.map((job) => `${job.kind === "eval" ? "evaluation" : "replay"}${job.part ? ` of ${job.part}` : ""}: ${job.state}`);
+        const said = busy.map((job) => `${job.kind === "eval" ? "evaluation" : "replay"}${job.part ? ` of ${job.part}` : ""}, checkpoint ${shortly(Number(job.checkpoint))}: ${job.state}`);
         this.jobsText.textContent = said.join("; ");
         const none = this.acting === null || runs[this.acting].checkpoint === null;
         this.replayButton.disabled = this.evalButton.disabled = none;
         if (none) this.jobsText.textContent = "The run has no checkpoint yet.";
         const failed = mine.filter(({state}) => state === "failed").pop();
-        if (failed) this.jobsTrouble.textContent = failed.said;
+        if (failed && failed.by_itself && !busy.length) this.jobsText.textContent = failed.said;
+        else if (failed && !failed.by_itself) this.jobsTrouble.textContent = failed.said;
+        this.showReplays();
         const done = (kind) => mine.filter((job) => job.kind === kind && job.state === "done");
-        const replay = done("replay").filter((job) => !this.wanted || this.wanted.kind !== "replay" || job.part === this.wanted.part).pop();
-        if (replay && replay.number !== this.shownJob) this.showReplay(replay);
         const report = done("eval").pop();
         if (report && report.number !== this.report) this.showReport(report);
     }
 
+    // Show the newest replay of what was asked for last. One that somebody plays stays until they let go of it or want the other.
+    showReplays() {
+        const part = this.wanted && this.wanted.kind === "replay" ? this.wanted.part : "";
+        const mine = this.state.jobs.filter((job) => job.run === this.acting && job.kind === "replay" && job.state === "done");
+        const newest = mine.filter((job) => job.part === part).pop(), frame = this.replayPlace.querySelector("iframe");
+        this.newerPlace.replaceChildren();
+        if (!newest || newest.number === this.shownJob) return;
+        const played = frame && (document.activeElement === frame || frame.matches(":hover"));
+        if (!played || (this.wanted && this.wanted.number === newest.number)) this.showReplay(newest);
+        else this.newerPlace.append(button(`show checkpoint ${shortly(Number(newest.checkpoint))}`, "show the replay of a newer checkpoint", () => this.showReplay(newest)));
+    }
+
     showReplay(job) {
+        this.newerPlace.replaceChildren();
         this.shownJob = job.number;
         const words = `checkpoint ${shortly(Number(job.checkpoint))}${job.part ? `, ${job.part}` : ""}`;
         const frame = element("iframe", {class: "replay", src: `jobs/${job.number}`, sandbox: "allow-scripts", title: "replay"});
         const alone = element("a", {href: `jobs/${job.number}`, target: "_blank", rel: "noopener"}, "alone in a tab");
         this.replayPlace.replaceChildren(element("h3", {}, `Replay: ${words} `, alone), frame);
-        if (this.wanted) this.replayPlace.scrollIntoView({block: "nearest"});
+        if (this.wanted && this.wanted.number === job.number) this.replayPlace.scrollIntoView({block: "nearest"});
     }
 
     async showReport(job) {
