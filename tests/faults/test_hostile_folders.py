@@ -290,7 +290,7 @@ def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(run: Path, capsy
 SWEEP = ["sweep", "probe", "--name", "sweep", "--log.folder", ".", "--trials", "1", "--sweep.train.lr", "1e-4:1e-2"]
 
 
-SWEEP_FILES = ("study.db", "summary.json", "pareto.png", "trials", "trials/0000", "run.lock")
+SWEEP_FILES = ("study.db", "summary.json", "pareto.png", "trials", "trials/0000", "study.db.running")
 
 
 @pytest.mark.parametrize(("name", "kind"), list(zip(SWEEP_FILES, 2 * KINDS[:3], strict=True)))

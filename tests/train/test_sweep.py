@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +100,7 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_was(ask: Callable[..., Sweep]
 
 def test_a_trial_whose_process_was_killed_is_done_again(ask: Callable[..., Sweep], told: list[Any]) -> None:
     with ask() as made:
-        trial = made._study.ask()
+        trial = made._study._study.ask()
         values = sweep.draw(trial, made.space)
     told += [(1.0, 1.0)]
     assert [(t["number"], t["values"]) for t in run(ask(1))["trials"]] == [(1, values)]
@@ -117,9 +118,39 @@ def test_other_settings_are_refused(ask: Callable[..., Sweep], told: list[Any], 
             ask(1, **change)
 
 
-def test_only_one_process_works_on_a_sweep(ask: Callable[..., Sweep]) -> None:
-    with ask(), pytest.raises(ConfigError, match="another trainer is using"):
-        ask()
+def test_machines_with_folders_of_their_own(ask: Callable[..., Sweep], told: list[Any], tmp_path: Path) -> None:
+    storage = f"journal:///{tmp_path}/s.log"
+    told += [(1.0, 1.0), (2.0, 1.0)]
+    one = run(ask(1, storage=storage, folder=tmp_path / "one"))
+    other = run(ask(2, storage=storage, folder=tmp_path / "other", config=None, ranges={}))
+    assert other["trials"][0] == one["trials"][0] and [t["run"] for t in other["trials"]] == ["trials/0000", "trials/0001"]
+    host = socket.gethostname()
+    assert [t["where"] for t in other["trials"]] == [
+        f"{host}:{tmp_path}/one/s/trials/0000",
+        f"{host}:{tmp_path}/other/s/trials/0001",
+    ]
+    assert run(ask(1, storage=storage, folder=tmp_path / "one"))["best"] == 1  # The results of both, from either.
+    with pytest.raises(ConfigError, match=r"other settings \(target, env.*\)"):
+        ask(storage=storage, folder=tmp_path / "third", config=TrainConfig.of("cartpole"))
+
+
+def test_of_two_that_begin_at_the_same_moment_one_is_refused(ask: Callable[..., Sweep], told: list[Any]) -> None:
+    with ask() as made:
+        made._study._study.set_user_attr("plan", {**made.plan, "metric": "env/x"})
+        with pytest.raises(ConfigError, match=r"other settings \(metric\)"):
+            made.run()
+
+
+def test_the_results_are_printed(ask: Callable[..., Sweep], told: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    told += [(float(i), 1.0) for i in range(22)] + [ValueError("no")]
+    sweep.print_results(run(ask(23)), TrainConfig.of("probe"))
+    out = capsys.readouterr().out
+    assert "23 trials, 1 of them failed; best 21, Pareto front [21]" in out and "... and 2 more: see summary.json" in out
+    rows = [line.split() for line in out.splitlines() if "trials/00" in line and "puffer-train" not in line]
+    assert [row[0] for row in rows] == [str(i) for i in range(21, 1, -1)] and rows[0][1:3] == ["21.000", "1.0"]
+    assert "  puffer-train probe --train.lr " in out and "--train.update-epochs " in out
+    sweep.print_results({"trials": [], "best": None, "failed": [], "pareto": [], "running": 1}, TrainConfig.of("probe"))
+    assert capsys.readouterr().out == "\n0 trials, 0 of them failed, 1 running; best None, Pareto front []\n"
 
 
 @pytest.mark.slow
@@ -140,7 +171,7 @@ def test_bad_input_leaves_nothing(ask: Callable[..., Sweep], tmp_path: Path, mon
     cases: list[tuple[dict[str, Any], str]] = [
         ({"config": None}, "there is no sweep"),
         ({"config": None, "name": None}, "which env"),
-        ({"storage": "mysql://a"}, "give a local file as sqlite:///"),
+        ({"storage": "sqlite://a"}, "give journal:///FILE.log, sqlite:///FILE.db, or a server"),
         ({"storage": "sqlite:///none/there.db"}, "there is no folder"),
         ({"config": TrainConfig.of("probe", env={"num_agents": -1})}, "num_agents is -1"),
         ({"config": TrainConfig.of(lambda: gymnasium.make("CartPole-v1"))}, "could not be resumed"),

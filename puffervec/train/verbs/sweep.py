@@ -4,9 +4,9 @@
 
     runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png   parallel.png
 
-Each trial is a run of this process, one after the other. Two objectives: the last value of the env's metric, to be large, and
-the seconds of the run, to be small. A trial that fails or diverges is recorded with the reason and the sweep goes on; one that
-was stopped or killed is done again with the same values when the sweep is resumed by its name.
+Each trial is a run of this process, one after the other; other processes may work on the same study (study.py). Two objectives:
+the last value of the env's metric, to be large, and the seconds of the run, to be small. A trial that fails or diverges is
+recorded with the reason and the sweep goes on; one that was stopped or killed is done again with the same values.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import json
 import math
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from puffervec import extras
-from puffervec.errors import ConfigError, MissingExtraError, PuffervecError
+from puffervec.errors import ConfigError, MissingExtraError
 from puffervec.host.folder import Folder, replace_file, said
+from puffervec.host.output import printable, table_lines
 from puffervec.train.config import flags
 from puffervec.train.config.ranges import (
     PREFIX,
@@ -42,6 +44,7 @@ from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.tables import print_command
 from puffervec.train.verbs.plot import COLOURS, new_figure, save
+from puffervec.train.verbs.study import REASON, SQLITE, WHERE, CutOff, Failed, Study, SweepError, check_storage, place_of
 from puffervec.train.verbs.train import own_code
 from puffervec.train.verbs.verb import Stoppable, StopSignals, Verb
 
@@ -57,17 +60,16 @@ ABOUT = """\
                         (--sweep.train.lr 1e-4:1e-2:log --sweep.policy.hidden 64,64/128,128)
   --parameters KEYS     of the usual settings and the given ones search only these: train.lr,train.gamma
   --metric KEY          of metrics.jsonl; the score [default: the env's own, else episode/return]
-  --storage URL         sqlite:///FILE.db [default: study.db in the sweep's folder]
+  --storage URL         journal:///FILE.log on a shared disk, postgresql://... or mysql://..., for several machines: all of
+                        them give the same URL and --name [default: study.db in the sweep's folder]
+  --results             only print what has been found, also while others are at work
   --config FILE.toml    and all flags of puffer-train train: what the runs share; set a budget (--total-timesteps)
 """
 FAILURES_AT_START = 5  # Trials; where all of the first fail, the next will too.
-REASON = "reason"  # Of a failure, kept with the trial; one that was stopped or killed has none.
+WAIT_S = 2.0  # Between two looks at what others run.
+MOST_ROWS = 20  # Of the table that is printed, the best ones.
 SUMMARY_FILE, STUDY_FILE, TRIALS = "summary.json", "study.db", "trials"
 PICTURES = ("pareto.png", "parallel.png")
-
-
-class SweepError(PuffervecError):
-    """Nothing that was tried could be run."""
 
 
 class Sweep:
@@ -93,7 +95,7 @@ class Sweep:
             trials: how many there shall be in all, those of earlier sessions too.
             name: of the sweep and its folder below `folder`; None: by env and date.
             metric: key of the log that is the score; None: the env's. say: told of every trial.
-            storage: URL of another SQLite file than the folder's.
+            storage: URL (study.py) in place of the SQLite file of the folder.
         Raises: ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
         """
         extras.require("sweep", "optuna")
@@ -103,7 +105,7 @@ class Sweep:
         self.folder = folder / self.name
         plan = None if config is None else _plan_of(config, ranges, parameters, metric)
         if storage is not None:
-            _check_storage(storage)
+            check_storage(storage)
         elif config is None and not os.path.lexists(self.folder / STUDY_FILE):
             raise ConfigError(f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep ENV)")
         try:
@@ -115,46 +117,33 @@ class Sweep:
                 opened.made(TRIALS).close()
         except OSError as error:
             raise ConfigError(f"cannot make the sweep's folder {self.folder}: {said(error)}") from error
-        from puffervec.train.run.rundir import RunLock
-
-        self._lock = RunLock(self.folder)
+        self._study = Study(storage or f"{SQLITE}{self.folder / STUDY_FILE}", self.name)
         try:
-            self._study = _open_study(storage or f"sqlite:///{self.folder / STUDY_FILE}", self.name)
-            self._resume(plan, config)
+            with self._study.alone():
+                self._resume(plan, config)
         except BaseException:
-            self._lock.close()
+            self._study.close()
             raise
 
     def _resume(self, plan: dict[str, Any] | None, given: TrainConfig | None) -> None:
-        """Take over what the study was begun with, or leave it there; do again what was cut off. given: by the user."""
-        import optuna
-
+        """Take over what the study was begun with, or leave it there. given: by the user."""
         from puffervec.train.run.rundir import config_from_tables
 
-        kept = self._study.user_attrs.get("plan")
-        if kept is None and plan is None:
+        kept = self._study.plan
+        if kept is not None:
+            _refuse_other(self.name, kept, plan or kept)
+            plan = dict(kept)
+        elif plan is not None:
+            self._study.begin(plan)
+        else:
             raise ConfigError(
-                f"there is no sweep {self.name} in that storage: name an env to begin one (puffer-train sweep ENV)"
+                f"there is no sweep {self.name} in {self._study.url}: name an env to begin one (puffer-train sweep ENV)"
             )
-        if kept is None:
-            self._study.set_user_attr("plan", plan)
-        elif plan is not None and plan != kept:
-            changed = ", ".join(_differences(kept, plan))
-            raise ConfigError(
-                f"the sweep {self.name} was begun with other settings ({changed}): use another --name, or no flags"
-            )
-        self.plan = plan = kept or plan
-        assert plan is not None
+        self.plan = plan
         self.metric = str(plan["metric"])
         named = () if given is None else (given.target, given.policy.kind, given.train.algorithm)
         self.config = config_from_tables(plan["config"], named)
         self.space: Space = {key: parse(self.config, key, text) for key, text in plan["space"].items()}
-        for trial in self._study.trials:
-            if trial.state == optuna.trial.TrialState.RUNNING:  # Its process is gone: no other has the lock.
-                self._cut_off(trial)
-        # Another seed for each session, or a resumed sweep would draw what was drawn before.
-        seed = self.config.train.seed + len(self._study.trials)
-        self._study.sampler = optuna.samplers.TPESampler(seed=seed)
 
     # ------------------------------------------------------------------------------------------------ running
 
@@ -168,50 +157,52 @@ class Sweep:
     def run(self) -> dict[str, Any]:
         """Run trials until there are as many as asked for or a stop is requested; write and return the summary.
 
-        Raises: SweepError where all trials fail from the start.
+        Where others run the last ones it waits for them: one that dies leaves its trial to this process.
+        Raises: SweepError where all trials fail from the start, or the storage is gone.
         """
-        while not self.stopped and len(self.ended()) < self.trials:
-            self._run_one()
+        waiting = False
+        while not self.stopped:
+            _refuse_other(self.name, self._study.plan or {}, self.plan)  # Two may have begun at the same moment.
+            came_to = self._study.run_next(self.trials, self.config.train.seed, self._objective)
+            if came_to == "done":
+                break
+            if came_to == "wait":
+                if not waiting:
+                    self._say("waiting for trials that others run; Ctrl-C leaves them alone")
+                time.sleep(WAIT_S)
+            waiting = came_to == "wait"
             found = self.ended()
             if len(found) >= min(FAILURES_AT_START, self.trials) and not any(trial.values for trial in found):
                 self.write_summary()
                 raise SweepError(f"all {len(found)} trials failed, the last one: {found[-1].user_attrs[REASON]}")
         return self.write_summary()
 
-    def _run_one(self) -> None:
-        import optuna
-
-        trial = self._study.ask()
+    def _objective(self, trial: Any) -> tuple[float, float]:
         values = draw(trial, self.space)
+        trial.set_user_attr(WHERE, place_of(self._run_folder(trial.number)))
         try:
             score, cost = self._train(trial.number, values)
         except Exception as error:  # Whatever an env or a setting does: the next trial may do better.
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             trial.set_user_attr(REASON, reason)
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
             self._say(f"trial {trial.number}: failed, {reason}; {_in_words(values)}")
-            return
+            raise Failed from error
         if self.stopped:
-            self._cut_off(trial)
-            return
-        self._study.tell(trial, [score, cost])
+            raise CutOff
         self._say(f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; {_in_words(values)}")
+        return score, cost
 
-    def _cut_off(self, trial: Any) -> None:
-        """Close a trial that is not to blame for its end, and put its values in line again."""
-        import optuna
-
-        self._study.enqueue_trial(dict(trial.params))
-        self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+    def _run_folder(self, number: int) -> Path:
+        return self.folder / TRIALS / f"{number:04d}"
 
     def _train(self, number: int, values: Values) -> tuple[float, float]:
         """Train one run and return its score and seconds. Raises: what a run raises; SweepError where it has no score."""
         from puffervec.train.run.trainer import Trainer
 
-        config, name = with_values(self.config, values), f"{number:04d}"
+        config, path = with_values(self.config, values), self._run_folder(number)
         with Folder(self.folder) as folder, folder.below(TRIALS) as trials:
-            trials.made(name).close()
-        with Trainer(config, folder=self.folder / TRIALS / name) as trainer:
+            trials.made(path.name).close()
+        with Trainer(config, folder=path) as trainer:
             self._trainer = trainer
             try:
                 if self.stopped:  # While the workers started.
@@ -231,11 +222,11 @@ class Sweep:
 
     def ended(self) -> list[Any]:
         """Return Optuna's records of the trials that came to an end by themselves, in order."""
-        return [trial for trial in self._study.trials if trial.values or REASON in trial.user_attrs]
+        return self._study.ended()
 
     def write_summary(self) -> dict[str, Any]:
         """Write summary.json, and the pictures where two trials or more have a score; return what the file says."""
-        found, front = self.ended(), sorted(self._study.best_trials, key=lambda trial: trial.values[1])
+        found, front = self.ended(), self._study.front()
         best = front[-1].number if front else None  # The dearest one of the front has the highest score.
         trials = [
             {
@@ -245,6 +236,7 @@ class Sweep:
                 "cost_s": trial.values[1] if trial.values else None,
                 "reason": trial.user_attrs.get(REASON, ""),
                 "run": f"{TRIALS}/{trial.number:04d}",
+                "where": trial.user_attrs.get(WHERE, ""),
             }
             for trial in found
         ]
@@ -255,6 +247,7 @@ class Sweep:
             "space": {key: as_text(searched) for key, searched in self.space.items()},
             "best": best,
             "pareto": [trial.number for trial in front],
+            "running": len(self._study.running()),
             "failed": [trial.number for trial in found if not trial.values],
             "trials": trials,
         }
@@ -274,8 +267,8 @@ class Sweep:
         save(draw_parallel(found, self.space, self.metric, title), self.folder / PICTURES[1])
 
     def close(self) -> None:
-        """Let go of the folder; may be called twice."""
-        self._lock.close()
+        """Let go of the study; may be called twice."""
+        self._study.close()
 
     def __enter__(self) -> Sweep:
         """Return itself."""
@@ -291,6 +284,7 @@ def _plan_of(
 ) -> dict[str, Any]:
     """What a sweep is begun with, as JSON values."""
     config = config.merged({"log": {"dashboard": "off", "name": "", "checkpoint_interval_s": 3600.0, "keep_checkpoints": 1}})
+    config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Of each machine.
     config.check()
     env_spec(config)  # Refuses what cannot be made.
     if config.creator is not None:
@@ -327,26 +321,10 @@ def _differences(kept: Mapping[str, Any], given: Mapping[str, Any], path: str = 
     return found
 
 
-def _check_storage(storage: str) -> None:
-    """Raises: ConfigError unless it is an SQLite file in a folder that exists."""
-    if not storage.startswith("sqlite:///"):
-        raise ConfigError(f"--storage is {storage!r}: give a local file as sqlite:///FILE.db")
-    file = Path(storage.removeprefix("sqlite:///"))
-    if not file.absolute().parent.is_dir():
-        raise ConfigError(f"--storage {storage}: there is no folder {file.absolute().parent}")
-
-
-def _open_study(storage: str, name: str) -> Any:
-    """Return the Optuna study of that name, made if it is missing. Raises: ConfigError."""
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        directions = (optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE)
-        return optuna.create_study(storage=storage, study_name=name, load_if_exists=True, directions=directions)
-    except Exception as error:
-        words = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConfigError(f"cannot open the study in {storage}: {words}") from error
+def _refuse_other(name: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    if given != kept:
+        changed = ", ".join(_differences(kept, given))
+        raise ConfigError(f"the sweep {name} was begun with other settings ({changed}): use another --name, or no flags")
 
 
 def _in_words(values: Values) -> str:
@@ -426,6 +404,7 @@ def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train sweep ENV`."""
     target = flags.take_target(args)
     values = {name: flags.take_option(args, f"--{name}") for name in ("name", "metric", "storage", "parameters")}
+    results = flags.take_switch(args, "--results")
     trials = flags.whole("--trials", flags.take_option(args, "--trials"), 1) or 20
     ranges = flags.take_prefixed(args, PREFIX)
     parameters = None if values["parameters"] is None else tuple(values["parameters"].replace("-", "_").split(","))
@@ -442,14 +421,34 @@ def run(args: list[str], signals: StopSignals) -> None:
     name, metric, storage = values["name"], values["metric"], values["storage"]
     with Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep, signals.training(sweep):
         print(f"sweep {sweep.folder}: {sweep.metric} against seconds over {', '.join(sweep.space)}", flush=True)
-        summary = sweep.run()
-    print(f"\n{len(summary['trials'])} trials, {len(summary['failed'])} of them failed; best {summary['best']},", end=" ")
-    print(f"Pareto front {summary['pareto']}: see {sweep.folder}")
-    if summary["best"] is not None:
-        print("\nTry next:")
-        print_command("puffer-train", "eval", f"{sweep.folder}/trials/{summary['best']:04d}", *own_code(sweep.config))
+        summary = sweep.write_summary() if results else sweep.run()
+    print_results(summary, sweep.config)
     where = [] if folder == LogSection().folder else ["--log.folder", folder]
+    where += [] if storage is None else ["--storage", storage]
     print_command("puffer-train", "sweep", "--name", sweep.name, *where, "--trials", 2 * trials)
+
+
+def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
+    """Print the trials with the highest scores, the best settings as flags, and what to do with them."""
+    trials, best = summary["trials"], summary["best"]
+    scored = sorted((trial for trial in trials if trial["score"] is not None), key=lambda trial: -trial["score"])
+    running = f", {summary['running']} running" if summary["running"] else ""
+    failed = f"{len(summary['failed'])} of them failed"
+    print(f"\n{len(trials)} trials, {failed}{running}; best {best}, Pareto front {summary['pareto']}")
+    if best is None:
+        return
+    cells = [("trial", summary["metric"], "seconds", *summary["space"], "run")]
+    for trial in scored[:MOST_ROWS]:
+        values = [_in_words({"": trial["values"][key]}).strip() for key in summary["space"]]
+        cells.append((str(trial["number"]), f"{trial['score']:.3f}", f"{trial['cost_s']:.1f}", *values, trial["where"]))
+    print("\n" + printable("\n".join(table_lines(cells))))
+    if len(scored) > MOST_ROWS:
+        print(f"  ... and {len(scored) - MOST_ROWS} more: see summary.json")
+    print("\nTry next:")
+    won = next(trial for trial in trials if trial["number"] == best)
+    flags_of = [word for key, value in won["values"].items() for word in (f"--{key.replace('_', '-')}", *str(value).split(","))]
+    print_command("puffer-train", config.target, *flags_of)
+    print_command("puffer-train", "eval", won["where"].partition(":")[2] or won["run"], *own_code(config))
 
 
 VERB = Verb(
