@@ -93,13 +93,14 @@ wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	@ls dist/*.whl
 
 # From a clean copy of the last commit: lists of files that lie beside the sources would have a say in what is packed.
-package: $(STAMP) ## sdist and wheel of the last commit into dist/, checked for upload and installed into empty environments
+package: $(STAMP) ## sdist and wheel of the last commit into dist/, checked for upload, installed into empty environments and measured there
 	$(PIP) install -c constraints.txt twine
 	rm -rf dist build/source && mkdir -p build/source && git archive HEAD | tar x -C build/source
 	cd build/source && ../../$(BIN)/python setup.py -q sdist --dist-dir ../../dist
 	$(PIP) wheel --no-build-isolation --no-deps -w dist dist/*.tar.gz
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m pytest -q tests/test_wheel.py -m "slow or not slow"
+	$(BIN)/python bench/install.py dist/*.whl --json build/install.json
 
 fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
 	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)

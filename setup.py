@@ -46,7 +46,7 @@ def long_description() -> str:
     home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{home}/raw/main/", text)
-    return re.sub(r"(?<!!)(\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{home}/blob/main/", text)
+    return re.sub(r"(\]\()(?!https?:|#)", rf"\g<1>{home}/blob/main/", text)  # also those whose text is a picture
 
 
 options = {"bdist_wheel": {"py_limited_api": "cp311"}}

@@ -115,6 +115,7 @@ def compile_arguments() -> list[str]:
         flags += ["-DPV_DEBUG", "-g", "-O1", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong"]
     else:
         flags += [os.environ.get("PUFFERVEC_OPT", "-O3"), "-UNDEBUG"]
+        flags.append("-g0")  # Python's own -g would triple the file
     if os.environ.get("PUFFERVEC_NO_FUTEX"):
         flags.append("-DPV_NO_FUTEX")
     if os.environ.get("PUFFERVEC_NATIVE"):

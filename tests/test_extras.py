@@ -41,7 +41,7 @@ envs.reset(seed=0)
 envs.close()
 print(TrainConfig.of("tag_grid").target, "torch" in sys.modules)
 """
-LOOKS = """
+ATTEMPT = """
 from puffervec.train.cli import main
 
 def attempt(what, call):
@@ -56,17 +56,38 @@ def name_of(module, name):
     return lambda: getattr(importlib.import_module(module), name) and 0
 
 sys.stderr = sys.stdout
+"""
+LOOKS = (
+    ATTEMPT
+    + """
 attempt("TorchView", name_of("puffervec", "TorchView"))
 attempt("Trainer", name_of("puffervec.train", "Trainer"))
 attempt("models", name_of("puffervec.compat.pufferlib", "models"))
 attempt("pytorch", name_of("puffervec.compat.pufferlib", "pytorch"))
+attempt("pytorch itself", name_of("puffervec.compat.pufferlib.pytorch", "sample_logits"))
+attempt("sharded", name_of("puffervec.train.policies.sharded", "shard_cnn"))
+attempt("plan", name_of("puffervec.train.plan", "compile_policy"))
+attempt("latency", name_of("puffervec.profile", "latency"))
 attempt("sb3", name_of("puffervec.sb3", "make_vec_env"))
 attempt("pettingzoo", name_of("puffervec.pettingzoo", "parallel_env"))
 for line in ("list", "drive", "CartPole-v1", "train drive", "eval latest", "eval drive --baseline stop", "export latest",
-             "sweep drive", "bench drive", "drive --resume latest"):
+             "sweep drive", "bench drive", "drive --resume latest", "render latest", "report latest", "play latest",
+             "profile drive", "plan drive", "drive --warpdrive a.yaml"):
     attempt(line, lambda: main(line.split()))
-attempt("plot", lambda: main(["plot", ".", "--out", "a.png"]))
 """
+)
+# What needs neither a run nor the trainer, or says what is missing before it looks for a run.
+SINGLE = {
+    "plot .": "plot needs matplotlib: pip install 'puffervec[plot]'",
+    "watch watched": "a page in the browser needs aiohttp: pip install 'puffervec[watch]'",
+    "sweep tag_grid": "sweep needs optuna: pip install 'puffervec[sweep]'",
+    "tag_grid --log.tensorboard": "--log.tensorboard needs tensorboard: pip install 'puffervec[tensorboard]'",
+    "tag_grid --log.wandb offline": "--log.wandb offline needs wandb: pip install 'puffervec[wandb]'",
+}
+SCENES = {
+    "draw made --out pictures": "drawing needs matplotlib: pip install 'puffervec[plot]'",
+    "download gpudrive-mini --out set": "puffer-scenes download needs huggingface_hub: pip install 'puffervec[scenes]'",
+}
 
 
 def bare(script: str, folder: Path) -> str:
@@ -83,18 +104,36 @@ def test_every_entry_point_names_the_install_in_one_line(tmp_path: Path) -> None
     said = bare(LOOKS, tmp_path).splitlines()
     trainer = "torch, rich, tyro, safetensors: pip install 'puffervec[train]'"
     refused = "MissingExtraError: "
-    assert said[:6] == [
+    assert said[:10] == [
         f"TorchView: {refused}puffervec.TorchView needs torch: pip install 'puffervec[train]'",
         f"Trainer: {refused}puffervec.train.Trainer needs {trainer}",
         f"models: {refused}pufferlib.models needs torch: pip install 'puffervec[train]'",
         f"pytorch: {refused}pufferlib.pytorch needs torch: pip install 'puffervec[train]'",
+        f"pytorch itself: {refused}pufferlib.pytorch needs torch: pip install 'puffervec[train]'",
+        f"sharded: {refused}puffervec.train.policies.sharded needs {trainer}",
+        f"plan: {refused}puffervec.train.plan needs {trainer}",
+        f"latency: {refused}puffervec.profile.latency needs {trainer}",
         f"sb3: {refused}puffervec.sb3 needs stable_baselines3: pip install 'puffervec[sb3]'",
         f"pettingzoo: {refused}puffervec.pettingzoo needs pettingzoo: pip install 'puffervec[pettingzoo]'",
     ]
-    assert set(said[6:-2:2]) == {f"puffer-train: the trainer needs {trainer}"}
-    assert all(line.endswith(": 2") for line in said[7::2])
-    assert said[-2].endswith("pip install 'puffervec[plot]'")
+    assert set(said[10::2]) == {f"puffer-train: the trainer needs {trainer}"}
+    assert len(said[11::2]) == 16 and all(line.endswith(": 2") for line in said[11::2])
     assert not list(tmp_path.iterdir())
+
+
+def test_each_other_extra_is_named_where_the_trainer_is_there(tmp_path: Path) -> None:
+    """Modules that cannot be imported because sys.modules says so: torch asks for some of them itself."""
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "watched" / "metrics.jsonl").write_text("{}\n")
+    others = sorted({module for module, extra in extras.EXTRA_OF.items() if extra != "train"})
+    script = f"import importlib, sys\nsys.modules |= dict.fromkeys({others})\n{ATTEMPT}"
+    script += "".join(f"main({line.split()})\n" for line in SINGLE)
+    script += "from drive_env.cli import main\nmain('generate --out made --count 1'.split())\n"
+    script += "".join(f"main({line.split()})\n" for line in SCENES)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    expected = [*(f"puffer-train: {line}" for line in SINGLE.values()), "1 scenes written to made"]
+    assert done.stdout.splitlines() == expected + [f"puffer-scenes: {line}" for line in SCENES.values()], done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "watched"]
 
 
 def test_help_needs_no_extra(tmp_path: Path) -> None:

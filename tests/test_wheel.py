@@ -22,7 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from bench import install
 from tests.builds import BUILD_PRODUCTS
+from tests.test_readme import BLOCKS as README_BLOCKS
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.normal_build("a wheel holds the normal build")
@@ -150,14 +152,16 @@ def test_the_long_description_links_to_the_repository(wheel: Path) -> None:
     """A package index shows the text without the files beside it. Files that are linked must be files of the repository."""
     metadata = _metadata(wheel)
     home = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))["Homepage"]
-    links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", str(metadata.get_payload()))
-    assert len(links) > 10
-    for image, target in links:
-        prefix = f"{home}/raw/main/" if image else f"{home}/blob/main/"
-        if target.startswith(home):
-            assert target.startswith(prefix) and (ROOT / target[len(prefix) :].partition("#")[0]).exists(), target
-        else:
-            assert target.startswith(("https://", "#")), target
+    picture = r"!\[[^\]]*\]\(([^)\s]+)\)"
+    text = str(metadata.get_payload())
+    pictures, links = re.findall(picture, text), re.findall(r"\]\(([^)\s]+)\)", re.sub(picture, "", text))
+    assert pictures and len(links) > 10
+    for prefix, targets in ((f"{home}/raw/main/", pictures), (f"{home}/blob/main/", links)):
+        for target in targets:
+            if target.startswith(home):
+                assert target.startswith(prefix) and (ROOT / target[len(prefix) :].partition("#")[0]).exists(), target
+            else:
+                assert target.startswith(("https://", "#")), target
 
 
 @pytest.mark.slow
@@ -176,11 +180,49 @@ def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path,
     assert _run(["python", "-c", STEP], venv / "bin", tmp_path, 60).strip() == "(88, 45)"
     packages = next((venv / "lib").glob("python*/site-packages"))
     assert not (packages / "torch").exists()
-    assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) < 200e6
+    size = sum(install.sizes(packages).values())
+    assert 40e6 < size < 1e6 * install.MOST_MB
+    ten_lines = README_BLOCKS[0]
+    assert "with puffervec.make" in ten_lines
+    said = _run(["python", "-c", f"{ten_lines}print('torch' in __import__('sys').modules)"], venv / "bin", tmp_path, 60)
+    assert said.splitlines()[-1] == "False" and len(said.splitlines()) > 1
     assert "usage: puffer-train" in _run(["puffer-train", "--help"], venv / "bin", tmp_path, 60)
     refused = subprocess.run([venv / "bin/puffer-train", "list"], capture_output=True, text=True, timeout=60)
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
     assert "pip install 'puffervec[train]'" in refused.stderr
+
+
+@pytest.mark.slow
+def test_it_runs_where_nothing_can_be_written_beside_it(installed: Path, tmp_path: Path) -> None:
+    """From another folder, with the whole environment mounted read-only."""
+    venv = installed.parent
+    mount = f"mount --bind {venv} {venv} && mount -o remount,bind,ro {venv}"
+    if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True).returncode:
+        pytest.skip("mounting needs privileges (unshare -m) that this process does not have")
+    script = tmp_path / "script.py"
+    script.write_text(f"import os\nassert not os.access({str(venv)!r}, os.W_OK)\n{STEP}")
+    inner = f"PATH=/bin:/usr/bin:/sbin; {mount} && PATH={installed} && exec python {script}"
+    said = _run([shutil.which("unshare") or "", "-m", "/bin/sh", "-c", inner], installed, tmp_path, 60)
+    assert said.strip() == "(88, 45)"
+
+
+@pytest.mark.slow
+def test_a_core_of_other_sources_is_refused(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    (tmp_path / "puffervec/include/sources.crc32").write_text("0x12345678\n")
+    done = subprocess.run(
+        [sys.executable, "-c", "import puffervec._ffi"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert "was built from other sources" in done.stderr and "0x12345678" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_sdist_builds_without_a_network(sdist: Path, tmp_path: Path) -> None:
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
+        pytest.skip("taking the network away needs privileges (unshare -n) that this process does not have")
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), str(sdist)]
+    subprocess.run(["unshare", "-n", *build], env={**os.environ, "PUFFERVEC_OPT": "-O0"}, check=True, timeout=300)
+    assert len(list(tmp_path.glob("puffervec-*.whl"))) == 1
 
 
 @pytest.mark.slow

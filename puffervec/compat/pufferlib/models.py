@@ -13,9 +13,13 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 from gymnasium import spaces
-from torch import Tensor, nn
+
+from puffervec import extras
+
+with extras.required("pufferlib.models"):
+    import torch
+    from torch import Tensor, nn
 
 from puffervec.compat.pufferlib.pytorch import Logits, flattened_tensor_size, layer_init, nativize_dtype, nativize_tensor
 from puffervec.errors import ConfigError

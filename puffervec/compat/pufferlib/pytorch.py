@@ -10,8 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+
+from puffervec import extras
+
+with extras.required("pufferlib.pytorch"):
+    import torch
+    from torch import Tensor, nn
 
 from puffervec.errors import ActionError, ConfigError
 

@@ -114,7 +114,7 @@ def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Pa
         refuse_odd_file(out)
     except OSError as error:
         raise ConfigError(f"cannot write {out}: {error.strerror}") from error
-    extras.require("--out", "matplotlib")
+    extras.require("plot", "matplotlib")
     return out
 
 

@@ -9,11 +9,15 @@ columns.py says which columns lie where, exchange.py fetches a neighbour's, rule
 door.
 """
 
-from puffervec.train.policies.sharded.cnn import ShardedCNN, check, shard_cnn
-from puffervec.train.policies.sharded.columns import WidthError, split
-from puffervec.train.policies.sharded.convnext import ConvNeXt, DropPath, LayerNorm2d
-from puffervec.train.policies.sharded.memory import peak_bytes
-from puffervec.train.policies.sharded.rules import CannotShard, Gather
+from puffervec import extras
+
+extras.require("puffervec.train.policies.sharded", *extras.TRAINER)
+
+from puffervec.train.policies.sharded.cnn import ShardedCNN, check, shard_cnn  # noqa: E402
+from puffervec.train.policies.sharded.columns import WidthError, split  # noqa: E402
+from puffervec.train.policies.sharded.convnext import ConvNeXt, DropPath, LayerNorm2d  # noqa: E402
+from puffervec.train.policies.sharded.memory import peak_bytes  # noqa: E402
+from puffervec.train.policies.sharded.rules import CannotShard, Gather  # noqa: E402
 
 __all__ = [
     "CannotShard",
