@@ -145,7 +145,7 @@ PV_INLINE void write_entries(const drive_partner_search* search, int columns, co
 #define PER(column) (1.0f / DRIVE_SCALE_pufferdrive_partner_##column)
 
 PV_CLONES static void lay_out(const drive_bodies* bodies, float (*restrict rows)[EIGHT], float bound) {
-    for (uint32_t base = 0; base < bodies->count; base += EIGHT) {
+    for (uint64_t base = 0; base < bodies->count; base += EIGHT) { // with 32 bits base + i might wrap: no vectors
         float v[EIGHT][EIGHT] = {0};
         for (uint32_t i = 0; i < EIGHT; i++) {
             v[0][i] = bodies->x[base + i];
