@@ -58,6 +58,7 @@ class Prepared:
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
     weights: tuple[float | None, ...] = ()  # of these sets, as given
     checked: bool = False  # all scenes have been, whole; otherwise workers check each before they use it first
+    kept: tuple[int, ...] = ()  # which of all items each scene is
 
     @property
     def scene_weights(self) -> NDArray[np.float32] | None:
@@ -172,6 +173,10 @@ def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) 
         found = load_cached(path)
         if found is None:
             raise SceneError(f"{path}: the set of scenes was damaged as soon as it was written; is the disk failing?")
+    items = [item for source in sources for item in source.items]
+    places = [items[number].place for number in found.kept]
+    if len(set(places)) > 1:
+        found.scenes.places = places
     return found
 
 
@@ -189,9 +194,10 @@ def load_cached(path: Path) -> Prepared | None:
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         counts = tuple(int(count) for count in notes["counts"])
         scenes, checked = checked_set(path, notes.get("checked"))
-        if sum(counts) != len(scenes):
+        kept = tuple(int(number) for number in notes["kept"])
+        if not sum(counts) == len(kept) == len(scenes):
             return None
-        return Prepared(path, scenes, left_out, counts, checked=checked)
+        return Prepared(path, scenes, left_out, counts, checked=checked, kept=kept)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, SceneError):
         return None
 
@@ -278,25 +284,30 @@ def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSetting
 
     Only a whole set waits for the disk: one that is found later as a part is verified before it is used.
     """
-    compiled = [item for item in outcomes if not isinstance(item, LeftOut)]
+    kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
     notes = {
         "left_out": [[str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)],
-        "counts": [len(compiled)],
+        "counts": [len(kept)],
+        "kept": list(kept),
     }
     write_atomically(notes_path(part.path), [json.dumps(notes).encode()], part.whole)
-    if compiled:
-        write_scene_set(part.path, compiled, settings, part.whole)
+    if kept:
+        write_scene_set(part.path, list(kept.values()), settings, part.whole)
 
 
 def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings) -> None:
     """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in any of them."""
     left_out: list[list[str]] = []
     counts = [0] * sources
+    kept: list[int] = []
     filled: list[Path] = []
+    before = 0
     for part in parts:
         with holding(part.path) as folder:
             found = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
         left_out += found["left_out"]
+        kept += [before + number for number in found["kept"]]
+        before += len(part.items)
         counts[part.source] += found["counts"][0]
         if found["counts"][0]:
             filled.append(part.path)
@@ -306,7 +317,7 @@ def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: C
         raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
     if filled == [path]:
         return
-    notes: dict[str, Any] = {"left_out": left_out, "counts": counts}
+    notes: dict[str, Any] = {"left_out": left_out, "counts": counts, "kept": kept}
     write_atomically(notes_path(path), [json.dumps(notes).encode()])
     join_scene_sets(path, filled, settings)
     if path.stat().st_size > CHECKED_BYTES:

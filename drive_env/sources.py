@@ -49,11 +49,17 @@ Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
 
 @dataclass(frozen=True)
 class Item:
-    """One scene. id: what its split depends on. identity: JSON-like; equal where the content is."""
+    """One scene.
+
+    Attributes:
+        id: what its split depends on. identity: JSON-like; equal where the content is.
+        load: reads it. place: the folder or .pvs file that it is in, absolute; "" if it is generated.
+    """
 
     id: str
     identity: Any
     load: Load
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
         if is_scene_set(given):
             return _of_compiled(given), given
         if given.is_file():
-            return [Item(id_of(given.name), [given.name, digest_of(given)], functools.partial(read_drivable, given))], None
+            identity, load = [given.name, digest_of(given)], functools.partial(read_drivable, given)
+            return [Item(id_of(given.name), identity, load, str(given.parent.absolute()))], None
     except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
         raise SceneError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
@@ -146,23 +153,24 @@ def _of_folder(folder: Path) -> list[Item]:
     digests = digests_of(folder, files)
     found: list[Item] = []
     for path in files:
+        place = str(path.parent.absolute())
         if digests[path] == COMPILED:
             try:
                 found += _of_compiled(path)
             except SceneError as error:
                 reason = str(error).removeprefix(f"{path}: ")
-                found.append(Item(id_of(path.name), [path.name, reason], functools.partial(LeftOut, path, reason)))
+                found.append(Item(id_of(path.name), [path.name, reason], functools.partial(LeftOut, path, reason), place))
         else:
-            found.append(Item(id_of(path.name), [path.name, digests[path]], functools.partial(read_usable, path)))
+            found.append(Item(id_of(path.name), [path.name, digests[path]], functools.partial(read_usable, path), place))
     return found
 
 
 def _of_compiled(path: Path) -> list[Item]:
     """Return the scenes of a .pvs file. Raises: SceneError: see SceneSet."""
     scenes = SceneSet(path)
-    total = int(scenes.head["crc32"])  # of the table, which has the sums of the scenes
+    total, place = int(scenes.head["crc32"]), str(path.absolute())  # the sum is of the table, which has those of the scenes
     return [
-        Item(id_of(name), ["compiled", total, index], functools.partial(stored_scene, path, index))
+        Item(id_of(name), ["compiled", total, index], functools.partial(stored_scene, path, index), place)
         for index, name in enumerate(scenes.names)
     ]
 

@@ -11,6 +11,7 @@ gigabytes opens in milliseconds per thousand scenes. What is checked when:
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import mmap
@@ -45,6 +46,8 @@ class SceneSet(Sequence[StoredScene]):
 
     Attributes:
         head: a record of packed.SET. entries: (scenes,) records of packed.ENTRY.
+        places: the folder or file that each scene comes from, absolute, or "" if it was generated; set before `names` is read.
+            None: not known.
 
     Raises:
         SceneError: the file is missing, not a scene set, of another version, cut off or damaged.
@@ -56,6 +59,7 @@ class SceneSet(Sequence[StoredScene]):
         self._pointer = ffi.from_buffer("uint8_t[]", self._data)
         self.head, self.entries = self._table()
         self._checked: set[int] = set()
+        self.places: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -81,8 +85,14 @@ class SceneSet(Sequence[StoredScene]):
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """The file names of the scenes, in task order."""
-        return [self._name(index, bytes(name)) for index, name in enumerate(self.entries["name"])]
+        """The file names of the scenes, in task order; those that have the same one with the folders in which they differ."""
+        names = [self._name(index, bytes(name)) for index, name in enumerate(self.entries["name"])]
+        if self.places is None:
+            return names
+        uses = collections.Counter(names)
+        top = os.path.commonpath([place for place in self.places if place])
+        apart = [str(Path(place and os.path.relpath(place, top), name)) for place, name in zip(self.places, names, strict=True)]
+        return [name if uses[name] == 1 else longer for name, longer in zip(names, apart, strict=True)]
 
     def _name(self, index: int, listed: bytes) -> str:
         """Return the name of a scene: that of the table, or what it was made of where it may have been cut or replaced."""

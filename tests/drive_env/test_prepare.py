@@ -293,6 +293,22 @@ def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
     assert both.path == prepared.path and both.scene_weights is None, "without weights all scenes are drawn equally often"
 
 
+def test_scenes_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    for day, cars in (("monday", 2), ("tuesday", 3)):
+        (tmp_path / day).mkdir()
+        (tmp_path / day / "a.json").write_text(json.dumps(tiny_tree(cars=cars)))
+    (tmp_path / "monday" / "0.json").write_text("{")  # left out: the scenes behind it keep their places
+    (tmp_path / "b.json").write_text(json.dumps(tiny_tree(cars=4)))
+    for _ in range(2):  # compiled, and from the cache
+        assert prepare_scenes(DriveConfig(scenes=str(tmp_path))).scenes.names == ["b.json", "monday/a.json", "tuesday/a.json"]
+    (tmp_path / "tuesday").rename(tmp_path / "wednesday")  # the same set in the cache: contents and names are the same
+    assert prepare_scenes(DriveConfig(scenes=str(tmp_path))).scenes.names[2] == "wednesday/a.json"
+    apart = prepare_scenes(DriveConfig(scenes=f"{tmp_path / 'monday'},{tmp_path / 'wednesday'}"))
+    assert apart.scenes.names == ["monday/a.json", "wednesday/a.json"]
+    mixed = prepare_scenes(DriveConfig(scenes=f"{tmp_path},generated:1"))
+    assert mixed.scenes.names[:3] == ["b.json", "monday/a.json", "wednesday/a.json"]
+
+
 def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
     """Each scene is in one of them, wherever its file lies and whatever its format."""
     scene = scene_from_tree(tiny_tree(), "x", "x")
