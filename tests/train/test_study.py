@@ -17,6 +17,7 @@ import pytest
 from puffervec.errors import ConfigError
 from puffervec.train.verbs import study
 from puffervec.train.verbs.study import CutOff, Failed, Study, SweepError, check_storage, shown_url
+from tests.helpers import slow_but
 
 pytest.importorskip("optuna")
 
@@ -56,7 +57,10 @@ def lines(out: str) -> list[Any]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["journal", "sqlite", "server"])
+KINDS = ["journal", "sqlite", "server"]
+
+
+@pytest.mark.parametrize("kind", slow_but(["journal"], KINDS))
 def test_two_processes_share_the_trials(kind: str, tmp_path: Path) -> None:
     workers = [start(kind, tmp_path, 6, 0.05) for _ in range(2)]
     ran = [lines(worker.communicate(timeout=60)[0]) for worker in workers]
@@ -69,7 +73,7 @@ def test_two_processes_share_the_trials(kind: str, tmp_path: Path) -> None:
     assert sorted(numbers) == sorted(trial.number for trial in ended)  # Each was given out once.
 
 
-@pytest.mark.parametrize("kind", ["journal", "sqlite", "server"])
+@pytest.mark.parametrize("kind", slow_but(["server"], KINDS))
 def test_the_trial_of_a_killed_process_is_given_out_again(kind: str, tmp_path: Path) -> None:
     killed = start(kind, tmp_path, 1, 600.0)
     assert killed.stdout is not None
@@ -193,6 +197,30 @@ def test_a_study_of_somebody_else(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="the study two in .* is no sweep of puffer-train"):
         opened.begin({"config": {}})
     opened.close()
+
+
+def test_who_makes_the_tables_at_the_same_moment_as_another_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sqlalchemy.exc import ProgrammingError
+
+    tries, real = [], study._backend
+
+    def backend(*args: Any) -> Any:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ProgrammingError("CREATE TYPE", (), Exception('type "studydirection" already exists'))
+        return real(*args)
+
+    monkeypatch.setattr(study, "_backend", backend)
+    monkeypatch.setattr(study.time, "sleep", lambda seconds: None)
+    Study(url_of("sqlite", tmp_path), "s").close()
+    assert len(tries) == 3
+    tries[:] = [1] * 10
+    real = lambda *args: (_ for _ in ()).throw(ProgrammingError("x", (), Exception("for ever")))  # noqa: E731
+    with pytest.raises(ConfigError, match="for ever"):
+        Study(url_of("sqlite", tmp_path), "s")
+    assert len(tries) == 13
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

@@ -64,8 +64,10 @@ class Study:
                 self._locks = _Locks(file)
             with self.alone():
                 directions = [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
-                self._study = optuna.create_study(
-                    storage=_backend(storage, file), study_name=name, load_if_exists=True, directions=directions
+                self._study = _at_the_third_try(
+                    lambda: optuna.create_study(
+                        storage=_backend(storage, file), study_name=name, load_if_exists=True, directions=directions
+                    )
                 )
             if self._study.directions != directions:
                 raise ConfigError(f"the study {name} in {self.url} is no sweep of puffer-train: use another --name")
@@ -323,6 +325,18 @@ def _backend(storage: str, file: Path | None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         return RDBStorage(storage, heartbeat_interval=BEAT_S, grace_period=LOST_S, heartbeat_stale_trial_callback=_again)
+
+
+def _at_the_third_try(make: Callable[[], Any]) -> Any:
+    """Make something in a database, again where others are making the same tables at the same moment."""
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+    for _ in range(2):
+        try:
+            return make()
+        except (IntegrityError, ProgrammingError):
+            time.sleep(0.5 + random.random())
+    return make()
 
 
 def _again(study: Any, trial: Any) -> None:

@@ -44,7 +44,18 @@ from puffervec.train.config.target import env_spec, training_of
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.tables import print_command
 from puffervec.train.verbs.plot import COLOURS, new_figure, save
-from puffervec.train.verbs.study import REASON, SQLITE, WHERE, CutOff, Failed, Study, SweepError, check_storage, place_of
+from puffervec.train.verbs.study import (
+    REASON,
+    SQLITE,
+    WHERE,
+    CutOff,
+    Failed,
+    Study,
+    SweepError,
+    check_storage,
+    place_of,
+    shown_url,
+)
 from puffervec.train.verbs.train import own_code
 from puffervec.train.verbs.verb import Stoppable, StopSignals, Verb
 
@@ -424,7 +435,7 @@ def run(args: list[str], signals: StopSignals) -> None:
         summary = sweep.write_summary() if results else sweep.run()
     print_results(summary, sweep.config)
     where = [] if folder == LogSection().folder else ["--log.folder", folder]
-    where += [] if storage is None else ["--storage", storage]
+    where += [] if storage is None else ["--storage", shown_url(storage)]
     print_command("puffer-train", "sweep", "--name", sweep.name, *where, "--trials", 2 * trials)
 
 
