@@ -12,7 +12,7 @@
 
 `puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/).
 The y axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`,
-`actions` and `observed` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
+`actions`, `observed` and `pictures` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
 """
 
 from __future__ import annotations
@@ -125,6 +125,8 @@ class Drawing:
             are shown as they are.
         observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by
             the name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
+        pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}: what agents are given as a
+            picture, all of one size; rows as above. None: fields of bytes with one or three channels are shown as they are.
     """
 
     view: tuple[float, float, float, float]
@@ -139,6 +141,7 @@ class Drawing:
     facts: Callable[[State], Mapping[str, Mapping[str, float]]] | None = None
     actions: Callable[[Any], Mapping[str, Any]] | None = None
     observed: Callable[[Mapping[str, Any], State], Mapping[str, Iterable[Shape]]] | None = None
+    pictures: Callable[[Mapping[str, Any], State], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         """Raises: ConfigError: a view without an area, a colour in another notation, or a number out of range."""

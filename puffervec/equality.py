@@ -206,9 +206,7 @@ class _Columns:
     def agents(self, given: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
         """Return what was given for each agent, (agents,) for each group: one value for all, or by group and agent."""
         found = [given[g.name] if self.several and isinstance(given, Mapping) else given for g in self.groups]
-        return [
-            np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents) for of, g in zip(found, self.groups, strict=True)
-        ]
+        return [np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents) for of, g in zip(found, self.groups, strict=True)]
 
     def vector(self, flags: Sequence[Any], rewards: Any, observations: Any, state: Mapping[str, Any] | None) -> np.ndarray:
         """Return (columns,) float64, each number rounded to the type that it has in the C env."""

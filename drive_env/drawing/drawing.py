@@ -20,6 +20,7 @@ from drive_env.drawing.ground import GROUND, ground_of, lights_of
 from drive_env.drawing.objects import Objects
 from drive_env.drawing.sight import ROLE, Sight
 from drive_env.prepare import prepare_scenes
+from drive_env.render.raster import as_colours, channels_of
 from drive_env.render.render import LIGHTS
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Event, Line, Shape, State
@@ -83,6 +84,7 @@ class SceneDrawing:
             facts=self.facts,
             actions=self.actions,
             observed=lambda rows, state: self.sight.of(rows, self.poses(state)),
+            pictures=self.pictures,
         )
 
     def view(self) -> tuple[float, float, float, float]:
@@ -140,6 +142,11 @@ class SceneDrawing:
             name: (row, (float(state["x"][row]), float(state["y"][row]), float(state["heading"][row])))
             for row, name in self.present(state)
         }
+
+    def pictures(self, rows: Mapping[str, NDArray[Any]], state: State) -> dict[str, NDArray[np.uint8]]:
+        """The bird's-eye view of each agent, in colours; nothing where the settings have none."""
+        there = self.present(state) if "raster" in rows else []
+        return {name: as_colours(channels_of(rows, row)) for row, name in there}
 
     def facts(self, state: State) -> dict[str, dict[str, float]]:
         """Speed, and what the model of dynamics keeps; how far the goal is."""

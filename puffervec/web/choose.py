@@ -20,6 +20,7 @@ from puffervec.evaluation import Actor, Report
 from puffervec.native import NativeEnv
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import native_env, own_evaluation
+from puffervec.web.pictures import MOST_BYTES, PAGE_BYTES
 from puffervec.web.record import MOST_STEPS, play
 from puffervec.web.replay import Replay, replay_of
 
@@ -83,9 +84,10 @@ def played(config: TrainConfig, actor: Actor, choices: list[Choice], most_steps:
     if env is None:
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
     settings = shown_settings(env, config.env, actor)
+    share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
     for choice in choices:
         found = play(env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps)
-        yield replay_of(found, title=choice.name, score=choice.score, measure=choice.measure)
+        yield replay_of(found, title=choice.name, score=choice.score, measure=choice.measure, picture_bytes=share)
 
 
 def shown_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:

@@ -22,7 +22,10 @@ from puffervec.web.replay import Replay
 # In this order: each may use what stands before it.
 REPLAY_SCRIPTS = (
     "vendor/uPlot.js",
-    *(f"static/{name}.js" for name in ("decode", "scene", "colours", "dom", "stage", "player", "curves", "gestures", "replay")),
+    *(
+        f"static/{name}.js"
+        for name in ("decode", "scene", "colours", "dom", "stage", "player", "curves", "gestures", "pictures", "replay")
+    ),
 )
 REPLAY_STYLES = ("vendor/uPlot.css", "static/replay.css")
 

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 import puffervec
-from puffervec.core.spec import GroupSpec
 from puffervec.drawing import State
 from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor
 from puffervec.native import NativeEnv
 from puffervec.render.episode import Episode, Moment
+from puffervec.render.sight import pictures_of, rows_of
 from puffervec.vec.vector_env import VectorEnv
 from puffervec.web.columns import Floats
+from puffervec.web.pictures import Pictures
 from puffervec.web.seen import Seen
 from puffervec.web.shapes import Looks, place_exponent
 
@@ -36,7 +37,8 @@ class Played:
         episode: how it is drawn. moments: after the reset and after each step: T of them.
         series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the reward of the step that led to
             a moment, and of a moment the value that the policy expects from it, the actions that it takes, and the facts.
-        looks, place: how shapes are numbered, and places kept. seen: what agents observe, by moment.
+        looks, place: how shapes are numbered, and places kept. seen: what agents observe, by moment. pictures: that of it which
+            is a picture.
     """
 
     episode: Episode
@@ -45,6 +47,7 @@ class Played:
     looks: Looks
     place: int
     seen: Seen
+    pictures: Pictures
 
     @property
     def episode_return(self) -> float:
@@ -95,7 +98,7 @@ class _Taker:
     def __post_init__(self) -> None:
         drawing = self.episode.drawing
         self.looks, self.place = Looks(dict(drawing.colours)), place_exponent(drawing.view)
-        self.seen = Seen(self.looks, self.place)
+        self.seen, self.pictures = Seen(self.looks, self.place), Pictures()
         self.groups = [(group, self.vec.halves[0].groups[group.name]) for group in self.vec.spec.groups]
         self.agents = {name: row for row, name in enumerate(drawing.agents) if name}
 
@@ -113,6 +116,7 @@ class _Taker:
         if drawing.observed is not None:
             found = self.episode.guarded(lambda: self._observed(state))
             self.seen.add(len(self.moments) - 1, {self._row(agent): shapes for agent, shapes in found.items()})
+        self.pictures.add(len(self.moments) - 1, pictures_of(self.episode, self.vec, state))
 
     def take_actions(self, actions: Any, values: Mapping[str, np.ndarray] | None) -> None:
         """Take what is sent for the newest moment, and the policy's values of it by group."""
@@ -135,16 +139,12 @@ class _Taker:
         for name, parts in self.series.items():
             series[name] = np.full((count, rows), np.nan)
             series[name][: len(parts)] = parts
-        return Played(self.episode, self.moments, series, self.looks, self.place, self.seen)
+        return Played(self.episode, self.moments, series, self.looks, self.place, self.seen, self.pictures)
 
     def _observed(self, state: State) -> dict[str, Any]:
-        rows: dict[str, Any] = {}
-        for group, view in self.groups:
-            prefix = "" if len(self.groups) == 1 else f"{group.name}/"
-            rows |= {prefix + name: part for name, part in fields_of(group, view.observations).items()}
         observed = self.episode.drawing.observed
         assert observed is not None
-        return {agent: self.episode.checked(tuple(shapes)) for agent, shapes in observed(rows, state).items()}
+        return {agent: self.episode.checked(tuple(shapes)) for agent, shapes in observed(rows_of(self.vec), state).items()}
 
     def _plain(self, actions: Any) -> dict[str, Floats]:
         """Actions as they are, by number where there are several."""
@@ -168,16 +168,3 @@ class _Taker:
 
     def _put(self, name: str, numbers: Floats) -> None:
         self._blank(name)[:] = numbers
-
-
-def fields_of(group: GroupSpec, observations: Any) -> dict[str, Any]:
-    """Return the fields of observation rows by name, (rows, *shape) each: views."""
-    if isinstance(observations, Mapping):
-        return dict(observations)
-    if len(group.fields) == 1:
-        return {group.fields[0].name: observations}
-    flat, found = observations.reshape(len(observations), -1), {}
-    for part in group.fields:
-        first = part.offset // part.dtype.itemsize
-        found[part.name] = flat[:, first : first + part.size].reshape(len(flat), *part.shape)
-    return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from puffervec.web.columns import Stream, exponent_of, put_column
+from puffervec.web.pictures import MOST_BYTES
 from puffervec.web.record import Played
 from puffervec.web.shapes import put_still, things_of
 
@@ -26,6 +27,7 @@ class Replay:
     Attributes:
         title: of the scene. score: how good it is, None: unknown; measure: what the score is. steps: of the episode.
         agents: how many took part. events: how often what happened. data: what the page plays, packed.
+        pictures: see `Pictures.to_json`.
     """
 
     title: str
@@ -35,6 +37,7 @@ class Replay:
     score: float | None = None
     measure: str = "score"
     events: Mapping[str, int] = field(default_factory=dict)
+    pictures: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As puffervec/web/static/replay.js takes it."""
@@ -46,18 +49,26 @@ class Replay:
             "measure": self.measure,
             "events": dict(self.events),
             "data": base64.b64encode(self.data).decode(),
+            "pictures": self.pictures,
         }
 
 
-def replay_of(played: Played, *, title: str = "", score: float | None = None, measure: str = "score") -> Replay:
-    """Pack an episode. Args: title: "" for the drawing's own. score: None for the mean return of its agents."""
+def replay_of(
+    played: Played, *, title: str = "", score: float | None = None, measure: str = "score", picture_bytes: int = MOST_BYTES
+) -> Replay:
+    """Pack an episode.
+
+    Args: title: "" for the drawing's own. score: None for the mean return of its agents. picture_bytes: for what agents are
+        given as pictures.
+    """
     if score is None:
         score, measure = played.episode_return, "return"
     drawing, moments = played.episode.drawing, played.moments
     events = Counter(event.role or "event" for _, event in moments[-1].events)
     agents = int(np.isfinite(played.series["reward"]).any(axis=0).sum())
     name = title or drawing.title
-    return Replay(name, len(moments) - 1, agents, packed(played), score, measure, events)
+    pictures = played.pictures.to_json(_worst_first(played, _rows(played)), picture_bytes)
+    return Replay(name, len(moments) - 1, agents, packed(played), score, measure, events, pictures)
 
 
 def packed(played: Played) -> bytes:

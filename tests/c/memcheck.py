@@ -72,8 +72,13 @@ CASES = (
 def envs_sources(root: Path = ROOT) -> list[Path]:
     """Return the C files that envs_main is made of, without those of the ocean example."""
     core = [root / "csrc" / f"{name}.c" for name in ENVS_CORE]
-    return [root / "tests/c/envs_main.c", *core, *sorted((root / "csrc/drive").glob("*.c")), *(root / "csrc/tag").glob("*.c"),
-            *(root / "csrc/covid").glob("*.c")]
+    return [
+        root / "tests/c/envs_main.c",
+        *core,
+        *sorted((root / "csrc/drive").glob("*.c")),
+        *(root / "csrc/tag").glob("*.c"),
+        *(root / "csrc/covid").glob("*.c"),
+    ]
 
 
 def compile_envs(target: Path, root: Path = ROOT) -> Path:
@@ -88,8 +93,13 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
 def compile_drive(target: Path) -> Path:
     """Compile drive_main and return `target`."""
     core = [ROOT / "csrc" / f"{name}.c" for name in ("env", "rng", "probe", "cartpole")]
-    sources = [ROOT / "tests/c/drive_main.c", *core, *(ROOT / "csrc/drive").glob("*.c"), *(ROOT / "csrc/tag").glob("*.c"),
-               *(ROOT / "csrc/covid").glob("*.c")]
+    sources = [
+        ROOT / "tests/c/drive_main.c",
+        *core,
+        *(ROOT / "csrc/drive").glob("*.c"),
+        *(ROOT / "csrc/tag").glob("*.c"),
+        *(ROOT / "csrc/covid").glob("*.c"),
+    ]
     command = [os.environ.get("CC", "cc"), *stress.FLAGS, *BUILD, *map(str, sources), "-o", str(target), "-lm"]
     subprocess.run(command, check=True, timeout=300)
     return target

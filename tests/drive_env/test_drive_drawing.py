@@ -21,8 +21,9 @@ from drive_env.drawing.drawing import drawing
 from drive_env.drawing.ground import lights_of
 from drive_env.drawing.sight import ROLE
 from drive_env.prepare import prepare_scenes
+from drive_env.render.raster import as_colours, channel_names
 from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
-from puffervec.web.record import fields_of
+from puffervec.render.sight import fields_of, rows_of
 
 STREETS = {"scenes": "streets:3", "num_agents": 64, "max_speed_mps": 12.0}
 PLACE_M = 0.02  # float32 in the car's frame, and back
@@ -222,6 +223,24 @@ def test_actions_mean_what_the_env_takes_them_for(actions: str, values: tuple[st
         active = np.flatnonzero(car.state["active"])
         for number, (numbers, scale) in enumerate(zip(told.values(), (4.0, 1.0), strict=True)):
             assert np.asarray(numbers)[active] == pytest.approx(rows[active, number] * scale, abs=1e-5)
+
+
+@pytest.mark.parametrize("alone", [0, 1])
+def test_the_birds_eye_view_is_shown(alone: int, ride: Any) -> None:
+    """Of each agent that is there, what stands in its row."""
+    car = ride(raster=16, raster_alone=alone)
+    car.go(30)
+    raster = rows_of(car.vec)["raster"]
+    shown = car.drawing.pictures(rows_of(car.vec), car.state)
+    there = np.flatnonzero(car.state["active"] & (car.state["slot"] == 0)).tolist()
+    assert sorted(shown) == sorted(car.drawing.agents[row] for row in there)
+    for row in there:
+        picture = shown[car.drawing.agents[row]]
+        assert picture.shape == (16, 16, 3)
+        np.testing.assert_array_equal(picture, as_colours(dict(zip(channel_names(), raster[row], strict=False))))
+    assert len({picture.tobytes() for picture in shown.values()}) > 1
+    without = ride()
+    assert without.drawing.pictures(rows_of(without.vec), without.state) == {}
 
 
 def test_the_ground_is_the_scene(ride: Any) -> None:

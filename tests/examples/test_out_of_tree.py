@@ -26,6 +26,7 @@ from puffervec._ffi import lib
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
 from puffervec.pettingzoo import parallel_env
+from puffervec.render.sight import fields_of
 from puffervec.train import ActionSpec, Batch, TrainConfig, cli, read_metrics
 from puffervec.train.config.ranges import build_space
 from puffervec.train.learn.ppo import PPOSection
@@ -33,7 +34,6 @@ from puffervec.train.learn.ppo_loss import ppo_loss
 from puffervec.train.verbs import eval as evaluate
 from puffervec.train.verbs import list as listing
 from puffervec.train.verbs.eval import run_evaluation
-from puffervec.web.record import fields_of
 from tests.contract import EnvContract
 from tests.helpers import serial
 from tests.libraries import compile_library, environment, install_example

@@ -11,9 +11,7 @@ MOST_REPEATS, REPEAT_DRAWS = 3, 0x10000000
 ROUNDS, LEAST_BITS, PASS_STEP = 6, 4, 2**32 - 1
 
 
-def fill(
-    sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None, taken: int = 0
-) -> list[int]:
+def fill(sizes: list[int], rows: int, seed: int, episode: int, weights: list[float] | None = None, taken: int = 0) -> list[int]:
     """Return the scenes of a bundle, in slot order.
 
     Args: sizes: agents per scene; 0 or more than `rows` are never drawn. weights: of the scenes; None: all the same. taken:

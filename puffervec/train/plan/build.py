@@ -287,9 +287,7 @@ def _is_ref(args: Any, index: int) -> bool:
 def _known(node: fx.Node, tensor: Tensor) -> None:
     """Raise PlanError where a size is not a number."""
     if not all(type(size) is int for size in (*tensor.shape, *tensor.stride())):
-        raise PlanError(
-            f"{node.name} ({place_of(node)}): its shape {tuple(tensor.shape)} is not fixed: use one plan per size"
-        )
+        raise PlanError(f"{node.name} ({place_of(node)}): its shape {tuple(tensor.shape)} is not fixed: use one plan per size")
 
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)\n\s*(.*)')

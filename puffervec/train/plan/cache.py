@@ -53,9 +53,7 @@ class PlanCache:
 
     def describe(self) -> str:
         """Return a line per size: rows, plans, bytes."""
-        lines = [
-            f"{key[0]:>8,} rows  {len(plans)} x {plans[0].nbytes:,} bytes" for key, plans in self._plans.items() if plans
-        ]
+        lines = [f"{key[0]:>8,} rows  {len(plans)} x {plans[0].nbytes:,} bytes" for key, plans in self._plans.items() if plans]
         return "\n".join([*lines, f"{self.nbytes:,} bytes in all"])
 
     def initial_state(self, rows: int) -> State:
@@ -96,9 +94,7 @@ class PlanCache:
             self._free.get(key, []).append(plan)
         return found
 
-    def _taken(
-        self, args: tuple[Any, ...], leaves: Sequence[Tensor | None], rows: int
-    ) -> tuple[tuple[Any, ...], PolicyPlan]:
+    def _taken(self, args: tuple[Any, ...], leaves: Sequence[Tensor | None], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
         """Return a plan with room for so many rows, which nobody else uses, and under what it is to be given back."""
         with self._lock:
             kind = _kind(leaves, self.policy.training)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """A plan as a picture (SVG): the graph, and below it the memory over the same steps.
 
-    arcs       from the node that writes a tensor to those that read it
-    nodes      one column each, in the order in which they run; views are hollow, since nothing runs
-    memory     one map per buffer: steps across, addresses up, a bar for each tensor's memory from its first step to its last
+arcs       from the node that writes a tensor to those that read it
+nodes      one column each, in the order in which they run; views are hollow, since nothing runs
+memory     one map per buffer: steps across, addresses up, a bar for each tensor's memory from its first step to its last
 """
 
 from __future__ import annotations

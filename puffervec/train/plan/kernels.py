@@ -88,7 +88,12 @@ def _rsub(call: Call) -> Sequence[Work]:
 
 
 _COMPARED: dict[Any, Callable[..., Any]] = {
-    aten.eq: torch.eq, aten.ne: torch.ne, aten.lt: torch.lt, aten.le: torch.le, aten.gt: torch.gt, aten.ge: torch.ge,
+    aten.eq: torch.eq,
+    aten.ne: torch.ne,
+    aten.lt: torch.lt,
+    aten.le: torch.le,
+    aten.gt: torch.gt,
+    aten.ge: torch.ge,
 }
 
 
@@ -291,9 +296,7 @@ def _convolution(call: Call) -> Sequence[Work]:
         before, after = copying(ordered[0], x), copying(out, ordered[1])
         x, out = ordered
     if _by_our_kernel(x, weight):
-        pointers = [
-            ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in (x, weight, bias, room, out)
-        ]
+        pointers = [ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in (x, weight, bias, room, out)]
         return [*before, functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers), *after]
     return [*before, *_by_columns(x, weight, bias, rest, room, out), *after]
 

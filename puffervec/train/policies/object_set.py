@@ -42,6 +42,8 @@ from puffervec.train.policies.whole import is_kept_whole, is_traced
 HIDDEN, WIDTH = int(lib.PV_SET_HIDDEN), int(lib.PV_SET_WIDTH)
 MOST_OBJECTS, MOST_FEATURES = int(lib.PV_SET_MOST_OBJECTS), int(lib.PV_SET_MOST_FEATURES)
 _DTYPES = (torch.float32, torch.bfloat16)
+
+
 def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1.0) -> Tensor:
     """Encode the objects of each row and take the maximum over them.
 

@@ -84,11 +84,12 @@ class ReplayPage {
         this.agentChoice = element("select", {class: "agent", "aria-label": "agent"});
         this.agentChoice.addEventListener("change", () => this.choose(this.scene.agents[Number(this.agentChoice.value)] || null));
         this.facts = element("dl", {class: "facts"});
+        this.pictures = new Pictures(() => this.showPicture());
         this.curvesPlace = element("div", {class: "curves"});
         this.eventList = element("ol", {class: "events"});
         const keys = KEYS.flatMap(([key, what]) => [element("dt", {}, key), element("dd", {}, what)]);
         return element("aside", {class: "panel"},
-            this.agentChoice, this.facts, this.curvesPlace,
+            this.agentChoice, this.facts, this.pictures.made, this.curvesPlace,
             element("details", {open: true}, element("summary", {}, "events"), this.eventList),
             element("details", {}, element("summary", {}, "keys"), element("dl", {class: "keys"}, ...keys)));
     }
@@ -105,6 +106,7 @@ class ReplayPage {
         this.scene = scene;
         this.stage.hidden = new Set();
         this.stage.setScene(scene);
+        this.pictures.setScene(replay.pictures);
         this.scrub.max = scene.count - 1;
         const options = scene.agents.map((agent, i) => element("option", {value: i}, agent.name || `row ${agent.row}`));
         this.agentChoice.replaceChildren(element("option", {value: -1}, "choose an agent"), ...options);
@@ -233,6 +235,7 @@ class ReplayPage {
         this.stepText.textContent = `step ${step} of ${this.scene.count - 1}`;
         this.showNumbers(step);
         this.showFacts(step);
+        this.showPicture();
     }
 
     showNumbers(step) {
@@ -253,6 +256,10 @@ class ReplayPage {
             else if (!this.scene.allSeen) rows.push(["sees", "not kept: the file would be too large"]);
         }
         this.facts.replaceChildren(...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+    }
+
+    showPicture() {
+        this.pictures.show(this.stage.chosen, this.player.step);
     }
 
     resized() {

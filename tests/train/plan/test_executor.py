@@ -71,9 +71,7 @@ def test_parameters_are_read_where_they_stand_also_after_a_move() -> None:
 
 def test_a_parameter_is_replaced_by_each_run_and_not_by_binding() -> None:
     weight = torch.full((3,), 8.0)
-    graph, arena = planned(
-        lambda w, g: (w - g,), weight, torch.ones(3), kinds={"w_1": PARAMETER}, carried={"sub": "w_1"}
-    )
+    graph, arena = planned(lambda w, g: (w - g,), weight, torch.ones(3), kinds={"w_1": PARAMETER}, carried={"sub": "w_1"})
     made = Executor(graph, arena, lambda: {"w_1": weight})
     assert weight.tolist() == [8.0] * 3
     for left in (7.0, 6.0):

@@ -46,5 +46,3 @@ def test_bad_input_is_one_line(args: list[str], words: str, capsys: pytest.Captu
     assert cli.main(["plan", *args]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
-
-

@@ -35,9 +35,7 @@ ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
 def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
     """Also where a half is cut into pieces for several threads, and across the seam of two roll-outs."""
     tables: dict[str, Any] = {"env": ENV, "policy": {"memory": "mingru"}, "vec": {"num_envs": 4 if threads == 1 else 400}}
-    eager, arena = (
-        collected(small(**tables, train={"plan": mode, "threads": threads}), 2) for mode in ("eager", "arena")
-    )
+    eager, arena = (collected(small(**tables, train={"plan": mode, "threads": threads}), 2) for mode in ("eager", "arena"))
     for a, b in zip(eager, arena, strict=True):
         for key in a["default"]:
             np.testing.assert_array_equal(a["default"][key], b["default"][key], err_msg=key)

@@ -33,7 +33,8 @@ CASES = {
     "lstm": (fakes.group(("x", (4,))), PolicySection(hidden=(8,), memory="lstm")),
     "set encoder": (fakes.group(("ego", (3,)), ("cars", (4, 2))), PolicySection(kind="object_set", hidden=(8,))),
     "attention": (
-        fakes.group(("ego", (3,)), ("cars", (4, 2))), PolicySection(kind="object_set", hidden=(8,), object_attention=("cars",))
+        fakes.group(("ego", (3,)), ("cars", (4, 2))),
+        PolicySection(kind="object_set", hidden=(8,), object_attention=("cars",)),
     ),
     "several heads": (fakes.group(("x", (4,)), sizes=(3, 4)), PolicySection(hidden=(8,))),
     "pictures": (fakes.group(("screen", (2, 36, 36))), PolicySection(hidden=(8,), channels=(4, 4, 4))),

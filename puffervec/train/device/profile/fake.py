@@ -28,7 +28,6 @@ class ProofError(PuffervecError, RuntimeError):
     """Code cannot run on fake CUDA tensors, so nothing is known of it."""
 
 
-
 def _copy(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """copy_ by way of the dispatcher: the method itself asks a torch without CUDA to choose the device."""
     copied: torch.Tensor = torch.ops.aten.copy_.default(self, source, non_blocking)

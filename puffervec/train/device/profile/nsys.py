@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Together with Nsight Systems: ranges and a window for `nsys profile`, its command line, and what `nsys stats` says of it.
 
-    puffer-train profile TARGET --nvtx      prints the lines to run; under nsys it marks each phase and opens the window
-    nsys stats --format csv                 summaries of CUDA's API, kernels, operations on memory, and NVTX ranges
-    puffer-train profile --nsys-csv FILES   launches, synchronisations and copies to the host per inference
+puffer-train profile TARGET --nvtx      prints the lines to run; under nsys it marks each phase and opens the window
+nsys stats --format csv                 summaries of CUDA's API, kernels, operations on memory, and NVTX ranges
+puffer-train profile --nsys-csv FILES   launches, synchronisations and copies to the host per inference
 """
 
 from __future__ import annotations

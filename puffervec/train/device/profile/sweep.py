@@ -67,9 +67,7 @@ class Sweep:
         return "\n".join([*table_lines(rows), f"  T = {fit.a:.3f} ms + {fit.b:.4f} ms x {self.knob}, R2 {fit.r2:.4f}"])
 
 
-def sweep(
-    make: Callable[[int], Work], knob: str, values: Sequence[int], timing: Timing | None = None, **changes: Any
-) -> Sweep:
+def sweep(make: Callable[[int], Work], knob: str, values: Sequence[int], timing: Timing | None = None, **changes: Any) -> Sweep:
     """Time work at several values of a knob, in turn.
 
     Args: make: takes a value and returns the work, called without arguments; knob: its name; timing, changes: of `latency`.

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """How long something takes: wall time until the device has finished, and the time between two events on the device beside it.
 
-    latency(work)                      one call again and again, from the same seed each time
-    Meter().watch(owner, "method")     methods of objects at work, as they are called: the phases of a loop
+latency(work)                      one call again and again, from the same seed each time
+Meter().watch(owner, "method")     methods of objects at work, as they are called: the phases of a loop
 """
 
 from __future__ import annotations
