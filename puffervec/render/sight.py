@@ -89,13 +89,9 @@ def _plain(vec: VectorEnv) -> dict[int, Picture]:
 
 
 def _shown(field: Field) -> bool:
-    channels = () if len(field.shape) == 2 else (field.shape[0], field.shape[-1])
-    return (
-        field.dtype == np.uint8
-        and field.keeps_shape
-        and len(field.shape) < 4
-        and (not channels or {1, 3} & {*channels} != set())
-    )
+    if field.dtype != np.uint8 or not field.keeps_shape or len(field.shape) > 3:
+        return False
+    return len(field.shape) == 2 or bool({1, 3} & {field.shape[0], field.shape[2]})
 
 
 def _upright(picture: NDArray[np.uint8]) -> Picture:
