@@ -24,7 +24,7 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
 	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp
+		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core

@@ -31,6 +31,7 @@ EXTRA_OF = {
     "stable_baselines3": "sb3",
     "huggingface_hub": "scenes",
     "aiohttp": "watch",
+    "ray": "ray",
 }
 
 

@@ -53,7 +53,7 @@ FLOORS = (
     ),
     ("puffervec.train.learn", "drive_env.evaluate", "drive_env.cli"),
     ("puffervec.train.run", "drive_env.drawing", "drive_env.keys"),
-    ("puffervec.train.act", "drive_env.env"),
+    ("puffervec.train.act", "puffervec.train.scale", "drive_env.env"),
     ("drive_env",),
     ("puffervec.web",),
     ("puffervec.train.verbs",),

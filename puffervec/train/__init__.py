@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from puffervec.train.policies.leaves import Observation
     from puffervec.train.policies.protocol import Policy
     from puffervec.train.run.trainer import Trainer
+    from puffervec.train.scale.trainer import RayTrainer
 
 __all__ = [
-    "ActionSpec", "Algorithm", "Batch", "LoadedPolicy", "Observation", "Policy", "TrainConfig", "TrainSection", "Trainer",
-    "load_policy", "log_prob_entropy", "read_metrics",
+    "ActionSpec", "Algorithm", "Batch", "LoadedPolicy", "Observation", "Policy", "RayTrainer", "TrainConfig", "TrainSection",
+    "Trainer", "load_policy", "log_prob_entropy", "read_metrics",
 ]  # fmt: skip
 
 _WITH_TORCH = {
     "Trainer": "run.trainer",
+    "RayTrainer": "scale.trainer",
     "LoadedPolicy": "act.loaded",
     "load_policy": "act.loaded",
     "Batch": "learn.samples",

@@ -60,12 +60,12 @@ def test_scaled_returns_are_about_one() -> None:
     rewards, valid = np.full((500, 4), 30.0), np.ones((500, 4), np.bool_)
     valid[::50] = False
     for _ in range(3):
-        scale.observe(rewards, valid)
+        scale.add(*scale.sums(rewards, valid))
     assert 30 * scale.factor / (1 - 0.9) == pytest.approx(1, abs=0.2)
-    scale.observe(np.full((2, 4), np.nan), valid[:2])
+    scale.add(*scale.sums(np.full((2, 4), np.nan), valid[:2]))
     assert np.isfinite(scale.factor)
     idle = ReturnScale(1, 0.9)
-    idle.observe(np.zeros((5, 1)), np.ones((5, 1), np.bool_))
+    idle.add(*idle.sums(np.zeros((5, 1)), np.ones((5, 1), np.bool_)))
     assert idle.factor == 1
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import ConfigError
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.keys import ENV
-
-if TYPE_CHECKING:
-    from puffervec.train.device.ranks import Ranks
 
 LEAST_EPISODES = 100  # A mean of fewer says little.
 
@@ -187,17 +183,19 @@ class ReturnScale:
         self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
         self.returns = np.zeros(rows)  # Of the episodes under way, discounted.
 
-    def observe(self, rewards: np.ndarray, valid: np.ndarray, ranks: Ranks | None = None) -> None:
-        """Take a roll-out: rewards (T, R) of its transitions, and which of them are valid, (T, R) bool.
+    def sums(self, rewards: np.ndarray, valid: np.ndarray) -> tuple[float, float]:
+        """Follow a roll-out and return the sum and number of its squared returns, for `add`.
 
-        Args: ranks: of whose roll-outs it is one; all get the same scale.
+        Args: rewards: (T, R), of its transitions; valid: which of them are valid, (T, R) bool.
         """
         total, count = 0.0, 0.0
         for reward, live in zip(rewards, valid, strict=True):
             self.returns = np.where(live, self.gamma * self.returns + reward, 0.0)
             total, count = total + float(np.square(self.returns).sum()), count + int(live.sum())
-        if ranks is not None:
-            total, count = ranks.sums([total, count])
+        return total, count
+
+    def add(self, total: float, count: float) -> None:
+        """Take in a roll-out, of this process or others: what `sums` has returned, added up."""
         if count and math.isfinite(total):
             self.rollouts += 1
             share = max(1 / self.rollouts, self.SLOWEST)

@@ -54,6 +54,8 @@ class Algorithm:
         figures: what the loss sums up beside itself, in its order. The log has their means as `losses/NAME`.
         stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums: the figures, summed over
             the epoch's samples of all ranks, by name, () on the device: reading one waits for the device.
+        corrects_lag: whether the loss may be given the roll-outs of older weights, with advantages that V-trace has corrected:
+            what `--ray` needs.
         search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; "" for what it must not.
     """
 
@@ -61,6 +63,7 @@ class Algorithm:
     loss: Callable[[], Loss]
     figures: tuple[str, ...]
     stop: Callable[[Any, Mapping[str, Tensor], int], bool] = lambda *_: False
+    corrects_lag: bool = True
     search: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -71,6 +74,7 @@ _REGISTRY = Registry(
     {DEFAULT: "puffervec.train.learn.ppo:PPO", "a2c": "puffervec.train.learn.a2c:A2C"},
 )
 names = _REGISTRY.names
+CORRECTING = ("ppo", "a2c")  # Those of this package.
 
 
 def get(name: str) -> Algorithm:

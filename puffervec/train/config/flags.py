@@ -39,6 +39,7 @@ ALIASES = {
     "--backend": "--vec.backend",
     "--scenes": "--env.scenes",
     "--run-name": "--log.name",
+    "--ray": "--ray.address",
 }
 
 

@@ -25,6 +25,8 @@ from puffervec.errors import ConfigError
 from puffervec.native import renamed
 from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
+from puffervec.train.config.checks import at_least, positive
+from puffervec.train.config.hosts import RaySection
 from puffervec.train.config.schedules import Schedule
 
 Table = Mapping[str, Any]
@@ -34,7 +36,7 @@ SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.
 MOST_BLOCKS = 256  # Of a stage of a ConvNeXt.
 MOST_WIDTHS, WIDEST = 64, 2**20  # Of a network, likewise.
-SECTIONS = ("env", "vec", "train", "policy", "policies", "log")
+SECTIONS = ("env", "vec", "train", "policy", "policies", "ray", "log")
 # Settings of train that all policies of a run share; the others may stand in [policies.NAME] too.
 OF_THE_RUN = frozenset(
     ("seed", "device", "total_timesteps", "time_limit_s", "horizon", "minibatch_size", "asynchronous", "precision")
@@ -261,6 +263,7 @@ class TrainConfig:
     train: TrainSection = dataclasses.field(default_factory=lambda: algorithms.get(algorithms.DEFAULT).section())
     policy: PolicySection = PolicySection()
     policies: Mapping[str, Table] = dataclasses.field(default_factory=dict)  # By policy: what differs from train and policy.
+    ray: RaySection = RaySection()
     log: LogSection = LogSection()
     creator: Callable[..., Any] | None = None  # What makes a Python env where target, its name, does not lead to it.
 
@@ -269,7 +272,7 @@ class TrainConfig:
         """Build a config from an env, its preset and tables: `TrainConfig.of("tag_grid", train={"seed": 3})`.
 
         Args: target: name of a C env, Gymnasium id, "module:factory", or a callable that makes a gymnasium.Env or a PettingZoo
-            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, policies (a table by policy), log.
+            ParallelEnv; tables: env (a callable's keyword arguments), vec, train, policy, policies (by policy), ray, log.
         Raises: ConfigError for an unknown env, table or key, or a value of another kind.
         """
         config = cls.bare(target)
@@ -294,6 +297,15 @@ class TrainConfig:
     def python(self) -> bool:
         """True where the env is written in Python."""
         return isinstance(self.env, dict)
+
+    @property
+    def learned_envs(self) -> int:
+        """Envs whose rows an update of a rank learns from: those of the vec env, or of the hosts whose segments it takes."""
+        return self.vec.num_envs * self.ray.learned_segments
+
+    def without_ray(self) -> TrainConfig:
+        """Return the config of a run that plays on its own machine."""
+        return dataclasses.replace(self, ray=dataclasses.replace(self.ray, address=""))
 
     def merged(self, tables: Mapping[str, Table]) -> TrainConfig:
         """Return a copy with the given tables laid over this config.
@@ -365,6 +377,9 @@ class TrainConfig:
     def check(self) -> None:
         """Raise ConfigError for values that cannot work, as far as they can be told without the env."""
         _check_whole("log", self.log)
+        _check_whole("ray", self.ray)
+        self.ray.check()
+        self.ray.check_with(self.train, (self.of_policy(name).train.algorithm for name in ("", *self.policies)))
         kind = algorithms.get(self.train.algorithm).section
         if not isinstance(self.train, kind):
             raise ConfigError(f"train is a {type(self.train).__name__}: algorithm {self.train.algorithm} has a {kind.__name__}")
@@ -434,20 +449,6 @@ def shown(value: Any) -> str:
     """Return a value as it stands in a message: its repr, of a length that people read."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
-
-
-def at_least(table: str, settings: Any, least: float, *names: str) -> None:
-    """Raise ConfigError where one of these settings is below `least`."""
-    for name in names:
-        if not (value := getattr(settings, name)) >= least:
-            raise ConfigError(f"{table}.{name} is {value}: must be at least {least}")
-
-
-def positive(table: str, settings: Any, *names: str) -> None:
-    """Raise ConfigError where one of these settings is not above 0."""
-    for name in names:
-        if not (value := getattr(settings, name)) > 0:
-            raise ConfigError(f"{table}.{name} is {value}: must be above 0")
 
 
 def check_json(settings: Table) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from puffervec.train.config.algorithms import Algorithm, Loss
-from puffervec.train.config.sections import TrainSection, at_least, positive
+from puffervec.train.config.checks import at_least, positive
+from puffervec.train.config.sections import TrainSection
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -112,15 +112,17 @@ class Updater:
         pool: ThreadPool,
         ranks: Ranks | None = None,
         team: Ranks | None = None,
+        behind: bool = False,
     ) -> None:
         """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the microbatches; ranks: each
         with a roll-out of its own, which improve one policy together; team: those that share the columns of pictures, so that
-        they call the policy as often as each other."""
+        they call the policy as often as each other; behind: other weights than the policy's have acted in roll-outs."""
         self.team = team or Ranks()
         self.algorithm = algorithms.get(section.algorithm)
         compiled = section.compile if self.team.size == 1 else "off"
         self.loss = compiled_where_it_pays(self.algorithm.loss(), compiled, storage.device, policy)
-        self.vtrace = section.vtrace or section.asynchronous
+        self.behind = behind
+        self.vtrace = section.vtrace or behind
         self.ranks = ranks or Ranks()
         self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
         self.entropy_coef: Tensor | None = None
@@ -168,7 +170,7 @@ class Updater:
         self.optimizer.set_lr(lr)
         if self.entropy_coef is not None and entropy_coef is not None:
             self.entropy_coef.fill_(entropy_coef)
-        first = samples = self._samples(behind=section.asynchronous)
+        first = samples = self._samples(self.behind)
         explained = _explained_variance(first.returns, first.values, self.ranks)
         figures = self.algorithm.figures
         sums = torch.zeros(len(figures) + 1, device=s.device)

@@ -109,6 +109,14 @@ TIME_PARTS = {
     "other": _share("other", "the rest. It is never cut off at 0, so one below 0 would show a mistake in the others"),
 }
 
+_RAY = "with `--ray`"
+RAY_HOSTS = _key("ray/hosts", "hosts", "hosts that play", _RAY)
+RAY_LAG = _key("ray/lag", "updates", "how many updates older the weights of the segments learned from were, on average", _RAY)
+RAY_DROPPED = _key("ray/dropped", "segments", "segments that were too old (`ray.max_lag`), since the start", _RAY)
+RAY_DEATHS = _key("ray/deaths", "hosts", "hosts that died and began again, since the start", _RAY)
+RAY_BYTES = _key("ray/bytes_per_agent_step", "bytes", "bytes of segments per valid transition", _RAY)
+RAY_HOST_SPEED = _key("ray/host_agent_steps_per_s", "agent-steps/s", "what one host plays while it plays", _RAY, averaged=True)
+
 LEARNER_CORES = _key("usage/learner_cores", "cores", "CPU seconds per second of the process that trains")
 LEARNER_MEMORY = _key("usage/learner_memory_mib", "MiB", "its resident memory; what it shares with workers counts in both")
 _WORKERS, _CUDA = "with worker processes", "on CUDA"

@@ -8,27 +8,23 @@ that are not finite, which would only come back. Runs in the learner.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from puffervec.errors import ConfigError
 from puffervec.train.collect.ahead import Ahead, actor_of
-from puffervec.train.collect.episodes import EpisodeWindow, InfoMeans, ReturnScale
 from puffervec.train.collect.rollout import Rollout, Times
 from puffervec.train.collect.storage import Slot
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.run.learner import Learner, new_storage
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Files, Tensors, fitting
+from puffervec.train.run.tally import Tally, facts_of
 
-_INFO = "info/"
 
-
-class Collector:
+class Collector(Tally):
     """Collects roll-outs into the storages of a learner."""
 
     def __init__(
@@ -41,9 +37,10 @@ class Collector:
     ) -> None:
         """Args: actions: what they are drawn with; pool: works on the rows of a half."""
         section, learned = setup.config.train, learner.storages
-        self.vec, self.ranks, self.horizon, self.device = vec, setup.ranks, section.horizon, setup.device
+        super().__init__(setup.rows, learned, setup.ranks)
+        self.expect(facts_of(vec, tuple(setup.rows), setup.config.python))
+        self.vec, self.horizon, self.device = vec, section.horizon, setup.device
         self.turns = 0  # vector steps, each of all halves
-        self._learned = learned
         self.slots: dict[str, Slot] = {}
         for name, rows in setup.rows.items():
             policy, ahead = learner.policies[name], section.asynchronous and name in learned
@@ -53,16 +50,11 @@ class Collector:
             self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents, rows.settings.train.plan)
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
-        # By policy: what one kind of agents earns says nothing of another's.
-        sections = {name: rows.settings.train for name, rows in setup.rows.items() if name in learned}
-        self.return_scales = {
-            name: ReturnScale(learned[name].rows, own.gamma) for name, own in sections.items() if own.scale_rewards
-        }
-        python = setup.config.python  # Its envs keep no records of their own.
-        rates, kinds = ({}, tuple(setup.rows)) if python else (_rates(vec), vec.env.agent_types)
-        types = kinds if len(kinds) > 1 and not rates else ()
-        self.episodes = EpisodeWindow(() if python else vec.spec.record_names, rates, types)
-        self.info_means = InfoMeans(getattr(vec.driver_env, "possible_agents", ())) if python else None
+
+    @property
+    def full(self) -> bool:
+        """Whether the next roll-out goes on where one ended; else episodes have to `begin`."""
+        return self.rollout.full
 
     def begin(self, seed: int) -> None:
         """Start new episodes in all envs; the next `collect` begins with them."""
@@ -75,28 +67,14 @@ class Collector:
         whole = (self.ahead or self.rollout).collect(stop)
         whole = not self.ranks.agree(not whole)[0]
         if whole or self.ahead is None:  # Else they belong to the roll-out that is kept for a checkpoint.
-            self._count_episodes()
+            counted = self.counted(self.rollout.episodes, self.rollout.numeric, whole)
+            self.rollout.episodes.clear()
+            self.rollout.numeric.clear()
+            self.count([counted])
         if whole:
             self.turns += self.horizon
-            self._scale_rewards()
+            self.scale_rewards([counted])
         return whole
-
-    def _count_episodes(self) -> None:
-        ended = b"".join(self.ranks.gather(self.episodes.rows(self.rollout.episodes).tobytes()))
-        self.episodes.add_rows(np.frombuffer(ended).reshape(-1, self.episodes.columns))
-        self.rollout.episodes.clear()
-        if self.info_means is not None:
-            for data in self.ranks.gather(json.dumps(self.info_means.sums(self.rollout.numeric)).encode()):
-                self.info_means.add_sums(json.loads(data))
-            self.rollout.numeric.clear()
-
-    def _scale_rewards(self) -> None:
-        """Scale the rewards of the roll-out collected last, in the storages; nothing else reads them after the records."""
-        for name, scale in self.return_scales.items():
-            storage = self._learned[name]
-            rewards = storage.rewards[1:]
-            scale.observe(rewards.cpu().numpy(), storage.valid().cpu().numpy(), self.ranks)
-            rewards.mul_(scale.factor)
 
     def go_ahead(self) -> None:
         """With `train.asynchronous`: begin the next roll-out beside what the learner does now."""
@@ -118,23 +96,11 @@ class Collector:
         """Seconds of the learner so far."""
         return self.rollout.times if self.ahead is None else self.ahead.times
 
-    def means(self) -> dict[str, float]:
-        """Return the metrics of finished episodes: `episode/<name>`, `env/<name>`."""
-        return self.episodes.means() | ({} if self.info_means is None else self.info_means.means())
-
     # ------------------------------------------------------------------------------------------------ state
 
     def state(self) -> dict[str, Tensors]:
         """Return the files `returns`, `episodes`, and where the envs can be gone on with `envs` and `ahead`."""
-        files: dict[str, Tensors] = {}
-        if self.return_scales:
-            files["returns"] = {
-                _scale_name(name): torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)
-                for name, scale in self.return_scales.items()
-            }
-        files["episodes"] = {"window": torch.from_numpy(self.episodes.state()), "total": torch.tensor([self.episodes.total])}
-        infos = {} if self.info_means is None else self.info_means.state()
-        files["episodes"] |= {f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()}
+        files = super().state()
         if self.rollout.full and self.vec.spec.save_bytes:
             envs = self._envs()
             if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
@@ -158,15 +124,7 @@ class Collector:
 
     def load_state(self, files: Files) -> list[str]:
         """Go on from `state`. Without `envs` in it the caller has to `begin` new episodes."""
-        for name, scale in self.return_scales.items():
-            mean_square, rollouts = files["returns"][_scale_name(name)].tolist()
-            scale.mean_square, scale.rollouts = mean_square, int(rollouts)
-        if "episodes" in files:  # Not in older checkpoints: the means begin anew then.
-            tensors = files["episodes"]
-            self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
-            if self.info_means is not None:
-                infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
-                self.info_means.load_state(infos)
+        super().load_state(files)
         if "envs" not in files:
             why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
             return [f"goes on with new episodes: env states were not saved ({why})"]
@@ -197,13 +155,3 @@ class Collector:
         for name, scale in self.return_scales.items():
             scale.returns = fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
         self.rollout.full = True
-
-
-def _rates(vec: Any) -> dict[str, str]:
-    """Return the rates of a C env's records, with those that its settings make it leave."""
-    training, names = vec.env.training, set(vec.spec.record_names)
-    return {**training.rates, **{name: of for name, of in training.more_rates.items() if names.issuperset(of.split("/"))}}
-
-
-def _scale_name(policy: str) -> str:
-    return "scale" if policy == "default" else f"scale/{policy}"

@@ -50,9 +50,9 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
 
 
 def new_storage(setup: Setup, name: str) -> Storage:
-    """Return room for a roll-out of a policy."""
+    """Return room for what an update of a policy learns from."""
     config = setup.config
-    return storage_of(setup.rows[name], config.vec.num_envs, config.train.horizon, setup.device, setup.bf16)
+    return storage_of(setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16)
 
 
 class Generators:
@@ -129,7 +129,7 @@ class Learner:
             section, storage = rows.settings.train, new_storage(setup, name)
             self._sections[name] = section
             self.updaters[name] = Updater(
-                policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks, setup.team
+                policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks, setup.team, setup.behind
             )
         self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
 

@@ -67,6 +67,11 @@ class Setup:
         return self.config.train.precision == "bf16"
 
     @property
+    def behind(self) -> bool:
+        """Whether roll-outs are older than the weights that learn from them."""
+        return self.config.train.asynchronous or bool(self.config.ray.address)
+
+    @property
     def env_seed(self) -> int:
         """Env i of this rank has env_seed + i: no two of all ranks are alike."""
         return self.config.train.seed + self.ranks.rank * self.config.vec.num_envs
@@ -106,11 +111,11 @@ def set_up(
     spec = target.env_spec(config)
     if (entries := explicit_map(spec, policy_map or config.policy.map)) != config.policy.map:
         config = config.merged({"policy": {"map": entries}})
-    minibatches = config.check_batch(spec.agents * config.vec.num_envs)
+    minibatches = config.check_batch(spec.agents * config.learned_envs)
     spec_hash = target.spec_hash(spec)
     bf16 = use_bf16(config.train.precision, device)
     _refuse(config, spec, device, bf16, policies)
-    settings = {name: table for name, table in config.tables().items() if name != "log"}
+    settings = {name: table for name, table in config.tables().items() if name not in ("log", "ray")}
     match(ranks, "settings", json.dumps([config.target, spec_hash, bf16, settings]))
     ranks.use(device)
     team = ranks.team(config.train.tensor_parallel)
@@ -140,7 +145,7 @@ def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool
     if not any(own.settings.role.learns for own in rows.values()):
         raise ConfigError(f"none of the policies {', '.join(rows)} is to be trained: let one have to_train and no opponent")
     obs_dtype, copies = torch.bfloat16 if bf16 else None, 2 if config.train.asynchronous else 1
-    refuse_large(rows.values(), config.vec.num_envs, config.train.horizon, device, obs_dtype, copies=copies)
+    refuse_large(rows.values(), config.learned_envs, config.train.horizon, device, obs_dtype, copies=copies)
     state.check_names(rows)
     refuse_large_policies(rows, policies, device)
     try_policies(rows, policies)

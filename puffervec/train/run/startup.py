@@ -166,7 +166,9 @@ class _Choice:
         return statistics.median(times["fp32"]), statistics.median(times["bf16"])
 
     def choose_vec(self) -> None:
-        """Decide who steps the envs."""
+        """Decide who steps the envs; hosts decide for themselves."""
+        if self.config.ray.address:
+            return
         config, python = self.config, self.config.python
         default = dataclasses.replace(config.vec, num_buffers=config.vec.resolved(python).num_buffers)
         self.config = dataclasses.replace(config, vec=default)

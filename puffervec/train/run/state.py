@@ -38,7 +38,6 @@ from puffervec.train.run.checkpoint import Checkpoint
 from puffervec.train.run.rundir import CHECKPOINTS, RunFiles
 
 if TYPE_CHECKING:
-    from puffervec.train.run.collector import Collector
     from puffervec.train.run.learner import Generators, Learner
     from puffervec.train.run.setup import Setup
 
@@ -140,11 +139,11 @@ class Saver:
     """Writes a run's checkpoints, and puts one into a run that was just started."""
 
     def __init__(
-        self, setup: Setup, files: RunFiles, learner: Learner, collector: Collector, generators: Generators, threads: int
+        self, setup: Setup, files: RunFiles, learner: Learner, collector: Part, generators: Generators, threads: int
     ) -> None:
         """Args: threads: of the learner, for the manifest."""
         self._parts: tuple[Part, ...] = (learner, collector, generators)
-        self._setup, self._files, self._learner, self._slots = setup, files, learner, collector.slots
+        self._setup, self._files, self._learner = setup, files, learner
         self._threads = threads
         self._last_s = time.monotonic()
         self.updates = -1  # that the checkpoint saved last has
@@ -214,7 +213,7 @@ class Saver:
             "config": {"target": config.target, **config.tables()},
             "counters": vars(counters),
             "policies": {
-                name: {"class": type(newest(policy)).__name__, "group": self._slots[name].group.name}
+                name: {"class": type(newest(policy)).__name__, "group": self._setup.rows[name].group.name}
                 | ({"opponents": list(opponents[name].sources)} if name in opponents else {})
                 for name, policy in self._learner.policies.items()
             },

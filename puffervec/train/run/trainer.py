@@ -27,6 +27,7 @@ import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -57,7 +58,10 @@ class Trainer:
         counters: agent-steps and so on, over all resumes.
         learner, collector, saver, reporting: the parts.
         policies, slots: by policy name; vec: the vec env.
+        over_ray: whether hosts play, which `ray.address` says.
     """
+
+    over_ray: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -88,6 +92,8 @@ class Trainer:
             MissingExtraError: a tracker that is not installed; nothing was started.
         """
         ranks = ranks or of_environment(config.train.rank_timeout_s)
+        if config.ray.address and not self.over_ray:
+            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.train.RayTrainer, or leave it out")
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = setup.config, ranks, setup.device, setup.chosen
         self.counters = Counters()
@@ -110,7 +116,7 @@ class Trainer:
 
     def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
         """Start the workers and assemble the parts that a checkpoint keeps."""
-        self.vec = setup.make_vec()
+        self.vec = self._make_vec(setup)
         self._open.callback(self.vec.close)
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
@@ -120,17 +126,23 @@ class Trainer:
         self.pool = ThreadPool(1 if alone else threads)
         self._open.callback(self.pool.close)
         self.learner = Learner(setup, self.policies, generators.shuffle, self.pool)
-        self.collector = Collector(setup, self.vec, self.learner, generators.actions, self.pool)
+        self.collector = self._make_collector(setup, generators)
         self._open.callback(self.collector.close)
         self.slots = self.collector.slots
         self.saver = Saver(setup, self.files, self.learner, self.collector, generators, self.pool.count)
+
+    def _make_vec(self, setup: Setup) -> Any:
+        return setup.make_vec()
+
+    def _make_collector(self, setup: Setup, generators: Generators) -> Any:
+        return Collector(setup, self.vec, self.learner, generators.actions, self.pool)
 
     def _begin(self, setup: Setup, found: ckpt.Checkpoint | None, dashboard: Dashboard | None) -> None:
         """Start new episodes, or go on from a checkpoint; then begin to report."""
         notes: list[str] = []
         if found is not None:
             self.counters, notes = self.saver.restore(found)
-        if not self.collector.rollout.full:  # Other episodes than those of the start.
+        if not self.collector.full:  # Other episodes than those of the start.
             self.begin(setup.env_seed + self.counters.agent_steps)
         self.ranks.broadcast([part for policy in self.policies.values() for part in policy.state_dict().values()])
         self.reporting = Reporting(setup, self.files, self.vec, self.counters, self.describe(), dashboard)
@@ -148,7 +160,8 @@ class Trainer:
     def collect(self) -> bool:
         """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way, on any rank."""
         with one_torch_thread():
-            return self.collector.collect(lambda: self.stop_requested)
+            whole: bool = self.collector.collect(lambda: self.stop_requested)
+            return whole
 
     def update(self) -> dict[str, float]:
         """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
@@ -167,7 +180,7 @@ class Trainer:
         if bad := [name for name, value in learned.losses.items() if not math.isfinite(value)]:
             raise self._diverged(bad, learned.losses)
         self.counters.agent_steps += learned.valid
-        self.counters.env_steps += self.config.vec.num_envs * self.config.train.horizon * self.ranks.size
+        self.counters.env_steps += self.config.learned_envs * self.config.train.horizon * self.ranks.size
         self.counters.updates += 1
         if not learned.finished:
             self.reporting.note("stopped inside an update: a run that goes on from here is not byte for byte one never stopped")
@@ -272,13 +285,18 @@ class Trainer:
     def describe(self) -> str:
         """Return the run in one line: env, rows, workers, device, precision, threads, parameters, opponents."""
         parameters = sum(p.numel() for policy in self.policies.values() for p in policy.parameters())
-        vec, precision = self.vec, self.config.train.precision
         return (
-            f"{self.config.target}: {vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with"
-            f" {vec.num_workers} workers and {vec.num_buffers} buffers, {self.device} {precision}"
+            f"{self.config.target}: {self._played_by()}, {self.device} {self.config.train.precision}"
             f" with {self.pool.count} threads, {parameters:,} parameters"
             + (f", on each of {self.ranks.size} ranks" if self.ranks.size > 1 else "")
             + "".join(f", {name} played by {len(found.weights)} of other runs" for name, found in self._opponents.items())
+        )
+
+    def _played_by(self) -> str:
+        vec = self.vec
+        return (
+            f"{vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with {vec.num_workers} workers and"
+            f" {vec.num_buffers} buffers"
         )
 
     def close(self) -> None:

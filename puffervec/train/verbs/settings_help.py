@@ -40,7 +40,7 @@ def short_help(config: TrainConfig) -> str:
         choices = choices_of(hints_of(instance)[name])
         named = f" ({', '.join(choices)})" if len(choices) > 1 and not all(choice in sentence for choice in choices) else ""
         lines += _entry(SHORT.get(flag, flag), f"{sentence}{named}.", getattr(instance, name))
-    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys.")
+    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys.")
     lines += _entry("--resume RUN|latest", "Go on from the newest checkpoint of a run.")
     if config.python:
         lines += _entry("--env.NAME VALUE", "A keyword argument of what makes the env; any number of these.")

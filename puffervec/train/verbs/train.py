@@ -36,7 +36,7 @@ ABOUT = """\
   puffer-train ENV --help                       the settings that people change most; --help-all: every one
   puffer-train VERB --help                      the flags of a verb
 
-  --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [log] with the same keys as the flags
+  --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys as the flags
   --warpdrive FILE.yaml a run config of WarpDrive; ENV may be left out where the file's name means one
   --resume RUN|latest   go on from the newest checkpoint of a run folder
   --opponent NAME=RUN   the policy NAME is not trained, but played by that of RUN: a run, a checkpoint, or a folder of
@@ -63,7 +63,7 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
         named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm", "--policy.map"))
         single = flags.take_policies(list(args)).values()
         named += tuple(table.get(key) for table in single for key in ("kind", "algorithm"))
-        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], named)
+        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], named).without_ray()
         if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
@@ -127,6 +127,10 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
 
     before = find_job(config.log.folder, peers.job) if peers.first else None
     folder, checkpoint = before or (None, checkpoint)
+    if config.ray.address:
+        from puffervec.train.scale.trainer import RayTrainer
+
+        return RayTrainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
     return Trainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
 
 

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Which machines play and with how many CPUs (puffervec/train/scale/cluster.py); with real Ray where that is slow."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("ray")
+
+from puffervec.errors import ConfigError  # noqa: E402
+from puffervec.train.config.hosts import RaySection  # noqa: E402
+from puffervec.train.scale.cluster import Machine, connect, cpus_each, machines  # noqa: E402
+
+
+def node(name: str, cpus: float | None, alive: bool = True) -> dict[str, object]:
+    resources = {} if cpus is None else {"CPU": cpus}
+    return {"NodeID": name, "NodeManagerAddress": f"at {name}", "Alive": alive, "Resources": resources}
+
+
+def test_machines_that_can_play() -> None:
+    nodes = [node("a", 4.0), node("dead", 8.0, alive=False), node("learner", None), node("none", 0.0), node("b", 8.0)]
+    assert machines(nodes) == [Machine("b", "at b", 8), Machine("a", "at a", 4)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hosts", "cpus", "each"),
+    [
+        (0, 1, [8], 8),
+        (0, 2, [16, 8, 4], 8),  # The smaller one of the two that play.
+        (0, 4, [16, 8], 4),  # Two on each.
+        (0, 3, [16, 8], 4),
+        (0, 9, [4], 1),  # Never less than one.
+        (3, 9, [4], 3),
+        (0, 2, [], 1),
+    ],
+)
+def test_cpus_of_a_host(wanted: int, hosts: int, cpus: list[int], each: int) -> None:
+    assert cpus_each(wanted, hosts, [Machine(str(n), str(n), n) for n in cpus]) == each
+
+
+def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise ConnectionError("Could not find any running\nRay instance.")
+
+    monkeypatch.setattr("ray.init", refuse)
+    with pytest.raises(
+        ConfigError, match="ray.address is 'auto': no Ray cluster could be joined there .*use --ray local"
+    ) as error:
+        connect(RaySection(address="auto"), 1)
+    assert "\n" not in str(error.value)
+
+
+REAL = """
+import sys
+from puffervec.errors import ConfigError
+from puffervec.train.config.hosts import RaySection
+from puffervec.train.scale.cluster import Cluster
+try:
+    Cluster(RaySection(**{section}), {hosts}).close()
+except ConfigError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("section", "hosts", "words"),
+    [
+        ({"address": "127.0.0.1:1", "wait_s": 3.0}, 1, "no Ray cluster could be joined there"),
+        ({"address": "auto"}, 1, "no Ray cluster could be joined there"),
+        ({"address": "local", "hosts": 2, "cpus": 2, "wait_s": 2.0}, 3, "the cluster had no room for 3 of 2 CPUs"),
+    ],
+)
+def test_real_clusters_that_do_not_do(section: dict[str, object], hosts: int, words: str) -> None:
+    code = REAL.format(section=section, hosts=hosts)
+    if hosts == 3:  # Started for two.
+        begin = f"from puffervec.train.scale.cluster import connect\nconnect(RaySection(**{section}), 2)\n"
+        code = code.replace("try:", begin + "try:")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert words in done.stdout and done.stdout.count("\n") == 1, done.stdout + done.stderr
