@@ -178,8 +178,16 @@ class Cluster:
     # ------------------------------------------------------------------------------------------------ hosts
 
     def start(self, outfit: Outfit) -> None:
-        """Begin to start the hosts; `arrived` tells which are ready."""
-        self._outfit = ray.put(dataclasses.replace(outfit, cpus=self.cpus))
+        """Begin to start the hosts; `arrived` tells which are ready.
+
+        Raises: ConfigError where they cannot be sent what they need.
+        """
+        try:
+            self._outfit = ray.put(dataclasses.replace(outfit, cpus=self.cpus))
+        except Exception as error:  # Whatever pickling of a user's policy or env raises.
+            raise ConfigError(
+                f"--ray: a policy or the env cannot be sent to hosts: {' '.join(str(error).split())[:300]}"
+            ) from error
         for host in range(self.hosts):
             where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=host)
             self._start(host, self.cpus, where)

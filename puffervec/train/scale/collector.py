@@ -10,9 +10,7 @@ number of hosts or without. Runs in the learner.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import pickle
 import time
 from collections.abc import Callable
 
@@ -36,16 +34,11 @@ Note = Callable[[str], None]
 
 
 def outfit_of(setup: Setup, learner: Learner) -> Outfit:
-    """Return what hosts are made of. Raises: ConfigError where a policy cannot be sent."""
+    """Return what hosts are made of."""
     observations = setup.config.ray.observations
     if observations == "auto":
         observations = "bf16" if setup.bf16 else "exact"
     policies = {name: actor_of(policy).cpu() for name, policy in learner.policies.items()}
-    for name, policy in policies.items():
-        try:
-            copy.deepcopy(policy)
-        except (TypeError, pickle.PicklingError) as error:
-            raise ConfigError(f"the policy {name!r} cannot be sent to hosts: {error}") from error
     config = setup.config.without_ray()
     config = dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", threads=0))
     return Outfit(config, policies, setup.bf16, observations, puffervec.__version__, setup.spec_hash, 0)
