@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures gpu golden golden-check learn limits model package tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures gpu golden golden-check learn limits model package portable tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ tsan: $(STAMP) ## the channel and the workers as threads under ThreadSanitizer, 
 stress: $(STAMP) ## the channel over processes that are stopped at random, then 10^8 litmus tests of each shape
 	$(BIN)/python -m tests.c.stress processes --count $(or $(COUNT),1000000)
 	$(BIN)/python -m tests.c.stress litmus --count $(or $(COUNT),100000000)
+
+portable: $(STAMP) ## what other systems and processors get: no futex, macOS as far as it goes, aarch64 in an emulator
+	$(BIN)/python -m pytest -q -m "slow or not slow" tests/test_builds.py tests/test_other_systems.py tests/c/test_other_processors.py
 
 valgrind: $(STAMP) ## all envs and the channel as C programs under memcheck (apt-get install valgrind)
 	$(BIN)/python -m tests.c.memcheck

@@ -18,14 +18,16 @@ static inline uint32_t pv_float_mode_enter(void) {
 static inline void pv_float_mode_leave(uint32_t mode) {
     if (PV_UNLIKELY((mode & ~PV_FLOAT_FLAGS) != 0x1F80u)) __builtin_ia32_ldmxcsr(mode);
 }
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) // in assembly, since clang has no builtin for it
+static inline void pv_float_mode_set(uint64_t mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode) : "memory"); }
 static inline uint32_t pv_float_mode_enter(void) {
-    uint32_t mode = __builtin_aarch64_get_fpcr();
-    if (PV_UNLIKELY(mode)) __builtin_aarch64_set_fpcr(0);
-    return mode;
+    uint64_t mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    if (PV_UNLIKELY(mode)) pv_float_mode_set(0);
+    return (uint32_t)mode;
 }
 static inline void pv_float_mode_leave(uint32_t mode) {
-    if (PV_UNLIKELY(mode)) __builtin_aarch64_set_fpcr(mode);
+    if (PV_UNLIKELY(mode)) pv_float_mode_set(mode);
 }
 #else
 static inline uint32_t pv_float_mode_enter(void) { return 0; }

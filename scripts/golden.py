@@ -129,6 +129,7 @@ KINDS = [
     Kind("gcc -O3, no variants", level="-O3", flags="-DPV_NO_CLONES"),
     Kind("gcc -O2 -mavx2, no variants", flags="-mavx2 -DPV_NO_CLONES", needs="avx2"),
     Kind("gcc -O3 -march=native", level="-O3", flags="-DPV_NO_CLONES", switches={"PUFFERVEC_NATIVE": "1"}),
+    Kind("gcc -O2, char without a sign, as on aarch64", flags="-funsigned-char"),
     Kind("gcc -O1, no futex", level="-O1", switches={"PUFFERVEC_NO_FUTEX": "1"}),
     Kind("clang -O0", "clang", "-O0"),
     Kind("clang -O2", "clang"),

@@ -23,9 +23,18 @@ from puffervec.vec.settings import check_settings
 TAKEN_AWAY = """
 import builtins, io, os, sys
 
-for name in ("memfd_create", "posix_fallocate", "sched_getaffinity", "sched_setaffinity", "eventfd", "pidfd_open", "O_TMPFILE"):
-    if hasattr(os, name):
-        delattr(os, name)
+import mmap, resource, select, signal, time
+
+AWAY = {
+    os: "memfd_create MFD_CLOEXEC posix_fallocate posix_fadvise sched_getaffinity sched_setaffinity sched_getscheduler eventfd "
+        "pidfd_open O_TMPFILE O_PATH O_DIRECT waitid pipe2 fdatasync copy_file_range splice getrandom getresuid unshare setns",
+    signal: "pidfd_send_signal sigtimedwait sigwaitinfo SIGRTMIN SIGPWR",
+    select: "epoll", resource: "prlimit", time: "CLOCK_BOOTTIME", mmap: "MAP_POPULATE MAP_NORESERVE MADV_HUGEPAGE",
+}
+for module, names in AWAY.items():
+    for name in names.split():
+        if hasattr(module, name):
+            delattr(module, name)
 
 def refuse(call):
     def refused(path, *rest, **more):
@@ -71,6 +80,13 @@ with puffervec.make(slow, num_envs=2, num_workers=1, timeout_s=1) as vec:
         vec.step([1] * 2)
     except puffervec.PuffervecError as error:
         print(type(error).__name__, "time.sleep(1000)" in error.trace or "in step" in error.trace)
+pid = os.fork()  # a copy of this process cannot wait for its fork server, and starts one of its own
+with puffervec.make("tag_grid", num_envs=2, num_workers=1, start_method="forkserver") as vec:
+    vec.reset(seed=0)
+    os.write(1, b"after the fork\\n")
+if not pid:
+    os._exit(0)
+os.waitpid(pid, 0)
 """
 
 
@@ -87,7 +103,8 @@ def test_vector_envs_run_without_what_only_linux_has(elsewhere: dict[str, str], 
     script.write_text(VECTOR_ENVS)
     done = subprocess.run([sys.executable, script], env=elsewhere, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == ["C (44, 45)", "Python (4, 4) CartPole-v1", "WorkerDied", "WorkerTimeout True"]
+    expected = ["C (44, 45)", "Python (4, 4) CartPole-v1", "WorkerDied", "WorkerTimeout True"]
+    assert done.stdout.splitlines() == [*expected, "after the fork", "after the fork"]
 
 
 @pytest.mark.slow

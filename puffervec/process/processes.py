@@ -101,7 +101,7 @@ def _leave_fork_server() -> None:
     if server._forkserver_pid is None:
         return
     try:
-        os.waitid(os.P_PID, server._forkserver_pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        _runs_as_child(server._forkserver_pid)
     except ChildProcessError:
         os.close(server._forkserver_alive_fd)  # else the server would live as long as this process
         server.__init__()
@@ -278,6 +278,21 @@ def _end_group(group: int | None) -> None:
 def _fork_server_lives() -> bool:
     server: Any = forkserver._forkserver
     try:
-        return os.waitid(os.P_PID, server._forkserver_pid or 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except (AttributeError, OSError):
+        return _runs_as_child(server._forkserver_pid or 0)
+    except OSError:
         return False
+
+
+def _runs_as_child(pid: int) -> bool:
+    """Return whether a child of this process runs, without waiting for it. Raises: ChildProcessError: it is no child of it."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    import psutil  # macOS before Python 3.13
+
+    try:
+        process = psutil.Process(pid)
+        if process.ppid() == os.getpid():
+            return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        pass
+    raise ChildProcessError(f"process {pid} is no child of process {os.getpid()}")

@@ -8,7 +8,6 @@ drive_main.c, channel_stress.c.
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import struct
@@ -86,7 +85,7 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
     lantern = ROOT / "examples/ocean/lantern"
     flags = [*stress.FLAGS, *BUILD, f"-I{root / 'csrc'}", f"-I{lantern}", "-DEXTRA_TYPE=pv_env_type_lantern"]
     sources = [*envs_sources(root), lantern / "glue.c"]
-    subprocess.run([os.environ.get("CC", "cc"), *flags, *map(str, sources), "-o", str(target), "-lm"], check=True, timeout=300)
+    subprocess.run([*stress.compiler(), *flags, *map(str, sources), "-o", str(target), "-lm"], check=True, timeout=300)
     return target
 
 
@@ -100,7 +99,7 @@ def compile_drive(target: Path) -> Path:
         *(ROOT / "csrc/tag").glob("*.c"),
         *(ROOT / "csrc/covid").glob("*.c"),
     ]
-    command = [os.environ.get("CC", "cc"), *stress.FLAGS, *BUILD, *map(str, sources), "-o", str(target), "-lm"]
+    command = [*stress.compiler(), *stress.FLAGS, *BUILD, *map(str, sources), "-o", str(target), "-lm"]
     subprocess.run(command, check=True, timeout=300)
     return target
 

@@ -67,6 +67,11 @@ def seed() -> int:
     return int(os.environ.get("PV_SEED", "1"))
 
 
+def compiler() -> list[str]:
+    """Return the compiler's command, CC of the environment or cc; it may have flags."""
+    return shlex.split(os.environ.get("CC", "cc"))
+
+
 def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
     """Copy csrc/ and tests/c/ with (old, new) put into the named files; each old text must be there exactly once.
 
@@ -85,7 +90,7 @@ def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
 def start_compiler(name: str, target: Path, *flags: str, root: Path = ROOT) -> subprocess.Popen[str]:
     """Compile tests/c/<name>.c with the parts of the core that it needs. Returns the running compiler."""
     sources = [root / "tests" / "c" / f"{name}.c", *(root / "csrc" / f"{part}.c" for part in CORE[name])]
-    command = [os.environ.get("CC", "cc"), *FLAGS, *STRICT, *flags, *map(str, sources), "-o", str(target), "-lm"]
+    command = [*compiler(), *FLAGS, *STRICT, *flags, *map(str, sources), "-o", str(target), "-lm"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
