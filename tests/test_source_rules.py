@@ -158,6 +158,8 @@ def test_atomics_stand_in_the_channel_only() -> None:
             code = code.replace("volatile int forever", "")
         if named(path) == "csrc/env.h":  # a note for the learner, should the process die: no reader in a running program
             code = code.replace("*(volatile uint32_t*)block->error_env", "")
+        if named(path) == "csrc/float_mode.h":  # reads and sets a register
+            code = code.replace("__asm__ volatile(", "")
         found += offences(path, code, atomics)
     assert found == []
 
