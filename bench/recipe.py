@@ -50,7 +50,7 @@ class Job:
     """A training to do."""
 
     recipe: str
-    flags: tuple[str, ...]
+    stages: tuple[tuple[str, ...], ...]
     seed: int
     steps: int
 
@@ -70,26 +70,30 @@ def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
     """Train in a folder of its own, evaluate on each of SETS, and return the rates. Raises: ConfigError: a command failed."""
     with tempfile.TemporaryDirectory(prefix="puffervec-recipe-") as name:
         folder = Path(name)
-        run = ["--run-name", "run", "--log.folder", "runs", "--env.split", "train", "--seed", str(job.seed)]
-        limits = ["--total-timesteps", str(job.steps), "--time-limit-s", "0"]
+        common_flags = ["--log.folder", "runs", "--env.split", "train", "--seed", str(job.seed), "--time-limit-s", "0"]
+        limit = ["--total-timesteps", str(job.steps // len(job.stages))]
         begin = time.perf_counter()
-        command(["drive", *run, *limits, *job.flags], core, folder / "train.log")
+        for number, flags in enumerate(job.stages):
+            before = ["--init-from", f"runs/{number - 1}"] if number else []
+            run = ["drive", *before, "--run-name", str(number), *common_flags, *limit, *flags]
+            command(run, core, folder / "train.log")
         found: dict[str, Any] = {"seconds": time.perf_counter() - begin}
         for where, scenes in SETS.items():
             path = folder / f"{where}.json"
-            what = ["eval", "runs/run", "--scenes", scenes, "--env.split", "validation", "--json", str(path)]
+            what = ["eval", f"runs/{number}", "--scenes", scenes, "--env.split", "validation"]
+            what += ["--env.draw-rewards", "0", "--json", str(path)]
             command(what, core, folder / "eval.log")
             total = json.loads(path.read_text())["total"]
             found[where] = {key: total[key] for key in KEPT}
         return found
 
 
-def jobs_of(recipes: Mapping[str, Sequence[str]], seeds: int, steps: int, done: Mapping[str, Any]) -> list[Job]:
+def jobs_of(recipes: Mapping[str, Sequence[Sequence[str]]], seeds: int, steps: int, done: Mapping[str, Any]) -> list[Job]:
     """Return what is left to do, seed by seed, so that all recipes have as many seeds at any time."""
     return [
-        Job(name, tuple(flags), seed, steps)
+        Job(name, tuple(map(tuple, stages)), seed, steps)
         for seed in range(1, seeds + 1)
-        for name, flags in recipes.items()
+        for name, stages in recipes.items()
         if str(seed) not in done.get(name, {}).get("seeds", {})
     ]
 
@@ -112,7 +116,7 @@ def search(jobs: Sequence[Job], cores: Sequence[int], results: dict[str, Any], p
         try:
             for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
                 job = waiting[future]
-                entry = results.setdefault(job.recipe, {"flags": list(job.flags), "steps": job.steps, "seeds": {}})
+                entry = results.setdefault(job.recipe, {"stages": list(map(list, job.stages)), "steps": job.steps, "seeds": {}})
                 entry["seeds"][str(job.seed)] = future.result()
                 common.write_json(path, {"results": results})
                 note(f"{number}/{len(jobs)}: {job.recipe}, seed {job.seed}")
@@ -154,9 +158,10 @@ def show(results: Mapping[str, Any]) -> None:
     common.print_table("recipes on validation scenes", ("recipe", "seeds", *heads, "difference", "s"), rows, notes)
 
 
-def chosen(names: str | None) -> dict[str, list[str]]:
-    """Return the recipes that were asked for, by name. Raises: ConfigError: there is none of that name."""
-    recipes: dict[str, list[str]] = tomllib.loads(TABLE.read_text())["recipes"]
+def chosen(names: str | None) -> dict[str, list[list[str]]]:
+    """Return the stages of the recipes that were asked for, by name. Raises: ConfigError: there is none of that name."""
+    listed: dict[str, list[Any]] = tomllib.loads(TABLE.read_text())["recipes"]
+    recipes = {name: flags if any(isinstance(part, list) for part in flags) else [flags] for name, flags in listed.items()}
     wanted = list(recipes) if names is None else [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in recipes:

@@ -88,7 +88,7 @@ COMMAND_LINES = st.lists(st.sampled_from(FLAGS) | st.sampled_from(WORDS) | st.te
 def parse(words: list[str]) -> None:
     """Parse a command line and check what comes out."""
     try:
-        config, _ = parse_train(["probe", *words])
+        config, *_ = parse_train(["probe", *words])
     except (ConfigError, CheckpointError) as error:
         assert str(error).strip()
     else:

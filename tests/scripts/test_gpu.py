@@ -36,7 +36,7 @@ def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> Non
     for env in ("tag_grid", "drive"):
         step = next(step for step in gpu.steps(tmp_path, 60.0) if step.name == f"train {env}")
         words = list(step.command)
-        config, _ = parse_train(words[words.index("train") + 1 :])
+        config, *_ = parse_train(words[words.index("train") + 1 :])
         assert config.target == env and config.train.device == "cuda" and config.train.time_limit_s == 60.0
         assert not config.train.final_eval
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import puffervec
 from puffervec.train import cli
@@ -119,6 +120,28 @@ def test_train_resume_eval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert code == 2 and "'probe'" in err
     code, out, err = run(["probe", *SMALL, *runs, "--run-name", "r"], capsys)
     assert code == 2 and "exists already" in err
+
+
+def test_init_from_begins_a_run_with_the_policies_of_another(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from puffervec.train import load_policy
+
+    runs = ["--log.folder", str(tmp_path)]
+    assert run(["probe", *SMALL, *runs, "--policy.memory", "mingru", "--run-name", "one"], capsys)[0] == 0
+    still = ["--train.lr", "1e-30", "--total-timesteps", "64"]  # so that the weights stay as they begin
+    code, out, err = run(["probe", *SMALL, *runs, *still, "--run-name", "two", "--init-from", str(tmp_path / "one")], capsys)
+    assert code == 0 and f"run folder: {tmp_path}/two" in out, err
+    one, two = (dict(load_policy(tmp_path / name).policies["default"].named_parameters()) for name in ("one", "two"))
+    assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
+    code, _, err = run(["--resume", str(tmp_path / "two"), *runs, "--total-timesteps", "200"], capsys)
+    assert code == 0, err  # the memory is that of the first run, and in the second one's settings
+    for arguments, word in (
+        (["--init-from", "none"], "none is no folder"),
+        (["--init-from", str(tmp_path / "one"), "--policy.hidden", "32"], "do not fit"),
+        (["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")], "give one of them"),
+    ):
+        code, _, err = run(["probe", *SMALL, *runs, "--run-name", "three", *arguments], capsys)
+        assert code == 2 and word in err and err.count("\n") == 1
+    assert not (tmp_path / "three").exists()
 
 
 def test_a_failing_env_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

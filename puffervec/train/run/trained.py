@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policies of a checkpoint as networks, for evaluation, export and use, and as opponents in another run.
+"""The policies of a checkpoint as networks: for evaluation, export and use, and for other runs, to train on or as opponents.
 
 A checkpoint may come from a stranger: nothing in it is imported or called that the caller has not named. Runs in the learner.
 """
@@ -57,6 +57,17 @@ def load_policies(
     return config, policies
 
 
+def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
+    """Return the policies that a new run with this config trains, on the CPU, with the weights that a checkpoint folder has.
+
+    Raises: CheckpointError: it has no policy of that name, or one of another size.
+    """
+    rows = {name: rows for name, rows in policy_rows(env_spec(config), config).items() if rows.settings.role.learns}
+    found = ckpt.read(path, only=tuple(ckpt.read_manifest(path)["policies"]))
+    cpu = torch.device("cpu")
+    return {name: with_weights(path, name, own, actor_weights(found, name), None, cpu).train() for name, own in rows.items()}
+
+
 def with_weights(
     path: Path, name: str, rows: PolicyRows, weights: Tensors, given: nn.Module | None, device: torch.device
 ) -> nn.Module:
@@ -84,4 +95,4 @@ def _check_sizes(path: Path, rows: PolicyRows, weights: Tensors) -> None:
     with torch.device("meta"):
         planned = rows.build().state_dict()
     if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
-        raise CheckpointError(f"{path}: the weights do not fit the policy that the manifest's config describes")
+        raise CheckpointError(f"{path}: the weights do not fit: env or [policy] settings are not those of its run")

@@ -63,13 +63,13 @@ def _flags(verb: Verb, config: TrainConfig) -> list[str]:
     if verb.configured:
         known = flags.known_flags(config)
         short = [alias for alias, long in flags.ALIASES.items() if long in known]
-        own += ["--config", "--resume", "--help-all", *known, *short]
+        own += ["--config", "--help-all", *known, *short]
     return sorted({*own, "--help"})
 
 
 def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
     """What may stand behind a flag: [] for files or any text, None where it takes nothing."""
-    if flag == "--resume":
+    if flag in ("--resume", "--init-from"):
         return ["latest", *_runs()]
     if flag == "--baseline":
         return _baselines(target)

@@ -39,42 +39,55 @@ ABOUT = """\
   --config FILE.toml    tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys as the flags
   --warpdrive FILE.yaml a run config of WarpDrive; ENV may be left out where the file's name means one
   --resume RUN|latest   go on from the newest checkpoint of a run folder
+  --init-from RUN       begin a new run with the policies of another: a run or a checkpoint
   --opponent NAME=RUN   the policy NAME is not trained, but played by that of RUN: a run, a checkpoint, or a folder of
                         checkpoints, of which one is drawn for each episode
 """
 
 
-def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None]:
-    """Return the config of a run and the checkpoint to go on from.
+def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]:
+    """Return the config of a run, the checkpoint to go on from, and the one that a new run has its policies from.
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
     target = flags.take_target(args)
-    resume, warpdrive = flags.take_option(args, "--resume"), flags.take_option(args, "--warpdrive")
+    given = {flag: flags.take_option(args, flag) for flag in ("--resume", "--init-from", "--warpdrive")}
+    if len(both := [flag for flag, value in given.items() if value is not None]) > 1:
+        raise ConfigError(f"{both[0]} and {both[1]}: a run begins in one way, give one of them")
+    resume, init, warpdrive = given.values()
     checkpoint: Path | None = None
-    if resume is not None and warpdrive is not None:
-        raise ConfigError("--warpdrive begins a run, --resume goes on with one: give one of them")
     if resume is not None:
-        from puffervec.train.run import checkpoint as ckpt
-        from puffervec.train.run.find import find_checkpoint, run_folder_of
-        from puffervec.train.run.rundir import config_from_tables
+        from puffervec.train.run.find import run_folder_of
 
-        checkpoint = find_checkpoint(resume, _runs_folder(args), note)
-        named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm", "--policy.map"))
-        single = flags.take_policies(list(args)).values()
-        named += tuple(table.get(key) for table in single for key in ("kind", "algorithm"))
-        config = config_from_tables(ckpt.read_manifest(checkpoint)["config"], named).without_ray()
+        checkpoint, config = _of_checkpoint(resume, target, args)
         if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
             raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
+    elif init is not None:
+        source, before = _of_checkpoint(init, target, args)
+        config = dataclasses.replace(TrainConfig.of(target or before.target), policy=before.policy)
+        return flags.settled(config, args), None, source
     elif warpdrive is not None:
         config = _of_warpdrive(Path(warpdrive), target)
     elif target is None:
         raise ConfigError("which env? For example: puffer-train drive (puffer-train --help shows more)")
     else:
         config = TrainConfig.of(target)
-    return flags.settled(config, args), checkpoint
+    return flags.settled(config, args), checkpoint, None
+
+
+def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:
+    """Return the checkpoint that is meant, and the config of its run. Only code that the arguments name may be imported."""
+    from puffervec.train.run import checkpoint as ckpt
+    from puffervec.train.run.find import find_checkpoint
+    from puffervec.train.run.rundir import config_from_tables
+
+    checkpoint = find_checkpoint(run, _runs_folder(args), note)
+    named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm", "--policy.map"))
+    single = flags.take_policies(list(args)).values()
+    named += tuple(table.get(key) for table in single for key in ("kind", "algorithm"))
+    return checkpoint, config_from_tables(ckpt.read_manifest(checkpoint)["config"], named).without_ray()
 
 
 def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
@@ -95,9 +108,9 @@ def _runs_folder(args: Sequence[str]) -> Path:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """Train, and say what came of it."""
-    config, checkpoint = parse_train(args)
+    config, checkpoint, source = parse_train(args)
     warnings.simplefilter("ignore", SceneWarning)  # `what_there_is` says it
-    with signals.start(lambda: _make_trainer(config, checkpoint)) as trainer, signals.training(trainer):
+    with signals.start(lambda: _make_trainer(config, checkpoint, source)) as trainer, signals.training(trainer):
         if trainer.ranks.first:
             print(*what_there_is(config), *trainer.chosen.lines, trainer.describe(), sep="\n")
             print(f"run folder: {trainer.folder}", flush=True)
@@ -117,9 +130,10 @@ def settings(args: list[str]) -> str:
     return VERB.usage + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config)
 
 
-def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
+def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | None) -> Trainer:
     """Make the trainer; where torchrun has started the ranks again, in the run folder that they had."""
     from puffervec.train.device import ranks
+    from puffervec.train.run.trained import initial_policies
     from puffervec.train.run.trainer import Trainer
 
     peers = ranks.of_environment(config.train.rank_timeout_s)
@@ -127,11 +141,12 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None) -> Trainer:
 
     before = find_job(config.log.folder, peers.job) if peers.first else None
     folder, checkpoint = before or (None, checkpoint)
+    policies = initial_policies(source, config) if source is not None and checkpoint is None else None
     if config.ray.address:
         from puffervec.train.scale.trainer import RayTrainer
 
-        return RayTrainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
-    return Trainer(config, checkpoint=checkpoint, folder=folder, ranks=peers)
+        return RayTrainer(config, policies=policies, checkpoint=checkpoint, folder=folder, ranks=peers)
+    return Trainer(config, policies=policies, checkpoint=checkpoint, folder=folder, ranks=peers)
 
 
 def what_there_is(config: TrainConfig) -> list[str]:
