@@ -28,7 +28,7 @@ def test_every_verb_is_listed() -> None:
 
 
 def test_flags_of_the_commands_exist() -> None:
-    assert len(COMMANDS) == 18
+    assert len(COMMANDS) == 19
     for command in COMMANDS:
         if command.startswith("torchrun "):
             launch, command = command.split("$(which ")
@@ -39,7 +39,7 @@ def test_flags_of_the_commands_exist() -> None:
             assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), command
             continue
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
-        own = ("--name", "--trials") if verb == "sweep" else ("--resume",)
+        own = ("--name", "--trials") if verb == "sweep" else ("--resume", "--init-from")
         if target.startswith("--"):
             args.insert(0, target)
             assert all(arg in own for arg in args if arg.startswith("--")), command
