@@ -34,6 +34,7 @@ from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
+from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
 from puffervec.host.folder import replace_file, said
 from puffervec.host.output import one_line, printable, steady_output
@@ -372,10 +373,10 @@ def download(options: argparse.Namespace) -> int:
 
 def draw(options: argparse.Namespace) -> int:
     """Draw scenes: one into a file, several into a folder."""
-    from drive_env.render.render import require_matplotlib
-    from drive_env.render.still import picture_of
+    extras.require("drawing", "PIL")
+    from drive_env.render.picture import png_of
+    from drive_env.render.still import middle_of, roads_of, tracks_of
 
-    require_matplotlib()
     tasks, refused = tasks_of(files_of(options.paths), options.out, "png")
     single = options.out.suffix == ".png"
     if single and len(tasks) != 1:
@@ -385,7 +386,9 @@ def draw(options: argparse.Namespace) -> int:
     for task in tasks:
         try:
             target = options.out if single else task.out
-            _write(target, picture_of(load(task.path, task.index)))
+            scene = load(task.path, task.index)
+            origin = middle_of(scene)
+            _write(target, png_of(scene.name, roads_of(scene, origin), tracks_of(scene, origin)))
             drawn.append(str(target))
             if not options.json:
                 print(one_line(str(target)))

@@ -127,8 +127,8 @@ def drawing(config: DriveConfig, state: State) -> Drawing:
 
 
 def recorder(vec: VectorEnv) -> Recorder:
-    """Pictures for `render_mode="rgb_array"`: drive_env.render.recording. Raises: MissingExtraError: no matplotlib."""
-    from drive_env.render.recording import FrameRecorder
+    """Pictures for `render_mode="rgb_array"`: drive_env.render.frames. Raises: MissingExtraError: no Pillow."""
+    from drive_env.render.frames import FrameRecorder
 
     return FrameRecorder(vec)
 

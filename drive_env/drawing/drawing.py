@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from drive_env.actions import axes_of, given_values
 from drive_env.config import DriveConfig
-from drive_env.drawing.ground import GROUND, ground_of, lights_of
 from drive_env.drawing.objects import Objects
 from drive_env.drawing.sight import ROLE, Sight
 from drive_env.prepare import prepare_scenes
+from drive_env.render.ground import GROUND, ground_of, lights_of, signs_of
 from drive_env.render.raster import as_colours, channels_of
-from drive_env.render.render import LIGHTS
+from drive_env.render.recording import roads_of
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Event, Line, Shape, State
 
@@ -31,7 +31,7 @@ NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
 COLOURS = {
     "agent": BLUE, "goal": GREEN, "log": "#cc79a7", "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
     "ran a red light": "#8a4fc7", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
-    **LIGHTS, ROLE: "#e69f00", **GROUND,
+    ROLE: "#e69f00", **GROUND,
 }  # fmt: skip
 # What begins in a step: a count that grows, or where the settings count nothing, a flag that rises.
 BEGINS = {
@@ -72,11 +72,13 @@ class SceneDrawing:
         for row, name in zip(self.rows.tolist(), self.names, strict=True):
             by_row[row] = name
         logs = [(name, self.objects.log_of(agent)) for name, agent in zip(self.names, self.agents.tolist(), strict=True)]
+        roads = roads_of(self.arrays, self.head["segment_count"])
+        ways = [Line(way, role="log", of=name) for name, way in logs if len(way) > 1]
         return Drawing(
             view=self.view(),
             shapes=self.shapes,
             colours=COLOURS,
-            still=[*ground_of(self.head, self.arrays), *(Line(way, role="log", of=name) for name, way in logs if len(way) > 1)],
+            still=[*ground_of(roads), *signs_of(self.arrays), *ways],
             numbers=self.numbers,
             fps=round(1 / float(self.head["dt_s"]), 3),
             title=self.title,

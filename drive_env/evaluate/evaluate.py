@@ -32,6 +32,7 @@ from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.schema import Floats
+from puffervec import extras
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
 from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row, Suite
@@ -296,7 +297,7 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
 
     Raises:
         SceneError: there is no such scene, or it has no agents. ConfigError: the file cannot be written.
-        MissingExtraError: matplotlib is not installed.
+        MissingExtraError: Pillow is not installed.
     """
     ((name, picture),) = drawings(actor, config, [scene], seed=seed)
     try:
@@ -310,10 +311,10 @@ def drawings(
     actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
 ) -> Iterator[tuple[str, bytes]]:
     """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of `draw`."""
+    extras.require("drawing", "PIL")
+    from drive_env.render.picture import png_of
     from drive_env.render.recording import record, roads_of
-    from drive_env.render.render import png_of, require_matplotlib
 
-    require_matplotlib()
     config = evaluation_config(config, getattr(actor, "overrides", {}))
     found = prepare_scenes(config).scenes
     agents = found.agents(config)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drives one scene once and records what happens, frame by frame, for a picture; and frames for `render_mode="rgb_array"`.
+"""Drives one scene once and records what happens, frame by frame, for a picture.
 
 Runs in the learner with one env in process. Agents' poses come from the env's readable state (`vec.peek`), those of other
 objects from the compiled log. All arrays are copies, in the scene's local frame.
@@ -8,19 +8,16 @@ objects from the compiled log. All arrays are copies, in the scene's local frame
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.prepare import prepare_scenes
-from drive_env.render.raster import as_colours, channels_of, inset
-from drive_env.render.render import AREAS, Roads, Tracks, View, fixed_view, png_of, require_matplotlib, signal_of
+from drive_env.render.ground import AREAS, shown_in
+from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import AREA_TYPES, Floats
-from puffervec.errors import CallOrderError
 from puffervec.evaluation import Actor
 from puffervec.vec.vector_env import VectorEnv
 
@@ -148,56 +145,3 @@ def signals_of(arrays: dict[str, NDArray[Any]], frame: int) -> list[tuple[str, F
         (shown_in(control, arrays, frame), np.array([control["x_m"], control["y_m"]], np.float64))
         for control in arrays["controls"]
     ]
-
-
-def shown_in(control: Any, arrays: dict[str, NDArray[Any]], frame: int) -> str:
-    """The name in LIGHTS or SIGNS of a control in a frame; after its last state it keeps that."""
-    at = int(control["states"]) + min(frame, int(control["state_count"]) - 1)
-    return signal_of(int(control["kind"]), int(arrays["states"][at]))
-
-
-class FrameRecorder:
-    """Notes the poses of the first scene of an env step by step, and draws them; see puffervec.evaluation.Recorder.
-
-    With a raster in the observation, what the first agent sees is shown in a corner. All pictures have one size, as a video
-    needs: what they show is chosen at the reset, from the scene's log.
-    """
-
-    def __init__(self, vec: VectorEnv) -> None:
-        """Raises: MissingExtraError: matplotlib is not installed."""
-        require_matplotlib()
-        self._vec = vec
-        self._scenes = prepare_scenes(vec.config).scenes
-        self._states: list[dict[str, np.ndarray]] = []
-        self._scene = -1
-        self._view: View | None = None
-
-    def begin(self) -> None:
-        """Forget the last episode and note the first frame of this one."""
-        self._states = []
-        self._view = None
-        self.add()
-        self._scene = int(self._vec.peek(0)["slot_scene"][0])
-
-    def add(self) -> None:
-        """Note the newest frame, unless the scene has ended or started again."""
-        state = self._vec.peek(0)
-        if int(state["slot_clock"][0]) == len(self._states):
-            own = state["slot"] == 0
-            self._states.append({name: value[own] for name, value in state.items() if value.shape == own.shape})
-
-    def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8. Raises: CallOrderError: before the first reset."""
-        from matplotlib.image import imread
-
-        if not self._states:
-            raise CallOrderError("render: call reset first")
-        head, arrays = self._scenes.scene(self._scene)
-        tracks = tracks_of(self._states, head, arrays, self._vec.config.goal_radius_m)
-        self._view = self._view or fixed_view(tracks)
-        roads = roads_of(arrays, head["segment_count"], self._vec.config.init_step + len(self._states) - 1)
-        shares = np.asarray(imread(io.BytesIO(png_of(self._scenes.names[self._scene], roads, tracks, self._view))))
-        picture = np.asarray(np.round(shares[:, :, :3] * 255), np.uint8)  # (H, W, 4) float32 in [0, 1] before
-        if self._vec.config.raster:
-            inset(picture, as_colours(channels_of(self._vec.halves[0].groups["agents"].observations, 0)))
-        return picture

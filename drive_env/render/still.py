@@ -1,24 +1,28 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A picture of a scene as it was recorded: its roads, lights and signs as they are at the start, and the logged paths of all
-objects. Runs in the learner."""
+"""A scene as it was recorded, for a picture: its roads, lights and signs as they are at the start, and the log of all objects.
+
+Runs in the learner.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from drive_env.render.render import AREAS, Roads, Tracks, png_of, signal_of
+from drive_env.render.ground import AREAS, signal_of
+from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.schema import Scene
 
 
-def picture_of(scene: Scene) -> bytes:
-    """Draw a scene; returns a PNG file. What the env would control by default has a colour of its own.
-
-    Raises: MissingExtraError: matplotlib is not installed.
-    """
+def middle_of(scene: Scene) -> np.ndarray:
+    """Return the mean place (2,) of all that is in a scene: what its picture counts from."""
     points = [road.points_m[:, :2] for road in scene.roads] + [item.position_m[item.valid, :2] for item in scene.objects]
-    origin = np.concatenate([np.zeros((0, 2)), *points]).mean(axis=0) if any(map(len, points)) else np.zeros(2)
+    return np.concatenate([np.zeros((0, 2)), *points]).mean(axis=0) if any(map(len, points)) else np.zeros(2)
+
+
+def roads_of(scene: Scene, origin: np.ndarray) -> Roads:
+    """Return the roads of a scene, with lights as they are at the start."""
     roads = Roads([], [], [])
     for road in scene.roads:
         line = road.points_m[:, :2] - origin
@@ -34,7 +38,7 @@ def picture_of(scene: Scene) -> bytes:
             roads.areas.append((area, line))
     for control in controls_of(scene):
         roads.signals.append((signal_of(control.kind, int(control.states[0])), control.position_m[:2] - origin))
-    return png_of(scene.name, roads, tracks_of(scene, origin))
+    return roads
 
 
 def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:

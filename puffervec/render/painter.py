@@ -8,7 +8,8 @@ Everything is painted at twice its size and then made smaller, which smooths its
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,10 +22,12 @@ PAPER = "#FBFAF7"
 WIDTH_PX, LEAST_PX, MARGIN_PX, GAP_PX = 640, 160, 12, 16
 LINE_PX = 24  # Of text above a picture.
 TITLE_PX, FONT_PX = 17, 15
+SAMPLE_PX = 16  # height of a sample in a legend
 TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # Shares of the colour, from the oldest quarter on.
 FADED = 0.35  # Likewise.
 NEW_STEPS, OLD = 10, 0.55  # Events are shown large for some steps, and then smaller and paler.
 FINER = 2
+SEAMS_PX = 8  # width of lines from which on their joints are painted
 PANELS_ACROSS = 4
 PANEL_PX = 440
 
@@ -36,17 +39,45 @@ def size_of(drawing: Drawing) -> tuple[int, int]:
     return WIDTH_PX, 2 * round(min(max(height, LEAST_PX), WIDTH_PX) / 2)
 
 
+@dataclass(frozen=True)
+class Sample:
+    """An entry of a legend. shapes: within (0, 0) and (width, 16), in pixels."""
+
+    label: str
+    shapes: tuple[Shape, ...]
+    width: int = 12
+
+
 def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
     """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in pixels."""
-    world = world_of(drawing, moment, size)
-    lines = 3 if drawing.colours else 2
-    picture = Image.new("RGB", (size[0] + 2 * MARGIN_PX, size[1] + lines * LINE_PX + 2 * MARGIN_PX), PAPER)
-    draw, width = ImageDraw.Draw(picture), size[0]
-    draw.text((MARGIN_PX, MARGIN_PX - 4), _shortened(title, TITLE_PX, width), INK, _font(TITLE_PX))
-    draw.text((MARGIN_PX, MARGIN_PX - 4 + LINE_PX), _shortened(caption(drawing, moment), FONT_PX, width), INK, _font(FONT_PX))
-    _draw_legend(draw, drawing, (MARGIN_PX, MARGIN_PX - 4 + 2 * LINE_PX))
-    picture.paste(world, (MARGIN_PX, lines * LINE_PX + MARGIN_PX))
+    legends = [samples_of(drawing)] if drawing.colours else []
+    return headed(world_of(drawing, moment, size), title, caption(drawing, moment), legends, drawing.colours)
+
+
+def headed(
+    world: Image.Image,
+    title: str,
+    words: str,
+    legends: Sequence[Sequence[Sample]],
+    colours: Mapping[str, str],
+    scale: float = 1.0,
+) -> Image.Image:
+    """Return a picture of the world below its title, a line of words and a line for each legend. Args: scale: of the head."""
+    line, top, width = round(scale * LINE_PX), round(scale * (MARGIN_PX - 4)), world.width
+    head = (2 + len(legends)) * line + MARGIN_PX
+    picture = Image.new("RGB", (width + 2 * MARGIN_PX, world.height + head + MARGIN_PX), PAPER)
+    draw = ImageDraw.Draw(picture)
+    for number, (text, font_px) in enumerate(((title, round(scale * TITLE_PX)), (words, round(scale * FONT_PX)))):
+        draw.text((MARGIN_PX, top + number * line), _shortened(text, font_px, width), INK, _font(font_px))
+    for number, samples in enumerate(legends, 2):
+        _draw_legend(picture, samples, colours, (MARGIN_PX, top + number * line), scale)
+    picture.paste(world, (MARGIN_PX, head))
     return picture
+
+
+def samples_of(drawing: Drawing) -> list[Sample]:
+    """Return the legend of a drawing: its colours and what they stand for."""
+    return [Sample(role, (Box(6, 6.5, 12, 12, role=role),)) for role in drawing.colours]
 
 
 def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.Image:
@@ -60,7 +91,7 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
     sheet = Image.new("RGB", (across * (PANEL_PX + GAP_PX) - GAP_PX + 2 * MARGIN_PX, head + rows * row_px), PAPER)
     draw = ImageDraw.Draw(sheet)
     draw.text((MARGIN_PX, MARGIN_PX), _shortened(title, TITLE_PX, sheet.width - 2 * MARGIN_PX), INK, _font(TITLE_PX))
-    _draw_legend(draw, drawing, (MARGIN_PX, MARGIN_PX + LINE_PX))
+    _draw_legend(sheet, samples_of(drawing), drawing.colours, (MARGIN_PX, MARGIN_PX + LINE_PX))
     for number, moment in enumerate(moments):
         x, y = MARGIN_PX + number % across * (PANEL_PX + GAP_PX), head + number // across * row_px
         draw.text((x, y), _shortened(caption(drawing, moment), FONT_PX, PANEL_PX), INK, _font(FONT_PX))
@@ -107,7 +138,7 @@ class _Brush:
         self._bottom = self.image.height / 2 + self._scale * (bottom + top) / 2
 
     def paint(self, shape: Shape) -> None:
-        colour = _mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
+        colour = mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
         match shape:
             case Circle():
                 (x, y), radius = self._at((shape.x, shape.y)), max(shape.radius * self._scale, 2.5 * FINER)
@@ -122,7 +153,13 @@ class _Brush:
                 self._draw.polygon([self._at(point) for point in shape.points], **self._look(shape, colour))
             case Line():
                 width = max(round(shape.width * self._scale), round(1.2 * FINER))
-                self._draw.line([self._at(point) for point in shape.points], colour, width, joint="curve")
+                points = [self._at(point) for point in shape.points]
+                self._draw.line(points, colour, width, joint="curve")
+                if width > SEAMS_PX * FINER:  # Pillow leaves gaps between the pieces of wide lines.
+                    half = width / 2
+                    for x, y in points[1:-1]:
+                        if min(math.dist((x, y), end) for end in (points[0], points[-1])) > half:
+                            self._draw.ellipse((x - half, y - half, x + half, y + half), colour)
             case Text():
                 at, font = self._at((shape.x, shape.y)), _font(FONT_PX * FINER)
                 self._draw.text(at, shape.text, colour, font, anchor="mm", stroke_width=2 * FINER, stroke_fill=PAPER)
@@ -130,7 +167,7 @@ class _Brush:
     def paint_event(self, event: Event, size: float = 1.0) -> None:
         """Args: size: a share of the largest one, and of the colour."""
         (x, y), unit = self._at((event.x, event.y)), size * FINER
-        colour = _mixed(self._colours.get(event.role, INK), size)
+        colour = mixed(self._colours.get(event.role, INK), size)
         for arm, width, paint in ((8 * unit, round(6 * unit), PAPER), (7 * unit, round(3 * unit), colour)):
             self._draw.line((x - arm, y - arm, x + arm, y + arm), paint, width)
             self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
@@ -145,7 +182,7 @@ class _Brush:
             end = len(points) - age * quarter
             part = points[max(0, end - quarter - 1) : max(0, end)]
             if len(part) > 1:
-                self._draw.line(part, _mixed(colour, share), round(2.5 * FINER))
+                self._draw.line(part, mixed(colour, share), round(2.5 * FINER))
 
     def _look(self, shape: Shape, colour: str) -> dict[str, Any]:
         """A filled shape has a pale edge, which keeps it apart from what lies under it."""
@@ -169,17 +206,21 @@ def _ahead(box: Box, share: float) -> Point:
     return box.x + share * box.width * math.cos(box.angle_rad), box.y + share * box.width * math.sin(box.angle_rad)
 
 
-def _draw_legend(draw: Any, drawing: Drawing, at: tuple[int, int]) -> None:
-    """The colours and what they stand for, as many as one line has room for."""
-    x, y = at
-    for role, colour in drawing.colours.items():
-        name = _shortened(role, FONT_PX, WIDTH_PX // 3)
-        end = x + 17 + round(_font(FONT_PX).getlength(name))
-        if end > draw.im.size[0]:
+def _draw_legend(
+    picture: Image.Image, samples: Sequence[Sample], colours: Mapping[str, str], at: tuple[int, int], scale: float = 1.0
+) -> None:
+    """As many samples as one line has room for."""
+    (x, y), font_px, gap = at, round(scale * FONT_PX), round(5 * scale)
+    for sample in samples:
+        size = round(scale * sample.width), round(scale * SAMPLE_PX)
+        name = _shortened(sample.label, font_px, round(scale * WIDTH_PX / 3))
+        end = x + size[0] + gap + round(_font(font_px).getlength(name))
+        if end > picture.width:
             return
-        draw.rectangle((x, y + 4, x + 11, y + 15), colour)
-        draw.text((x + 17, y), name, INK, _font(FONT_PX))
-        x = end + GAP_PX
+        drawing = Drawing((0, 0, sample.width, SAMPLE_PX), lambda state, before: (), colours)
+        picture.paste(world_of(drawing, Moment(0, sample.shapes), size), (x, y + 1))
+        ImageDraw.Draw(picture).text((x + size[0] + gap, y), name, INK, _font(font_px))
+        x = end + round(scale * GAP_PX)
 
 
 def _shortened(text: str, font_px: int, width: int) -> str:
@@ -200,7 +241,7 @@ def _font(size_px: int) -> Any:
 
 
 @cache
-def _mixed(colour: str, share: float) -> str:
+def mixed(colour: str, share: float) -> str:
     """Return a colour, mixed with paper. Args: share: of the colour."""
     parts = zip(ImageColor.getrgb(colour)[:3], ImageColor.getrgb(PAPER)[:3], strict=True)
     return "#" + "".join(f"{round(share * own + (1 - share) * paper):02x}" for own, paper in parts)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from drive_env.cli import main
-from drive_env.render.render import caption_of, legend_of_agents
+from drive_env.render.picture import caption_of, legend_of_agents
 from drive_env.render.still import tracks_of
 from drive_env.scenes import open_scenes, write_scenes
 from drive_env.scenes.bin_scene import same_content
@@ -163,7 +163,7 @@ def test_a_log_is_drawn_as_one(tiny_tree: MakeTree, tmp_path: Path, capsys: pyte
     assert len(capsys.readouterr().out.splitlines()) == 2 and len(list((tmp_path / "out").iterdir())) == 2
     tracks = tracks_of(scene_from_tree(tree, "a", "a.json"), np.zeros(2))
     assert caption_of(tracks) == "a log of 30 frames: 2 vehicles that control=moving would drive, 0 other objects"
-    labels = [handle.get_label() for handle in legend_of_agents(tracks)]
+    labels = [sample.label for sample in legend_of_agents(tracks)]
     assert labels == ["path in the log", "each second", "goal"]
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """drive_env/drawing/: drawing.py, ground.py, objects.py and sight.py beside what the env says of itself.
 
-drive_env/drawing/drawing.py, drive_env/drawing/ground.py, drive_env/drawing/objects.py and drive_env/drawing/sight.py are
+drive_env/drawing/drawing.py, drive_env/render/ground.py, drive_env/drawing/objects.py and drive_env/drawing/sight.py are
 tested together: what agents observe in C must lie where the same things are drawn.
 """
 
@@ -18,9 +18,9 @@ import puffervec
 from drive_env.actions import axes_of
 from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
-from drive_env.drawing.ground import lights_of
 from drive_env.drawing.sight import ROLE
 from drive_env.prepare import prepare_scenes
+from drive_env.render.ground import AREAS, SIGNS, lights_of
 from drive_env.render.raster import as_colours, channel_names
 from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
 from puffervec.render.sight import fields_of, rows_of
@@ -252,7 +252,10 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
     for role, part in (("road", slice(0, counts[0])), ("lane", slice(0, counts[0])), ("kerb", slice(counts[1], counts[2]))):
         drawn = sum(np.hypot(*np.diff(line.points, axis=0).T).sum() for line in of_kind(still, Line, role=role))
         assert drawn == pytest.approx(2 * half[part].sum(), rel=0.01), role
-    assert len(of_kind(still, Polygon)) == int((arrays["areas"]["kind"] < 2).sum())
+    drawn_areas = [shape for shape in of_kind(still, Polygon) if shape.role in AREAS]
+    assert len(drawn_areas) == int((arrays["areas"]["kind"] < 2).sum())
+    signs = [shape for shape in still if shape.role in SIGNS and not isinstance(shape, Line)]
+    assert len(signs) == int((arrays["controls"]["kind"] != 1).sum()) > 0
 
 
 def test_lights_show_their_colour(ride: Any) -> None:

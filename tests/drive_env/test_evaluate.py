@@ -169,7 +169,7 @@ def test_bad_numbers_of_episodes(folder: Path, episodes: Any) -> None:
 
 
 def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    pytest.importorskip("PIL", reason="Pillow is not installed")
     config = DriveConfig(scenes=str(folder))
     assert draw(tmp_path / "e.png", Straight(), config, scene="e.json") == "e.json"
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")

@@ -22,7 +22,7 @@ from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.observation import columns
 from drive_env.render import raster
-from drive_env.render.recording import FrameRecorder
+from drive_env.render.frames import FrameRecorder
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer, read_metrics
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
@@ -128,7 +128,7 @@ def test_the_command_draws_a_sheet(scene: str, tmp_path: Path) -> None:
 
 
 def test_frames_show_what_the_first_agent_sees(scene: str) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("PIL")
     frames = {}
     for pixels in (0, 24):
         config = DriveConfig(scenes=scene, num_agents=2, raster=pixels)

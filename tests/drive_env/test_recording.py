@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Recordings hold where everything was in every frame, and the events where they began."""
+"""Recordings hold where everything was in every frame, and the events where they began; also drive_env/render/frames.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.env import ENV
 from drive_env.prepare import prepare_scenes
-from drive_env.render.recording import FrameRecorder, record, roads_of
-from drive_env.render.render import Tracks
+from drive_env.render.frames import FrameRecorder
+from drive_env.render.recording import record, roads_of
+from drive_env.render.tracks import Tracks
 from puffervec.errors import CallOrderError
 from tests.drive_env.worlds import Straight
 
@@ -77,7 +78,7 @@ def test_roads_are_put_together_again(tiny_tree: MakeTree, tmp_path: Path, cache
 
 
 def test_one_size(tiny_tree: Callable[..., dict[str, Any]], tmp_path: Path, cache: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("PIL")
     trees = {"short": tiny_tree(cars=1), "long": tiny_tree(frames=90, cars=2, speed_mps=15.0)}
     for name, tree in trees.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(tree))

@@ -172,7 +172,7 @@ def _check_outputs(request: EvalRequest) -> None:
             raise ConfigError(f"{flag} {path}: is a folder: give a file")
     if request.png is None:
         return
-    extras.require("--png", "matplotlib")
+    extras.require("--png", "PIL")
     which = request.draw or DRAWN
     if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
         raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
