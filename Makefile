@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures gpu golden golden-check learn limits model package portable tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model package portable tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,8 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
 	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray
+		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray \
+		mkdocs-material 'mkdocstrings[python]'
 	@touch $@
 
 venv: $(STAMP) ## make the virtual environment and build the C core
@@ -113,6 +114,9 @@ bench: $(STAMP) ## steps per second of all backends
 
 figures: $(STAMP) ## measure the figures of README and docs anew and rewrite the pages: make figures RUNS="latency sps-tag"
 	$(BIN)/python bench/figures.py --run $(RUNS)
+
+docs: $(STAMP) ## the pages as a site in build/site, with search and a reference from docstrings; fails on a link that leads nowhere
+	$(BIN)/python scripts/docs_site.py
 
 gpu: $(STAMP) ## everything that needs a GPU, in under 20 minutes; writes bench/results/
 	$(BIN)/python scripts/gpu.py

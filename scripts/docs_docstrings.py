@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A griffe extension for the site: the docstrings of this project as Markdown.
+
+Args:                                        **Args**
+    rows: how many.                   ->
+    mask: (rows,) bool.                      - `rows`: how many.
+Raises: ConfigError.                         - `mask`: (rows,) bool.
+
+                                             **Raises:** ConfigError.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+import griffe
+
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns):(?: (.+))?$")
+NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
+NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
+SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
+
+
+class Docstrings(griffe.Extension):
+    """Rewrites every docstring that is loaded."""
+
+    def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        """Rewrite one."""
+        if obj.docstring is not None:
+            obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+def as_markdown(text: str) -> str:
+    """Return a docstring as Markdown."""
+    lines = textwrap.dedent(text).splitlines() if text.startswith((" ", "\n")) else text.splitlines()
+    out: list[str] = []
+    at = 0
+    while at < len(lines):
+        section = SECTION.match(lines[at])
+        if lines[at].startswith(">>> "):
+            end = _until(lines, at, lambda line: not line.strip())
+            out += ["", "```pycon", *lines[at:end], "```", ""]
+        elif section:
+            end = _until(lines, at + 1, lambda line: bool(line.strip()) and not line.startswith(" "))
+            body = [section[2] or "", *textwrap.dedent("\n".join(lines[at + 1 : end])).splitlines()]
+            out += _section(section[1], body)
+        else:
+            end = at + 1
+            if lines[at].startswith("    ") and out and out[-1].strip() and not out[-1].startswith("    "):
+                out.append("")  # A block of code or a drawing.
+            out.append(lines[at])
+        at = end
+    return "\n".join(out).strip()
+
+
+def _until(lines: list[str], at: int, ends: Any) -> int:
+    while at < len(lines) and not ends(lines[at]):
+        at += 1
+    return at
+
+
+def _section(title: str, body: list[str]) -> list[str]:
+    """Return the Markdown of a section; body: its first line, which stood beside the title, and the others."""
+    items: list[str] = []
+    for line in body:
+        if not line.strip():
+            continue
+        if line.startswith(" ") or (items and not NAMES.match(line)):
+            items[-1] = f"{items[-1]} {line.strip()}" if items else line.strip()
+        else:
+            items.append(line)
+    items = [part for item in items for part in SENTENCE.split(item)]
+    if len(items) == 1 and not NAMES.match(items[0]):
+        return ["", f"**{title}:** {items[0]}", ""]
+    return ["", f"**{title}**", "", *(f"- {_named(item)}" for item in items), ""]
+
+
+def _named(item: str) -> str:
+    found = NAMES.match(item)
+    if found is None:
+        return item
+    names = re.sub(r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", found[1])
+    return f"{names}: {item[found.end() :].rstrip(';')}"

@@ -1,0 +1,199 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""scripts/docs_site.py and docs_docstrings.py: links, navigation, the reference, and what a browser makes of the site."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web import browser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def loaded(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+docs_site = loaded("docs_site")
+WHERE = docs_site.places()
+
+
+def test_every_page_has_a_place_and_stands_in_the_navigation_once() -> None:
+    pages = [
+        place
+        for section in docs_site.navigation(WHERE, {})
+        for part in section.values()
+        for page in part
+        for place in page.values()
+    ]
+    assert len(pages) == len(set(pages)) and set(pages) == {place for place in WHERE.values() if place.endswith(".md")}
+    for section in docs_site.navigation(WHERE, {"puffervec": "reference/puffervec.md"}):
+        for part in section.values():
+            names = [name for page in part for name in page]
+            assert len(names) == len(set(names))
+
+
+def test_links() -> None:
+    text = (
+        "[a](training.md#sweep) [b](../README.md) [c](../examples/sb3_script.py) [d](../csrc/env.h) ![e](images/tag.png)"
+        " [f](#here) [g](https://example.org/x) [h](gpu-notebook.ipynb) [i](../examples/out_of_tree)"
+        "\n```md\n[in](code.md)\n```\n"
+    )
+    home = docs_site.home_of_repository()
+    assert docs_site.relinked(text, "docs/sweeps.md", WHERE) == (
+        "[a](training.md#sweep) [b](index.md) [c](examples/sb3_script.md)"
+        f" [d]({home}/blob/main/csrc/env.h) ![e](images/tag.png) [f](#here)"
+        f" [g](https://example.org/x) [h](gpu-notebook.md) [i]({home}/tree/main/examples/out_of_tree)"
+        "\n```md\n[in](code.md)\n```\n"
+    )
+    assert docs_site.relinked("[a](docs/training.md) [![b](docs/images/replay.png)](docs/replay.html)", "README.md", WHERE) == (
+        "[a](training.md) [![b](images/replay.png)](replay.html)"
+    )
+
+
+def test_other_pages() -> None:
+    script = docs_site.page_of("examples/sb3_script.py", WHERE)
+    assert script.startswith("# sb3_script.py\n\n```python\n# SPDX") and script.endswith("```\n")
+    notebook = docs_site.page_of("docs/gpu-notebook.ipynb", WHERE)
+    assert notebook.startswith("# ") and "(gpu-notebook.ipynb)" in notebook and notebook.count("```python\n") > 3
+    assert (
+        docs_site.FENCE.sub(docs_site._fence, '```python fails title="a b"\n```bash fails\n')
+        == '```python title="a b"\n```bash\n'
+    )
+
+
+FAULTS = {
+    "a.html": '<h1 id="top">x</h1><a href="b.html#part">b</a><a href="#top">t</a>'
+    '<a href="https://example.org">out</a><a href="/b.html">b</a>',
+    "b.html": '<a href="a.html#none">a</a><a href="c.html">c</a><img src="https://example.org/x.png"><p id="part">x</p>',
+    "folder/c.html": '<link rel="stylesheet" href="//fonts.example/f.css"><script src="../no.js"></script><a href="..">up</a>',
+    "index.html": "<p>A list:\n- one</p><p><code>a ](b)</code> after ```</p><td>| -- |</td><p><code>- x\n- y</code></p>",
+    "style.css": "@import 'https://fonts.example/g.css'; a { background: url(//x.example/y) url(data:z) url(own.png) }",
+}
+
+
+def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, text in FAULTS.items():
+        (tmp_path / name).write_text(text)
+    assert docs_site.check(tmp_path) == [
+        "b.html links to a.html#none, which has no such part",
+        "b.html links to c.html, which is not there",
+        "b.html fetches https://example.org/x.png",
+        "folder/c.html fetches //fonts.example/f.css",
+        "folder/c.html links to ../no.js, which is not there",
+        "index.html shows Markdown as it is: '- one'",
+        "index.html shows Markdown as it is: '```'",
+        "index.html shows Markdown as it is: '| -- |'",
+        "style.css fetches https://fonts.example/g.css",
+        "style.css fetches //x.example/y",
+    ]
+
+
+DOCSTRING = """\
+Do it. See also: nothing.
+
+>>> f(1)
+2
+
+Args: a, b: two rows; True: all of them. c: (rows,) bool;
+        and more of it. *rest: others.
+Returns: (rows,) float32.
+Raises:
+    ConfigError: bad
+        input.
+    OSError: the disk.
+
+Then:
+    drawn = as it is
+"""
+
+
+def test_docstrings_become_markdown() -> None:
+    pytest.importorskip("griffe")
+    as_markdown = loaded("docs_docstrings").as_markdown
+    assert [line for line in as_markdown(DOCSTRING).splitlines() if line] == [
+        "Do it. See also: nothing.", "```pycon", ">>> f(1)", "2", "```",
+        "**Args**", "- `a`, `b`: two rows; True: all of them.", "- `c`: (rows,) bool; and more of it.", "- `*rest`: others.",
+        "**Returns:** (rows,) float32.",
+        "**Raises**", "- `ConfigError`: bad input.", "- `OSError`: the disk.",
+        "Then:", "    drawn = as it is",
+    ]  # fmt: skip
+    assert as_markdown("A way:\n    a -> b\n\nAfter.") == "A way:\n\n    a -> b\n\nAfter."
+
+
+# ---- the site itself -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("material")
+    pytest.importorskip("mkdocstrings")
+    assert docs_site.main() == 0
+    found: Path = docs_site.SITE
+    return found
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_the_reference_has_what_users_import(site: Path) -> None:
+    text = "".join(path.read_text() for path in (site / "reference").glob("*.html"))
+    import puffervec
+    import puffervec.gym
+    import puffervec.train
+
+    shown = [*puffervec.__all__, *puffervec.gym.__all__, *puffervec.train.__all__]
+    assert [name for name in shown if f'.{name}" class="doc' not in text] == []
+
+
+@pytest.mark.slow
+def test_pages_fetch_nothing_from_elsewhere_and_fit(address: str, tmp_path: Path) -> None:
+    path = browser.find()
+    if path is None:
+        pytest.skip("no Chromium")
+    opened = browser.Browser(path, tmp_path)
+    try:
+        for width, dark in ((360, False), (1600, True)):
+            page = opened.open(f"{address}/index.html", width, 900, dark, touch=width == 360)
+            for name in (
+                "index",
+                "pages",
+                "training",
+                "drive",
+                "figures",
+                "replay",
+                "reference/puffervec",
+                "reference/settings",
+            ):
+                page.go(f"{address}/{name}.html")
+                assert page.eval("document.scrollingElement.scrollWidth <= innerWidth"), (name, width)
+                assert name == "replay" or page.eval("document.querySelectorAll('h1').length") == 1, name
+            assert [url for url in page.requests if not url.startswith((address, "data:", "blob:"))] == [] and page.errors == []
+    finally:
+        opened.close()
