@@ -18,7 +18,7 @@ from typing import Any
 
 import griffe
 
-SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns):(?: (.+))?$")
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns)( \([^)]*\))?:(?: (.+))?$")
 NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
 NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
 SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
@@ -45,8 +45,8 @@ def as_markdown(text: str) -> str:
             out += ["", "```pycon", *lines[at:end], "```", ""]
         elif section:
             end = _until(lines, at + 1, lambda line: bool(line.strip()) and not line.startswith(" "))
-            body = [section[2] or "", *textwrap.dedent("\n".join(lines[at + 1 : end])).splitlines()]
-            out += _section(section[1], body)
+            body = [section[3] or "", *textwrap.dedent("\n".join(lines[at + 1 : end])).splitlines()]
+            out += _section(section[1] + (section[2] or ""), body)
         else:
             end = at + 1
             if lines[at].startswith("    ") and out and out[-1].strip() and not out[-1].startswith("    "):

@@ -124,6 +124,7 @@ STYLE = """\
 .md-typeset__table { display: block; overflow-x: auto; }
 .md-typeset code { word-break: normal; overflow-wrap: break-word; }
 .md-grid { max-width: 72rem; }
+@media screen and (min-width: 76.25em) { .md-typeset pre > code { font-size: .6rem; } }
 .doc-heading code { font-size: .8em; }
 .doc-contents { padding-left: .8rem; border-left: .1rem solid var(--md-default-fg-color--lightest); }
 """
@@ -189,7 +190,7 @@ def _settings() -> str:
 def navigation(where: Mapping[str, str], made: Mapping[str, str]) -> list[Any]:
     """Return mkdocs' navigation: the sections of docs/README.md, with the reference and what lies beside docs/."""
     text = (ROOT / INDEX).read_text(encoding="utf-8")
-    sections: list[Any] = [{"Home": [{"puffervec": "index.md"}, {"All pages": "pages.md"}]}]
+    sections: list[Any] = [{"Home": [{"Overview": "index.md"}, {"All pages": "pages.md"}]}]
     for part in text.split("\n## ")[1:]:
         title, _, rest = part.partition("\n")
         links = re.findall(r"^\| \[([^\]]+)\]\(([^)#]+)\)", rest, re.MULTILINE)
