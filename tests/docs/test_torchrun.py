@@ -44,7 +44,7 @@ def checked(words: list[str]) -> Any:
 
 
 def plain(command: str) -> list[str]:
-    return shlex.split(command.replace("$(which puffer-train)", "puffer-train"))
+    return shlex.split(command.replace("$(which puffer-train)", "puffer-train").replace("\\\n", " "))
 
 
 def test_the_commands() -> None:
