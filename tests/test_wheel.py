@@ -42,7 +42,7 @@ print(observations.shape)
 """
 
 
-def _copy_source(target: Path) -> None:
+def copy_source(target: Path) -> None:
     """Copy the sources, so that the source folder's own build products and lists of files stay as they are, and have no say."""
     for path in ROOT.iterdir():
         if path.is_file() and path.suffix != ".so":
@@ -56,7 +56,7 @@ def _copy_source(target: Path) -> None:
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
-    _copy_source(source)
+    copy_source(source)
     subprocess.run([sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(out)], cwd=source, check=True, timeout=100)
     (built,) = out.glob("*.tar.gz")
     return built
