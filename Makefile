@@ -11,7 +11,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package portable tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ dist: $(STAMP) ## sdist and wheels of the last commit into dist/, for all system
 package: dist ## the same, then installed into empty environments and measured there
 	$(BIN)/python -m pytest -q tests/test_wheel.py -m "slow or not slow"
 	$(BIN)/python bench/install.py dist/*$(shell uname -m).whl --json build/install.json
+
+release: $(STAMP) ## is the last commit ready to be released? Version, changelog, API, checkpoints, docs, sdist, wheels; uploads nothing
+	@$(BIN)/python scripts/release.py
 
 fuzz: $(STAMP) ## mutated inputs for every reader, FUZZ_COUNT scenes of each kind, and 10,000 sequences of calls
 	$(BIN)/python scripts/fuzz.py --count $(FUZZ_COUNT) $(FUZZ_FLAGS)

@@ -1,0 +1,201 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`make release`: is the last commit ready? Looks at one thing after the other and stops at the first that is wrong.
+
+It uploads nothing and makes no tag. Where all holds, dist/ has what is to be uploaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts import api  # noqa: E402
+
+HEADING = re.compile(r"^## (\S+) \(([^)]*)\)$", re.MULTILINE)
+
+
+class NotReady(Exception):
+    """What is wrong, and what to do, in one line."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """The folder that is to be released."""
+
+    root: Path = ROOT
+    modules: Sequence[str] = api.PUBLIC
+
+    def git(self, *arguments: str) -> str:
+        """Return what git prints. Raises: NotReady: it fails."""
+        done = subprocess.run(["git", "-C", str(self.root), *arguments], capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            raise NotReady(f"git {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout.strip()
+
+    def version(self) -> str:
+        """Return the one version, that of puffervec/__init__.py."""
+        tree = ast.parse((self.root / "puffervec" / "__init__.py").read_text())
+        constants = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+        found = [ast.literal_eval(node.value) for node in constants if ast.unparse(node.targets[0]) == "__version__"]
+        if len(found) != 1 or not re.fullmatch(r"\d+\.\d+\.\d+", str(found[0])):
+            raise NotReady(f"puffervec/__init__.py has __version__ {found}: it must be there once, as in 1.2.3")
+        return str(found[0])
+
+    def tags(self) -> list[str]:
+        """Return the tags of versions, oldest first."""
+        return self.git("tag", "--list", "v[0-9]*", "--sort=version:refname").split()
+
+    def last(self) -> str | None:
+        """Return the tag of the last release before this version, None where there is none."""
+        earlier = [tag for tag in self.tags() if numbers(tag) < numbers(self.version())]
+        return earlier[-1] if earlier else None
+
+    # ---- what is looked at: each returns what holds, or raises NotReady -----------------------------------------------
+
+    def check_tree(self) -> str:
+        """All that is tracked is committed."""
+        changed = self.git("status", "--porcelain", "--untracked-files=no").splitlines()
+        if changed:
+            raise NotReady(f"{len(changed)} files are not committed, {changed[0].split()[-1]} first: commit or drop them")
+        return f"commit {self.git('rev-parse', '--short=12', 'HEAD')}, nothing uncommitted"
+
+    def check_version(self) -> str:
+        """The version stands in one place, and a tag at this commit, or of this version, agrees with it."""
+        version = self.version()
+        project = tomllib.loads((self.root / "pyproject.toml").read_text())
+        dynamic = project.get("tool", {}).get("setuptools", {}).get("dynamic", {}).get("version")
+        if "version" in project["project"] or dynamic != {"attr": "puffervec.__version__"}:
+            raise NotReady("pyproject.toml has a version of its own: take it from puffervec.__version__")
+        here = [tag for tag in self.git("tag", "--points-at", "HEAD").split() if tag.startswith("v")]
+        if here and here != [f"v{version}"]:
+            raise NotReady(f"the version is {version}, but this commit has the tags {', '.join(here)}: make them agree")
+        if not here and f"v{version}" in self.tags():
+            raise NotReady(f"v{version} is the tag of another commit: raise __version__ in puffervec/__init__.py")
+        later = [tag for tag in self.tags() if numbers(tag) > numbers(version)]
+        if later:
+            raise NotReady(f"the version is {version}, but {later[-1]} is released: raise __version__ in puffervec/__init__.py")
+        return f"{version}, " + (f"tag {here[0]}" if here else f"not tagged yet: git tag v{version}")
+
+    def check_changelog(self) -> str:
+        """The newest entry is this version's and has a date."""
+        version = self.version()
+        match = HEADING.search((self.root / "CHANGELOG.md").read_text(encoding="utf-8"))
+        if match is None or match.group(1) != version:
+            found = "no entry" if match is None else f"{match.group(1)} first"
+            raise NotReady(f"CHANGELOG.md has {found}: it must begin with ## {version} (YYYY-MM-DD)")
+        try:
+            day = date.fromisoformat(match.group(2))
+        except ValueError:
+            said = f"{version} ({match.group(2)})"
+            raise NotReady(f"CHANGELOG.md says {said}: write the day of the release, YYYY-MM-DD") from None
+        return f"{version} of {day}"
+
+    def check_api(self) -> str:
+        """Nothing that users call has gone or changed, unless the version says so."""
+        last, version = self.last(), self.version()
+        if last is None:
+            return "no release before this one to compare with"
+        try:
+            lines = list(api.breakages(self.root, last, self.modules))
+        except RuntimeError as error:
+            raise NotReady(str(error)) from error
+        for line in lines:
+            print(f"            {line}")
+        if lines and not may_break(last, version):
+            raise NotReady(f"{len(lines)} changes since {last} break code of users, which {version} must not: see above")
+        return f"{len(lines)} changes since {last} that break code" + (", which this version may" if lines else "")
+
+    def check_checkpoints(self) -> str:
+        """Checkpoints of all versions load and act alike; this version has some."""
+        folder = self.root / "tests" / "train" / "golden" / self.version()
+        if not folder.is_dir():
+            raise NotReady(f"{folder.relative_to(self.root)} is missing: python scripts/golden_checkpoints.py, and commit it")
+        self.run("checkpoints", sys.executable, "-m", "pytest", "-q", "tests/train/test_golden.py")
+        versions = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
+        return f"those of {', '.join(versions)} load and act alike"
+
+    def check_docs(self) -> str:
+        """The site is built, strictly."""
+        self.run("docs", "make", "-s", "docs")
+        return "built in build/site, all links lead somewhere"
+
+    def check_dist(self) -> str:
+        """sdist and wheels are built, checked for upload, and work in empty environments."""
+        self.run("dist", "make", "-s", "package")
+        made = sorted(path.name for path in (self.root / "dist").iterdir())
+        strange = [name for name in made if not name.startswith(f"puffervec-{self.version()}")]
+        if strange or not any(name.endswith(".tar.gz") for name in made) or not any("manylinux" in name for name in made):
+            raise NotReady(f"dist/ holds {', '.join(made)}: an sdist and manylinux wheels of {self.version()} are wanted")
+        return ", ".join(made)
+
+    def run(self, what: str, *command: str) -> None:
+        """Run a command, its output in build/release-<what>.log. Raises: NotReady: it fails; shows the last lines."""
+        log = self.root / "build" / f"release-{what}.log"
+        log.parent.mkdir(exist_ok=True)
+        with log.open("w") as file:
+            status = subprocess.run(command, cwd=self.root, stdout=file, stderr=subprocess.STDOUT).returncode
+        if status:
+            for line in log.read_text(errors="replace").splitlines()[-15:]:
+                print(f"            {line}")
+            raise NotReady(f"{' '.join(command)} ended with {status}: see {log.relative_to(self.root)}")
+
+    def steps(self) -> dict[str, Callable[[], str]]:
+        """Return what is looked at, the quick things first."""
+        return {
+            "tree": self.check_tree,
+            "version": self.check_version,
+            "changelog": self.check_changelog,
+            "api": self.check_api,
+            "checkpoints": self.check_checkpoints,
+            "docs": self.check_docs,
+            "dist": self.check_dist,
+        }
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version or its tag as numbers, for comparison.
+
+    >>> numbers("v0.10.0") > numbers("0.9.1")
+    True
+    """
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def may_break(last: str, version: str) -> bool:
+    """Return whether a version may break code that ran with the last one: before 1.0 with the second number, then the first.
+
+    >>> may_break("v0.1.0", "0.2.0"), may_break("v1.1.0", "1.2.0")
+    (True, False)
+    """
+    first = numbers(version)
+    kept = 2 if first[0] == 0 else 1
+    return first[:kept] > numbers(last)[:kept]
+
+
+def main(release: Release | None = None) -> int:
+    """Look at everything in turn and return the exit status: 1 at the first thing that is wrong."""
+    steps = (release or Release()).steps()
+    for number, (name, check) in enumerate(steps.items()):
+        try:
+            print(f"holds       {name:12} {check()}", flush=True)
+        except NotReady as wrong:
+            print(f"WRONG       {name:12} {wrong}")
+            print(f"not ready: {', '.join(list(steps)[number + 1 :]) or 'nothing else'} not looked at")
+            return 1
+    print("ready; nothing was uploaded")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
