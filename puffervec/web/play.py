@@ -31,7 +31,7 @@ from puffervec.keys import Keys
 from puffervec.native import NativeEnv
 from puffervec.render.episode import Episode
 from puffervec.web.choose import shown_settings
-from puffervec.web.serve import Server, refused
+from puffervec.web.serve import Server
 from puffervec.web.shapes import Looks, numbers_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ FILES = (
     "static/gestures.js", "static/live.js",
 )  # fmt: skip
 SCRIPT = "static/play.js"
+LET_GO_S = 2.0
 AHEAD = 3  # moments that a page may not have seen yet
 MOST_MESSAGE = 4096
 SPEEDS = (0.25, 0.5, 1.0)
@@ -277,7 +278,9 @@ class Played:
 
     def __init__(self, server: Server, table: Table, seed: int) -> None:
         """Add the routes to a server."""
-        self._table, self._seed, self._busy = table, seed, False
+        self._table, self._seed = table, seed
+        self._open: web.WebSocketResponse | None = None
+        server.app.on_shutdown.append(self._close)
         server.page("puffervec: play", FILES, SCRIPT)
         server.get("socket", self.socket)
 
@@ -285,10 +288,14 @@ class Played:
         """Play with a page over a websocket."""
         from aiohttp import WSMsgType, web
 
-        if self._busy:
-            return await refused("another page plays already: close it", 409)
         socket = web.WebSocketResponse(max_msg_size=MOST_MESSAGE, heartbeat=20.0, compress=False)
-        self._busy = True
+        await self._free()
+        if self._open is not None:
+            await socket.prepare(request)
+            await socket.send_json({"trouble": "Another page plays already: close it, then reload this one."})
+            await socket.close()
+            return socket
+        self._open = socket
         try:
             await socket.prepare(request)
             session = Session(self._table, socket.send_json, self._seed)
@@ -301,8 +308,20 @@ class Played:
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await playing
         finally:
-            self._busy = False
+            self._open = None
         return socket
+
+    async def _free(self) -> None:
+        """Wait a moment for a page that is being reloaded to let go."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LET_GO_S):
+                while self._open is not None:
+                    await asyncio.sleep(0.05)
+
+    async def _close(self, app: web.Application) -> None:
+        """The command ends: nobody has to wait until the page lets go."""
+        if self._open is not None:
+            await self._open.close()
 
 
 def play(table: Table, seed: int, server: Server, ready: Callable[[str], None]) -> int:

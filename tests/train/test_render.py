@@ -139,6 +139,9 @@ def test_a_page_of_a_run(small: Small, here: Path, capsys: pytest.CaptureFixture
     assert len(found) == 3 and [one["score"] for one in found] == sorted(one["score"] for one in found)
     assert capsys.readouterr().out.startswith(f"{run / 'replay.html'}: 3 episodes: ") or run.is_absolute()
     assert all(1 <= one["steps"] <= 12 and one["measure"] == "return" for one in found)
+    assert cli.main(["render", str(run.absolute()), "--draw", "first:1", "--out", "one.html"]) == 0
+    page = (here / "one.html").read_text()
+    assert f"<title>tag_grid: {run.name}</title>" in page and str(run.parent.absolute()) not in page
 
 
 def test_a_page_of_the_worst_scenes(here: Path) -> None:

@@ -244,12 +244,35 @@ def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path)
     assert found["return"][1] == found["steps"][1] == steps
     other = browser.open(served.url)
     other.wait("document.getElementById('app').dataset.state === 'gone'")
+    assert other.text(".words") == "Another page plays already: close it, then reload this one." and other.errors == []
     other.close()
     page.click(".next")
     page.wait("document.querySelector('h1').innerText === 'cartpole, seed 3'")
     assert page.errors == [] and len(page.sockets) == 1
     assert [url for url in page.requests if not url.startswith((served.url, "data:"))] == []
     assert page.sockets[0].startswith(served.url.replace("http", "ws"))
+
+
+def test_the_command_ends_while_a_page_is_open(browser: Browser, serve: Serve) -> None:
+    """The page is told at once, and does not hold the command."""
+    served = serve("play", "cartpole")
+    page = opened(browser, served)
+    page.press("Enter")
+    page.wait("document.getElementById('app').dataset.state === 'playing'")
+    assert served.close()[0] == 130
+    page.wait("document.getElementById('app').dataset.state === 'gone'")
+    assert page.text(".words").startswith("No connection: the command has ended")
+
+
+def test_a_page_that_is_gone_makes_room_for_the_next(browser: Browser, serve: Serve) -> None:
+    served = serve("play", "cartpole")
+    first = opened(browser, served)
+    first.press("Enter")
+    first.wait("document.getElementById('app').dataset.state === 'playing'")
+    first.go(served.url)  # Reloaded in the middle of an episode.
+    first.wait("document.getElementById('app').dataset.state === 'ready'")
+    first.close()
+    assert opened(browser, served).text(".now").startswith("step 0")
 
 
 def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:

@@ -32,7 +32,7 @@ def last_of(page: Page, key: str) -> list[str]:
 
 def shortly(number: float) -> str:
     """A number as pages show it (static/charts.js)."""
-    if number == int(number) or abs(number) >= 1e5:
+    if number == int(number) or abs(number) >= 1e4:
         return f"{round(number):,}"
     return np.format_float_positional(float(f"{number:.4g}"), trim="-")
 

@@ -127,11 +127,17 @@ def render(request: RenderRequest) -> None:
 
         check(request.draw, player.config.target)
     paths = _paths(request, player, kind)
-    title = f"{player.config.target}: {player.label}"
+    title = f"{player.config.target}: {_name(player)}"
     if kind == "html":
         _write_page(request, player, title, paths["page"])
     else:
         _write_pictures(request, player, title, paths, kind)
+
+
+def _name(player: Player) -> str:
+    """Who plays, for others to read: of a run folder that was given with its whole path, its name alone."""
+    folder = player.folder
+    return player.label.replace(str(folder), folder.name) if folder is not None and folder.is_absolute() else player.label
 
 
 def _write_page(request: RenderRequest, player: Player, title: str, path: Path) -> None:

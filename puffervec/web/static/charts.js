@@ -14,7 +14,7 @@ function colourOf(number) {
 // A number for people: 12,345,678 or 0.01235.
 function shortly(number) {
     if (number === null || number === undefined || !Number.isFinite(number)) return "-";
-    if (Number.isInteger(number) || Math.abs(number) >= 1e5) return Math.round(number).toLocaleString("en");
+    if (Number.isInteger(number) || Math.abs(number) >= 1e4) return Math.round(number).toLocaleString("en");
     return String(Number(number.toPrecision(4)));
 }
 

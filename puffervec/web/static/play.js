@@ -61,7 +61,7 @@ class PlayPage {
         this.socket.addEventListener("message", (event) => this.heard(JSON.parse(event.data)));
         this.socket.addEventListener("close", () => {
             this.state = "gone";
-            this.words.textContent = this.trouble || "No connection: another page plays already, or the command has ended.";
+            this.words.textContent = this.trouble || "No connection: the command has ended, or the connection was lost. Reload this page.";
             this.show();
         });
     }
