@@ -67,7 +67,9 @@ def picture_of(title: str, roads: Roads, tracks: Tracks, view: View | None = Non
     shapes = [shape for _, found in sorted(layers, key=lambda layer: layer[0]) for shape in found]
     drawing = Drawing((left, bottom, right, top), lambda state, before: (), COLOURS, still)
     world = world_of(drawing, Moment(0, tuple(shapes)), (WIDTH_PX, 2 * round((top - bottom) / px / 2)))
-    return headed(world, title, caption_of(tracks), [legend_of_agents(tracks), legend_of_others(roads, tracks)], COLOURS, HEAD)
+    return headed(
+        world, title, [caption_of(tracks)], [legend_of_agents(tracks), legend_of_others(roads, tracks)], COLOURS, HEAD
+    )
 
 
 Layer = tuple[int, Iterable[Shape]]  # the higher the number, the further in front

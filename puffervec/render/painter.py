@@ -11,17 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from puffervec.drawing import INK, Box, Circle, Drawing, Event, Line, Polygon, Shape, Text
 from puffervec.render.episode import Moment, Point
 
+Item = TypeVar("Item")
 PAPER = "#FBFAF7"
 WIDTH_PX, LEAST_PX, MARGIN_PX, GAP_PX = 640, 160, 12, 16
 LINE_PX = 24  # Of text above a picture.
 TITLE_PX, FONT_PX = 17, 15
+WIDEST, GAP = "0.0000", ",  "  # number of a caption, and what stands between two
 SAMPLE_PX = 16  # height of a sample in a legend
 TRAIL_SHADES = (0.12, 0.22, 0.34, 0.48)  # Shares of the colour, from the oldest quarter on.
 FADED = 0.35  # Likewise.
@@ -50,34 +52,50 @@ class Sample:
 
 def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
     """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in pixels."""
-    legends = [samples_of(drawing)] if drawing.colours else []
-    return headed(world_of(drawing, moment, size), title, caption(drawing, moment), legends, drawing.colours)
+    words, legends = captions(drawing, moment, size[0]), samples_of(drawing, size[0])
+    return headed(world_of(drawing, moment, size), title, words, legends, drawing.colours)
 
 
 def headed(
     world: Image.Image,
     title: str,
-    words: str,
+    words: Sequence[str],
     legends: Sequence[Sequence[Sample]],
     colours: Mapping[str, str],
     scale: float = 1.0,
 ) -> Image.Image:
-    """Return a picture of the world below its title, a line of words and a line for each legend. Args: scale: of the head."""
+    """Return a picture of the world below its title, lines of words, and a line for each legend. Args: scale: of the head."""
     line, top, width = round(scale * LINE_PX), round(scale * (MARGIN_PX - 4)), world.width
-    head = (2 + len(legends)) * line + MARGIN_PX
+    head = (1 + len(words) + len(legends)) * line + MARGIN_PX
     picture = Image.new("RGB", (width + 2 * MARGIN_PX, world.height + head + MARGIN_PX), PAPER)
     draw = ImageDraw.Draw(picture)
-    for number, (text, font_px) in enumerate(((title, round(scale * TITLE_PX)), (words, round(scale * FONT_PX)))):
+    for number, (text, font_px) in enumerate(
+        [(title, round(scale * TITLE_PX)), *((text, round(scale * FONT_PX)) for text in words)]
+    ):
         draw.text((MARGIN_PX, top + number * line), _shortened(text, font_px, width), INK, _font(font_px))
-    for number, samples in enumerate(legends, 2):
+    for number, samples in enumerate(legends, 1 + len(words)):
         _draw_legend(picture, samples, colours, (MARGIN_PX, top + number * line), scale)
     picture.paste(world, (MARGIN_PX, head))
     return picture
 
 
-def samples_of(drawing: Drawing) -> list[Sample]:
-    """Return the legend of a drawing: its colours and what they stand for."""
-    return [Sample(role, (Box(6, 6.5, 12, 12, role=role),)) for role in drawing.colours]
+def samples_of(drawing: Drawing, width: int) -> list[list[Sample]]:
+    """Return the legend of a drawing, its colours and what they stand for, as lines. Args: width: in pixels."""
+    samples = [Sample(role, (Box(6, 6.5, 12, 12, role=role),)) for role in drawing.colours]
+    return _in_lines(samples, [_width_of(sample) for sample in samples], GAP_PX, width)
+
+
+def _in_lines(items: Sequence[Item], widths: Sequence[float], gap: float, width: float) -> list[list[Item]]:
+    """Put items side by side, with gaps between, into as many lines as they need."""
+    lines: list[list[Item]] = []
+    used = math.inf
+    for item, needed in zip(items, widths, strict=True):
+        if used + gap + needed > width:
+            lines.append([])
+            used = -gap
+        lines[-1].append(item)
+        used += gap + needed
+    return lines
 
 
 def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.Image:
@@ -86,25 +104,32 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
     panel = PANEL_PX, round(PANEL_PX * height / width)
     across = min(PANELS_ACROSS, len(moments))
     rows = -(-len(moments) // across)
-    row_px = panel[1] + LINE_PX + GAP_PX
-    head = (2 if drawing.colours else 1) * LINE_PX + 2 * MARGIN_PX
-    sheet = Image.new("RGB", (across * (PANEL_PX + GAP_PX) - GAP_PX + 2 * MARGIN_PX, head + rows * row_px), PAPER)
+    lines = len(captions(drawing, moments[0], PANEL_PX))
+    row_px = panel[1] + lines * LINE_PX + GAP_PX
+    width = across * (PANEL_PX + GAP_PX) - GAP_PX
+    legends = samples_of(drawing, width)
+    head = (1 + len(legends)) * LINE_PX + 2 * MARGIN_PX
+    sheet = Image.new("RGB", (width + 2 * MARGIN_PX, head + rows * row_px), PAPER)
     draw = ImageDraw.Draw(sheet)
-    draw.text((MARGIN_PX, MARGIN_PX), _shortened(title, TITLE_PX, sheet.width - 2 * MARGIN_PX), INK, _font(TITLE_PX))
-    _draw_legend(sheet, samples_of(drawing), drawing.colours, (MARGIN_PX, MARGIN_PX + LINE_PX))
+    draw.text((MARGIN_PX, MARGIN_PX), _shortened(title, TITLE_PX, width), INK, _font(TITLE_PX))
+    for line, samples in enumerate(legends, 1):
+        _draw_legend(sheet, samples, drawing.colours, (MARGIN_PX, MARGIN_PX + line * LINE_PX))
     for number, moment in enumerate(moments):
         x, y = MARGIN_PX + number % across * (PANEL_PX + GAP_PX), head + number // across * row_px
-        draw.text((x, y), _shortened(caption(drawing, moment), FONT_PX, PANEL_PX), INK, _font(FONT_PX))
-        sheet.paste(world_of(drawing, moment, panel), (x, y + LINE_PX))
+        for line, text in enumerate(captions(drawing, moment, PANEL_PX)):
+            draw.text((x, y + line * LINE_PX), _shortened(text, FONT_PX, PANEL_PX), INK, _font(FONT_PX))
+        sheet.paste(world_of(drawing, moment, panel), (x, y + lines * LINE_PX))
     return sheet
 
 
-def caption(drawing: Drawing, moment: Moment) -> str:
-    """Return step and numbers as words."""
-    texts = [f"step {moment.step}"]
+def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
+    """Return step and numbers as lines of words: as many lines for every moment of an episode. Args: width: in pixels."""
+    texts, widths = [f"step {moment.step}"], [_font(FONT_PX).getlength("step 0000")]
     for name, value in moment.numbers.items():
-        texts.append(f"{name} {value:.4g}" + (f" of {drawing.wholes[name]:.4g}" if name in drawing.wholes else ""))
-    return ",  ".join(texts)
+        of = f" of {drawing.wholes[name]:.4g}" if name in drawing.wholes else ""
+        texts.append(f"{name} {value:.4g}{of}")
+        widths.append(_font(FONT_PX).getlength(f"{name} {WIDEST}{of}"))
+    return [GAP.join(line) for line in _in_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)]
 
 
 def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.Image:
@@ -210,17 +235,25 @@ def _draw_legend(
     picture: Image.Image, samples: Sequence[Sample], colours: Mapping[str, str], at: tuple[int, int], scale: float = 1.0
 ) -> None:
     """As many samples as one line has room for."""
-    (x, y), font_px, gap = at, round(scale * FONT_PX), round(5 * scale)
+    (x, y), font_px = at, round(scale * FONT_PX)
     for sample in samples:
-        size = round(scale * sample.width), round(scale * SAMPLE_PX)
-        name = _shortened(sample.label, font_px, round(scale * WIDTH_PX / 3))
-        end = x + size[0] + gap + round(_font(font_px).getlength(name))
+        end, size = x + _width_of(sample, scale), (round(scale * sample.width), round(scale * SAMPLE_PX))
         if end > picture.width:
             return
         drawing = Drawing((0, 0, sample.width, SAMPLE_PX), lambda state, before: (), colours)
         picture.paste(world_of(drawing, Moment(0, sample.shapes), size), (x, y + 1))
-        ImageDraw.Draw(picture).text((x + size[0] + gap, y), name, INK, _font(font_px))
+        ImageDraw.Draw(picture).text((x + size[0] + round(5 * scale), y), _label_of(sample, scale), INK, _font(font_px))
         x = end + round(scale * GAP_PX)
+
+
+def _width_of(sample: Sample, scale: float = 1.0) -> int:
+    """Pixels of a sample with its label."""
+    words: float = _font(round(scale * FONT_PX)).getlength(_label_of(sample, scale))
+    return round(scale * sample.width) + round(5 * scale) + round(words)
+
+
+def _label_of(sample: Sample, scale: float) -> str:
+    return _shortened(sample.label, round(scale * FONT_PX), round(scale * WIDTH_PX / 3))
 
 
 def _shortened(text: str, font_px: int, width: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 from puffervec.drawing import Box
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.data import load_data
-from puffervec.envs.covid.drawing import DEATHS, HEIGHT, INFECTED, STRINGENCY, SUBSIDIES, UNEMPLOYMENT, VACCINATED
+from puffervec.envs.covid.drawing import DEATHS, HEIGHT, INFECTED, PLANNER, STRINGENCY, SUBSIDIES, UNEMPLOYMENT, VACCINATED
 from puffervec.envs.covid.settings import CovidConfig
 from puffervec.render.episode import Episode
 from tests.helpers import serial
@@ -35,3 +35,12 @@ def test_bars_and_numbers() -> None:
     assert numbers[DEATHS] == pytest.approx(1e-3 * state["dead"].sum())
     assert numbers[INFECTED] == pytest.approx(100 * state["infected"].sum() / people.sum())
     assert 1.0 < numbers[UNEMPLOYMENT] < 20.0
+    names, drawn = load_data().names, episode.drawing
+    assert [bar.name for bar in bars if bar.role == "stringency"] == list(names) and tuple(drawn.agents) == (*names, PLANNER)
+    assert drawn.facts is not None
+    facts = drawn.facts(state)
+    assert set(facts) == set(drawn.agents) and facts[PLANNER] == {SUBSIDIES: numbers[SUBSIDIES]}
+    told = {name: np.array([facts[one][name] for one in names]) for name in (INFECTED, UNEMPLOYMENT, DEATHS)}
+    assert told[DEATHS].sum() == pytest.approx(numbers[DEATHS])
+    for name in (INFECTED, UNEMPLOYMENT):
+        assert (told[name] * people).sum() / people.sum() == pytest.approx(numbers[name])

@@ -83,7 +83,27 @@ def test_one_size_for_all_pictures_and_a_head_that_fits() -> None:
     assert first.size == second.size == (664, 320 + 24 + 3 * 24) and first.width % 2 == first.height % 2 == 0
     edge = np.asarray(second)[:, -painter.MARGIN_PX + 1 :]
     assert (edge == ImageColor.getrgb(painter.PAPER)).all()
-    assert painter.caption(drawn, Moment(7, (), numbers={"left": 3.0})) == "step 7,  left 3 of 4"
+    assert painter.captions(drawn, Moment(7, (), numbers={"left": 3.0}), 640) == ["step 7,  left 3 of 4"]
+
+
+def test_numbers_and_colours_take_as_many_lines_as_they_need() -> None:
+    """None is lost, and all pictures of an episode have one size."""
+    names = [f"a number of length {n}" for n in range(7)]
+    drawn = drawing(colours={f"the role of number {n}": "#D55E00" for n in range(9)})
+    sizes = []
+    for value in (0.0, 0.12345, 100.0):
+        moment = Moment(900, (), numbers=dict.fromkeys(names, value))
+        lines = painter.captions(drawn, moment, 640)
+        assert painter.GAP.join(lines) == painter.GAP.join(["step 900", *(f"{name} {value:.4g}" for name in names)])
+        sizes.append((len(lines), painter.picture_of(drawn, moment, "title", painter.size_of(drawn)).size))
+    assert len(set(sizes)) == 1 and sizes[0][0] == 3
+    lines = painter.samples_of(drawn, 640)
+    assert [sample.label for line in lines for sample in line] == list(drawn.colours) and len(lines) == 3
+    assert painter.samples_of(drawing(colours={}), 640) == []
+    edge = np.asarray(painter.picture_of(drawn, moment, "title", painter.size_of(drawn)))[:, -painter.MARGIN_PX + 1 :]
+    assert (edge == ImageColor.getrgb(painter.PAPER)).all()
+    sheet = np.asarray(painter.sheet_of(drawn, [moment], "title"))
+    assert sheet.shape[0] > 0 and (sheet[:, -painter.MARGIN_PX + 1 :] == ImageColor.getrgb(painter.PAPER)).all()
 
 
 @pytest.mark.parametrize(("view", "height"), [((0, 0, 1, 9), 640), ((0, 0, 9, 1), 160), ((0, 0, 3, 2), 426)])

@@ -119,3 +119,42 @@ def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path)
         page.text("h1").replace("\u2028", "").split() == words and page.text(".scenes b").replace("\u2028", "").split() == words
     )
     assert page.eval("document.scripts.length") == 2 and page.errors == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, dark: bool) -> None:
+    """All taggers begin in one place: an edge shows that there are several."""
+
+    def drawing(config: Any, state: State) -> Drawing:
+        shapes = [Circle(5, 5, 2, role="one", name="a"), Circle(6.5, 5, 2, role="one", name="b")]
+        return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"})
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    page = opened(browser, tmp_path, play(env, {"episode_length": 5}, RandomActor(0), seed=0), dark=dark)
+    script = """(() => {
+        const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;
+        const at = (x) => canvas.getContext("2d").getImageData(Math.round(width / 2 + (x - 5) * scale), height / 2, 1, 1).data;
+        return Array.from({length: 101}, (_, i) => [...at(3.6 + i * 0.04)]);
+    })()"""
+    colours = np.array(page.eval(script))
+    edge = np.abs(colours - np.median(colours, axis=0)).max(axis=1) > 30
+    assert (3.6 + 0.04 * np.flatnonzero(edge)).tolist() == pytest.approx([4.5] * int(edge.sum()), abs=0.1) and edge.any()
+
+
+def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path: Path) -> None:
+    """Also far from its middle, and where another one's middle is nearer."""
+
+    def drawing(config: Any, state: State) -> Drawing:
+        shapes = [Box(5, 5, 1, 9.5, role="one", name="high"), Box(3, 5, 1, 9, -0.2, role="one", name="slanted")]
+        shapes += [Box(5.9, 9, 0.4, 0.4, role="one", name="low")]
+        return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"}, agents=("high", "slanted", "low"))
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    page = opened(browser, tmp_path, play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0))
+    left, top, width, height = page.place(".stage")
+    scale = min(width, height) / 10
+    for x, y, name in ((5.4, 9.2, "high"), (5.9, 9.0, "low"), (3.8, 8.9, "slanted"), (5.0, 0.5, "high"), (2.2, 1.0, "slanted")):
+        page.click_at(left + width / 2 + (x - 5) * scale, top + height / 2 - (y - 5) * scale)
+        assert page.eval("document.querySelector('.agent').selectedOptions[0].text") == name, (x, y)
+    page.click_at(left + width / 2 + 3 * scale, top + height / 2)
+    assert page.eval("document.querySelector('.agent').value") == "-1"

@@ -17,11 +17,13 @@ WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the whole stringency: 1 across is 
 MOST_INFECTED = 0.1  # Share of the people whose bar is as high as the picture allows.
 DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = "deaths (k)", "unemployment (%)", "subsidies (bn USD/d)", "stringency (1-10)"
 INFECTED, VACCINATED = "infected (%)", "vaccinated (%)"
+PLANNER = "the planner"
 
 
 def drawing_of(config: Any, state: State) -> Drawing:
     """Bars upwards: stringency; downwards: infected people. Numbers: those of all states together."""
-    population = data_of(config).column("population")
+    data = data_of(config)
+    population = data.column("population")
     people = float(population.sum())
     subsidy = people * config.max_annual_subsidy_per_person / 365.0 / config.num_subsidy_levels * 1e-9
 
@@ -29,7 +31,7 @@ def drawing_of(config: Any, state: State) -> Drawing:
         heights = state["stringency"][-1] / LEVELS * HEIGHT
         depths = np.minimum(state["infected"] / population / MOST_INFECTED, 1.0) * HEIGHT
         for at, (high, deep) in enumerate(zip(heights.tolist(), depths.tolist(), strict=True)):
-            yield Box(at, high / 2, WIDTH, high, role="stringency")
+            yield Box(at, high / 2, WIDTH, high, role="stringency", name=data.names[at])
             yield Box(at, -deep / 2, WIDTH, deep, role="infected")
 
     def numbers(state: State) -> dict[str, float]:
@@ -42,6 +44,12 @@ def drawing_of(config: Any, state: State) -> Drawing:
             VACCINATED: 100.0 * float(state["vaccinated"].sum()) / people,
         }
 
+    def facts(state: State) -> dict[str, dict[str, float]]:
+        shares = {INFECTED: state["infected"], VACCINATED: state["vaccinated"], UNEMPLOYMENT: state["unemployed"]}
+        columns = {name: 100.0 * column / population for name, column in shares.items()} | {DEATHS: state["dead"] * 1e-3}
+        told = {name: {fact: float(column[at]) for fact, column in columns.items()} for at, name in enumerate(data.names)}
+        return told | {PLANNER: {SUBSIDIES: float(state["subsidy_level"].item()) * subsidy}}
+
     return Drawing(
         view=(-1.0, -1.05 * HEIGHT, float(STATES), 1.05 * HEIGHT),
         shapes=shapes,
@@ -49,4 +57,6 @@ def drawing_of(config: Any, state: State) -> Drawing:
         still=[Line(((-0.5, 0.0), (STATES - 0.5, 0.0)), faded=True)],
         numbers=numbers,
         fps=30,
+        agents=(*data.names, PLANNER),
+        facts=facts,
     )

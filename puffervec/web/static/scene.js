@@ -75,7 +75,7 @@ class Scene {
         for (const {name, e, rows} of head.series) {
             rows.forEach((told, i) => {
                 const values = stream.column(told, this.count, e);
-                this.agents[i].series.push({name, values, digits: digitsOf(values, e)});
+                if (values.some(Number.isFinite)) this.agents[i].series.push({name, values, digits: digitsOf(values, e)});
             });
         }
         this.numbers = head.numbers.map(({name, e, whole, column}) => {

@@ -80,10 +80,17 @@ class Stage {
             const thing = agent.thing;
             if (!thing || !thing.there(Math.floor(time))) continue;
             const [x, y, ...rest] = thing.at(time), [sx, sy] = this.screen(x, y);
-            const away = Math.hypot(sx - px, sy - py) - ((rest[0] || 0) * this.camera.scale) / 4;
+            const inside = thing.kind === "box" && this.inBox([x, y, ...rest], px, py);
+            const away = Math.hypot(sx - px, sy - py) - ((rest[0] || 0) * this.camera.scale) / 4 - (inside ? 1e4 : 0);
             if (away < least) [best, least] = [agent, away];
         }
         return best;
+    }
+
+    // Whether a place of the canvas lies in a box.
+    inBox([x, y, width, height, angle], px, py) {
+        const [wx, wy] = this.world(px, py), dx = wx - x, dy = wy - y, cos = Math.cos(angle), sin = Math.sin(angle);
+        return Math.abs(dx * cos + dy * sin) <= width / 2 && Math.abs(dy * cos - dx * sin) <= height / 2;
     }
 
     colour(role) {
@@ -195,12 +202,22 @@ class Stage {
             this.paintText(brush, text, toX(numbers[0]), toY(numbers[1]));
         }
         if (kind === "line" || flags & OUTLINE) brush.stroke();
-        else brush.fill();
+        else {
+            brush.fill();
+            if (kind === "circle" || kind === "box") this.paintEdge(brush);
+        }
         if (flags & FRONT) {
             brush.fillStyle = shown("#fbfaf7", this.dark);
             brush.fillRect(0.12 * numbers[2] * scale, -0.35 * numbers[3] * scale, 0.16 * numbers[2] * scale, 0.7 * numbers[3] * scale);
         }
         brush.restore();
+    }
+
+    // A pale edge keeps things apart that overlap.
+    paintEdge(brush) {
+        brush.lineWidth = 0.8;
+        brush.strokeStyle = shown("#fbfaf7", this.dark);
+        brush.stroke();
     }
 
     paintText(brush, text, x, y) {
