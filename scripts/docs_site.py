@@ -161,12 +161,20 @@ MODULE_OPTIONS = (
 
 
 def _commands() -> str:
+    import argparse
+
+    from drive_env.cli import parser
     from puffervec.train import cli
+
+    os.environ["COLUMNS"] = "120"  # argparse folds its lines by it.
+    top = parser()
+    (parts,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    scenes = "".join(f"## puffer-scenes {name}\n\n{_shown(part.format_help())}" for name, part in parts.choices.items())
 
     verbs = "".join(
         f"## puffer-train {name}\n\n```text\n{verb.usage.strip(chr(10))}\n```\n\n" for name, verb in cli.VERBS.items()
     )
-    return f"# Commands\n\nWhat `--help` prints.\n\n{_shown(cli.usage())}{verbs}"
+    return f"# Commands\n\nWhat `--help` prints.\n\n{_shown(cli.usage())}{verbs}{scenes}"
 
 
 def _shown(text: str) -> str:
