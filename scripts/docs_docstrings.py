@@ -22,6 +22,7 @@ SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|
 NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
 NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
 SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
+LOWER = re.compile(r"(?<=[.;)]) (?=(?:[*_a-z][\w.*]*, )*[*_a-z][\w.*]*: )")  # "Empty: ..." is no argument.
 
 
 class Docstrings(griffe.Extension):
@@ -72,7 +73,8 @@ def _section(title: str, body: list[str]) -> list[str]:
             items[-1] = f"{items[-1]} {line.strip()}" if items else line.strip()
         else:
             items.append(line)
-    items = [part for item in items for part in SENTENCE.split(item)]
+    parts = SENTENCE if title == "Raises" else LOWER
+    items = [part for item in items for part in parts.split(item)]
     if len(items) == 1 and not NAMES.match(items[0]):
         return ["", f"**{title}:** {items[0]}", ""]
     return ["", f"**{title}**", "", *(f"- {_named(item)}" for item in items), ""]

@@ -173,13 +173,7 @@ def test_the_reference_has_what_users_import(site: Path) -> None:
             users |= {name.name for name in node.names}
     assert len(users) > 60
     missing = {name for name in users if f'.{name}" class="doc' not in text}
-    assert missing == {
-        "BLUE",
-        "ORANGE",
-        "get",
-        "plan",
-        "profile",
-    }  # Colours, a registry's method, modules with pages of their own.
+    assert missing <= {"BLUE", "ORANGE", "get", "plan", "profile"}  # Colours, a registry's method, modules.
 
 
 @pytest.mark.slow
