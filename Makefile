@@ -7,11 +7,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+TRAINER := $(VENV)/.trainer
 C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz clean
+.PHONY: help venv build trainer train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,9 +21,18 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The dependencies, at the versions of constraints.txt, then the project itself, compiled in place.
-$(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
+SOURCES := $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_ffi.py $(C_FILES)
+define INSTALL
 	$(PIP) install -c constraints.txt setuptools wheel cffi
 	$(PIP) install -c constraints.txt --no-build-isolation -e '.[train,plot]'
+endef
+
+$(TRAINER): $(SOURCES)
+	$(INSTALL)
+	@touch $@
+
+$(STAMP): $(SOURCES)
+	$(INSTALL)
 	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
 		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray \
 		mkdocs-material 'mkdocstrings[python]'
@@ -31,7 +41,10 @@ $(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt setup.py csrc/build_
 venv: $(STAMP) ## make the virtual environment and build the C core
 build: venv
 
-train: $(STAMP) ## train a driving policy on generated scenes, for seven minutes
+# Training needs no tools of the tests; where they are there, so is the rest.
+trainer: $(if $(wildcard $(STAMP)),$(STAMP),$(TRAINER)) ## make a virtual environment for training alone
+
+train: trainer ## train a driving policy on generated scenes, for seven minutes
 	$(BIN)/puffer-train drive
 
 # Thousands of processes start: none of them should compile the sources anew because the environment says so.
