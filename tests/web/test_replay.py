@@ -158,3 +158,23 @@ def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path:
         assert page.eval("document.querySelector('.agent').selectedOptions[0].text") == name, (x, y)
     page.click_at(left + width / 2 + 3 * scale, top + height / 2)
     assert page.eval("document.querySelector('.agent').value") == "-1"
+
+
+def test_the_ring_of_the_chosen_agent_is_around_it(browser: Browser, tmp_path: Path) -> None:
+    def drawing(config: Any, state: State) -> Drawing:
+        shapes = [Circle(5, 5, 2, role="one", name="a")]
+        return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"}, agents=("a",))
+
+    env = dataclasses.replace(get("tag_grid"), drawing=drawing)
+    page = opened(browser, tmp_path, play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0))
+    page.eval(
+        "(() => { const one = document.querySelector('.agent'); one.value = 0; one.dispatchEvent(new Event('change')); })()"
+    )
+    script = """(() => {
+        const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;
+        const at = (x) => canvas.getContext("2d").getImageData(Math.round(width / 2 + x * scale), height / 2, 1, 1).data;
+        return Array.from({length: 101}, (_, i) => [...at(i * 0.04)]);
+    })()"""
+    colours = np.array(page.eval(script))[:, :3]
+    dark = np.flatnonzero(colours.max(axis=1) < 120) * 0.04
+    assert dark.tolist() == pytest.approx([2.6] * len(dark), abs=0.1) and len(dark)

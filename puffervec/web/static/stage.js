@@ -290,8 +290,9 @@ class Stage {
         const [x, y, size] = chosen.thing.at(time), [px, py] = this.screen(x, y);
         brush.strokeStyle = shown(INK, this.dark);
         brush.lineWidth = 2;
+        const around = chosen.thing.kind === "circle" ? 1.3 : 0.75;  // of a radius, or of a length
         brush.beginPath();
-        brush.arc(px, py, Math.max(10, 0.75 * size * this.camera.scale), 0, 2 * Math.PI);
+        brush.arc(px, py, Math.max(10, around * size * this.camera.scale), 0, 2 * Math.PI);
         brush.stroke();
     }
 
