@@ -316,7 +316,8 @@ def main() -> int:
         import mkdocs.exceptions
         import mkdocstrings  # noqa: F401
     except ModuleNotFoundError as error:
-        print(f"docs_site.py: {error.name} is missing: make docs installs it", file=sys.stderr)
+        how = "pip install -c constraints.txt mkdocs-material 'mkdocstrings[python]'"
+        print(f"docs_site.py: {error.name} is missing: {how}", file=sys.stderr)
         return 2
     try:
         build()

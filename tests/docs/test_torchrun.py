@@ -5,6 +5,7 @@ for one machine run, with two ranks on a CPU."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,9 +13,11 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousTimeout
@@ -23,6 +26,7 @@ from torch.distributed.run import get_args_parser
 from puffervec.train import TrainConfig
 from puffervec.train.config import flags
 from tests.docs import pages
+from tests.helpers import eventually
 
 PAGE = (pages.ROOT / "docs" / "torchrun.md").read_text(encoding="utf-8")
 BLOCKS = pages.blocks(PAGE)
@@ -111,16 +115,16 @@ def test_defaults_that_the_text_names() -> None:
     assert len(named) > 8 and named <= known
 
 
-def start(command: str, folder: Path) -> subprocess.Popen[str]:
+def start(command: str, folder: Path, more: str = "", **variables: str) -> psutil.Popen:
     """Start a command of the page with few steps. torchrun and puffer-train are those of this Python."""
     (folder / "train.py").write_text("import sys\nfrom puffervec.train.cli import main\nsys.exit(main())\n")
     words = plain(command)
     words[words.index("puffer-train")] = "train.py"
     assert words[0] == "torchrun"
     local = ["-m", "torch.distributed.run", "--local-addr", "127.0.0.1"]
-    return subprocess.Popen(
-        [sys.executable, *local, *words[1:], *SMALL.split()], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, "PYTHONPATH": str(pages.ROOT)},
+    return psutil.Popen(
+        [sys.executable, *local, *words[1:], *SMALL.split(), *more.split()], cwd=folder, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(pages.ROOT), **variables},
     )  # fmt: skip
 
 
@@ -136,12 +140,60 @@ def test_one_machine(tmp_path: Path) -> None:
     assert "on each of 2 ranks" in out and ranks_of(tmp_path / "runs/first") == [2]
 
 
-@pytest.mark.slow
-def test_two_terminals(tmp_path: Path) -> None:
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    jobs = [start(LOOPBACK.replace(":29400", f":{port}"), tmp_path) for _ in range(2)]
+        port: int = free.getsockname()[1]
+    return port
+
+
+@pytest.mark.slow
+def test_two_terminals(tmp_path: Path) -> None:
+    command = LOOPBACK.replace(":29400", f":{free_port()}")
+    jobs = [start(command, tmp_path) for _ in range(2)]
     told = [job.communicate(timeout=180) for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], told
     assert sum("on each of 2 ranks" in out for out, _ in told) == 1 and ranks_of(tmp_path / "runs/try") == [2]
+
+
+def kill(job: psutil.Popen) -> None:
+    """As a machine that loses its power."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [*job.children(recursive=True), job]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    job.communicate()
+
+
+@pytest.mark.slow
+def test_a_machine_dies_and_another_joins_and_then_the_host_dies(tmp_path: Path) -> None:
+    """The rows of the page's table about machines, with impatient agents."""
+    impatient = (
+        "--rdzv-conf join_timeout=60,last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3 --max-restarts 3"
+    )
+    command = LOOPBACK.replace(":29400", f":{free_port()} {impatient}").replace("--nnodes 2", "--nnodes 1:2")
+    more = "--total-timesteps 1000000000 --log.checkpoint-interval-s 0 --train.rank-timeout-s 30 --log.dashboard off"
+
+    def agent() -> psutil.Popen:
+        return start(command, tmp_path, more, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+
+    run, jobs = tmp_path / "runs/try", [agent()]
+    try:
+        eventually(lambda: run.is_dir() and len(list(run.glob("checkpoints/0*"))) >= 2, "two checkpoints")
+        jobs.append(agent())
+        eventually(lambda: len(ranks_of(run)) == 2, "a start with the machine that joined")
+        assert ranks_of(run) == [1, 2]
+        time.sleep(2)  # Not in the middle of their start.
+        kill(jobs.pop())
+        eventually(lambda: len(ranks_of(run)) == 3, "a start without the machine that died")
+        assert ranks_of(run) == [1, 2, 1]
+        starts = json.loads((run / "run.json").read_text())["starts"]
+        assert all(start["resumed_from"] for start in starts[1:])
+        jobs.append(agent())
+        eventually(lambda: len(ranks_of(run)) == 4, "a start with another machine")
+        kill(jobs.pop(0))
+        eventually(lambda: jobs[0].poll() is not None, "the end of the agent that has lost its host")
+        assert jobs[0].returncode != 0 and ranks_of(run) == [1, 2, 1, 2]
+    finally:
+        for job in jobs:
+            kill(job)

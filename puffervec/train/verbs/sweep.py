@@ -436,7 +436,8 @@ def run(args: list[str], signals: StopSignals) -> None:
     print_results(summary, sweep.config)
     where = [] if folder == LogSection().folder else ["--log.folder", folder]
     where += [] if storage is None else ["--storage", shown_url(storage)]
-    print_command("puffer-train", "sweep", "--name", sweep.name, *where, "--trials", 2 * trials)
+    more = [] if results else ["--trials", 2 * trials]
+    print_command("puffer-train", "sweep", "--name", sweep.name, *where, *more)
 
 
 def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
