@@ -60,6 +60,25 @@ def test_a_job_is_made_once_in_a_process_of_lowest_priority(tmp_path: Path, monk
     assert command[:3] == ["nice", "-n", "19"] and (shutil.which("ionice") is None or command[3:6] == ["ionice", "-c", "3"])
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions have no priority of their own here")
+def test_its_session_steps_back_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, nice would count within the job's own session only, and the job would get as much as a training."""
+    scripted(
+        monkeypatch,
+        "import sys, time\nwhile 'nice 19' not in (said := open('/proc/self/autogroup').read()): time.sleep(0.01)\n"
+        "open(sys.argv[1], 'w').write(said)",
+    )
+    before, jobs = Path("/proc/self/autogroup").read_text(), Jobs(tmp_path)
+
+    async def steps() -> None:
+        job = jobs.ask(0, tmp_path, "eval", "", "1")
+        assert job is not None
+        await until(job, "done")
+
+    working(jobs, steps)
+    assert Path("/proc/self/autogroup").read_text() == before
+
+
 def test_a_failure_is_told_in_its_words_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(monkeypatch, "import sys; sys.exit('no <b>scene</b>')")
     jobs = Jobs(tmp_path)

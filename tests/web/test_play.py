@@ -279,6 +279,9 @@ def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
     served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "15")
     page = opened(browser, served, width=360, height=800, dark=True, touch=True)
     assert page.eval("document.documentElement.scrollWidth") == 360
+    boxes = page.eval("[...document.querySelectorAll('.key')].map(one => one.getBoundingClientRect().toJSON())")
+    assert len({box["top"] for box in boxes}) == len({box["left"] for box in boxes}) == 2, "two by two"
+    assert all(box["width"] > 150 and box["height"] >= 44 for box in boxes), "wide enough for thumbs"
     page.tap(".start")
     page.tap('[data-key="ArrowUp"]')
     page.wait("document.getElementById('app').dataset.state === 'over'")
