@@ -12,10 +12,11 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev m
 WORKDIR /puffervec
 ENV PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1 HOME=/tmp PATH=/puffervec/.venv/bin:$PATH
 
-# PyTorch without CUDA: 200 MB in place of several GB. This layer stays as long as the versions do.
+# PyTorch without CUDA: 0.8 GB in place of several. Of equal versions pip takes 2.13.0+cpu. The layer stays as long as the versions do.
 COPY constraints.txt ./
 RUN python3 -m venv .venv && \
-    .venv/bin/python -m pip install --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' constraints.txt)"
+    .venv/bin/python -m pip install -c constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
+    "$(grep '^torch==' constraints.txt)"
 
 COPY . .
 RUN make trainer && mkdir -p runs && chmod 777 runs
