@@ -85,7 +85,7 @@ SINGLE = {
     "tag_grid --log.wandb offline": "--log.wandb offline needs wandb: pip install 'puffervec[wandb]'",
 }
 SCENES = {
-    "draw made --out pictures": "drawing needs matplotlib: pip install 'puffervec[plot]'",
+    "draw made --out pictures": "drawing needs PIL: pip install 'puffervec[video]'",
     "download gpudrive-mini --out set": "puffer-scenes download needs huggingface_hub: pip install 'puffervec[scenes]'",
 }
 

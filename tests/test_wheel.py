@@ -172,11 +172,15 @@ def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
 def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path, tmp_path: Path) -> None:
-    """By a plain `pip install` into an empty environment, with build isolation; and that is the vector env without torch."""
+    """By a plain `pip install` into an empty environment, with build isolation; and that is the vector env without torch.
+
+    The wheel without a compiler on the PATH.
+    """
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
     pip = [str(venv / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", "constraints.txt"]
-    subprocess.run([*pip, str(sdist if kind == "sdist" else wheel)], cwd=ROOT, check=True, timeout=500)
+    environment = {**os.environ, "PATH": os.environ["PATH"] if kind == "sdist" else str(venv / "bin")}
+    subprocess.run([*pip, str(sdist if kind == "sdist" else wheel)], cwd=ROOT, env=environment, check=True, timeout=500)
     assert _run(["python", "-c", STEP], venv / "bin", tmp_path, 60).strip() == "(88, 45)"
     packages = next((venv / "lib").glob("python*/site-packages"))
     assert not (packages / "torch").exists()
