@@ -8,6 +8,7 @@ It uploads nothing and makes no tag. Where all holds, dist/ has what is to be up
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 import subprocess
 import sys
@@ -22,6 +23,11 @@ sys.path.insert(0, str(ROOT))
 
 from scripts import api  # noqa: E402
 
+WHEELS = {
+    "Linux on x86-64": "*manylinux*_x86_64.whl",
+    "Linux on aarch64": "*manylinux*_aarch64.whl",
+    "macOS on arm64": "*macosx*_arm64.whl",
+}
 HEADING = re.compile(r"^## (\S+) \(([^)]*)\)$", re.MULTILINE)
 
 
@@ -137,7 +143,8 @@ class Release:
         strange = [name for name in made if not name.startswith(f"puffervec-{self.version()}")]
         if strange or not any(name.endswith(".tar.gz") for name in made) or not any("manylinux" in name for name in made):
             raise NotReady(f"dist/ holds {', '.join(made)}: an sdist and manylinux wheels of {self.version()} are wanted")
-        return ", ".join(made)
+        missing = [platform for platform, pattern in WHEELS.items() if not fnmatch.filter(made, pattern)]
+        return ", ".join(made) + (f"; to be built elsewhere: {', '.join(missing)}" if missing else "")
 
     def run(self, what: str, *command: str) -> None:
         """Run a command, its output in build/release-<what>.log. Raises: NotReady: it fails; shows the last lines."""

@@ -172,3 +172,22 @@ def test_a_command_that_fails_shows_its_last_lines(repository: Path, capsys: pyt
         Release(repository).run("docs", "sh", "-c", "echo no; exit 3")
     assert capsys.readouterr().out == "            no\n"
     Release(repository).run("docs", "true")
+
+
+def test_what_is_packed_is_of_this_version_and_what_is_missing_is_named(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Release, "run", lambda *_: None)
+    ready, dist = Release(repository), repository / "dist"
+    dist.mkdir()
+    (dist / "puffervec-0.1.0.tar.gz").touch()
+    with pytest.raises(NotReady, match="an sdist and manylinux wheels of 0.1.0 are wanted"):
+        ready.check_dist()
+    (dist / "puffervec-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl").touch()
+    assert ready.check_dist().endswith(".tar.gz; to be built elsewhere: Linux on aarch64, macOS on arm64")
+    for platform in ("manylinux_2_28_aarch64", "macosx_12_0_arm64"):
+        (dist / f"puffervec-0.1.0-cp311-abi3-{platform}.whl").touch()
+    assert "elsewhere" not in ready.check_dist()
+    (dist / "puffervec-0.0.9.tar.gz").touch()
+    with pytest.raises(NotReady, match="puffervec-0.0.9.tar.gz"):
+        ready.check_dist()
