@@ -145,6 +145,7 @@ def test_a_tag_that_is_not_there(repository: Path) -> None:
         list(api.breakages(repository, "v9", ["puffervec"]))
 
 
+@pytest.mark.slow
 def test_every_public_module_offers_something() -> None:
     import griffe
 
