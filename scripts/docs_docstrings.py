@@ -19,6 +19,7 @@ from typing import Any
 import griffe
 
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns)( \([^)]*\))?:(?: (.+))?$")
+INLINE = re.compile(r"(?<=\.) ((?:Args|Attributes): )")  # Behind a sentence, where there is room.
 NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
 NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
 SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
@@ -36,6 +37,7 @@ class Docstrings(griffe.Extension):
 
 def as_markdown(text: str) -> str:
     """Return a docstring as Markdown."""
+    text = INLINE.sub(r"\n\n\1", text)
     lines = textwrap.dedent(text).splitlines() if text.startswith((" ", "\n")) else text.splitlines()
     out: list[str] = []
     at = 0
@@ -76,13 +78,13 @@ def _section(title: str, body: list[str]) -> list[str]:
     parts = SENTENCE if title == "Raises" else LOWER
     items = [part for item in items for part in parts.split(item)]
     if len(items) == 1 and not NAMES.match(items[0]):
-        return ["", f"**{title}:** {items[0]}", ""]
+        return ["", f"**{title}:** {items[0].rstrip(';')}", ""]
     return ["", f"**{title}**", "", *(f"- {_named(item)}" for item in items), ""]
 
 
 def _named(item: str) -> str:
     found = NAMES.match(item)
     if found is None:
-        return item
+        return item.rstrip(";")
     names = re.sub(r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", found[1])
     return f"{names}: {item[found.end() :].rstrip(';')}"

@@ -129,6 +129,7 @@ def test_docstrings_become_markdown() -> None:
         "**Raises**", "- `ConfigError`: bad input.", "- `OSError`: the disk.",
         "Then:", "    drawn = as it is",
     ]  # fmt: skip
+    assert as_markdown("Do it. Args: a: one; b: two.") == "Do it.\n\n\n**Args**\n\n- `a`: one\n- `b`: two."
     assert as_markdown("A way:\n    a -> b\n\nAfter.") == "A way:\n\n    a -> b\n\nAfter."
 
 
