@@ -329,12 +329,16 @@ def _backend(storage: str, file: Path | None) -> Any:
 
 def _at_the_third_try(make: Callable[[], Any]) -> Any:
     """Make something in a database, again where others are making the same tables at the same moment."""
-    from sqlalchemy.exc import IntegrityError, ProgrammingError
+    from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
     for _ in range(2):
         try:
             return make()
-        except (IntegrityError, ProgrammingError):
+        except (IntegrityError, OperationalError, ProgrammingError) as error:
+            if isinstance(error, OperationalError) and "already exists" not in str(
+                error
+            ):  # MySQL's kind; else it is not there.
+                raise
             time.sleep(0.5 + random.random())
     return make()
 
