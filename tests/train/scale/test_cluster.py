@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,12 @@ def test_real_clusters_that_do_not_do(section: dict[str, object], hosts: int, wo
         code = code.replace("try:", begin + "try:")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert words in done.stdout and done.stdout.count("\n") == 1, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_machines_come_and_go(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.scale.elastic", str(tmp_path)], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0 and done.stdout.endswith("came and went\n"), done.stdout + done.stderr
+    assert "has joined" in done.stdout and "has left" in done.stdout

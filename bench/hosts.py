@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Hosts over Ray on this machine: agent-steps/s of 1, 2 and 4 of them, what each part costs, and observations in fewer bytes.
+
+    python bench/hosts.py                            drive and cartpole
+    python bench/hosts.py --target drive --hosts 1 2
+
+Each host is a process on one core that steps its envs itself; the learner keeps to the last core. "collected": the learner
+takes segments and learns nothing. "trained": with the updates of the env's preset. All clusters of hosts live at once and take
+turns, so a slow moment of the machine affects all; those that wait have played what they may and are idle. Costs are those of
+one host: bench/scale.py predicts the rates of several from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+
+NAME = "hosts"
+KINDS = ("exact", "bf16", "uint8")
+# Of a host: as many rows as the preset's for drive; for cartpole more than the preset's, whose roll-outs take 10 ms.
+TABLES: dict[str, dict[str, Any]] = {
+    "drive": {"env": {"scenes": "generated:50"}, "vec": {"num_envs": 4}},
+    "cartpole": {"vec": {"num_envs": 1024}},
+}
+SETTLE = 2  # Segments of each host that do not count after a change of turns.
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the flags."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common.add_flags(flags, NAME, 2.0)
+    flags.add_argument(
+        "--target", choices=TABLES, nargs="+", default=list(TABLES), help="what is played (default: %(default)s)"
+    )
+    flags.add_argument("--hosts", type=int, nargs="+", default=[1, 2, 4], help="numbers of them (default: %(default)s)")
+    return flags.parse_args(arguments)
+
+
+def config_of(target: str, hosts: int, folder: str, observations: str = "exact") -> Any:
+    """Return a run over Ray in which each host takes one core."""
+    from puffervec.train import TrainConfig
+
+    return TrainConfig.of(target, **TABLES[target]).merged(
+        {
+            "vec": {"backend": "serial", "num_buffers": 1},
+            "train": {"device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 10**12, "time_limit_s": 0.0},
+            "ray": {"address": "local", "hosts": hosts, "cpus": 1, "observations": observations, "wait_s": 300.0},
+            "log": {"folder": folder, "dashboard": "off", "name": f"{target}-{hosts}-{observations}"},
+        }
+    )
+
+
+def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
+    """Return agent-steps/s of a slice, and the mean costs of its segments and updates in seconds."""
+    for _ in range(SETTLE):
+        trainer.collect()
+    figures, times, learner_s = trainer.collector.feed.figures, trainer.collector.times, trainer.learner.seconds
+    before, copied, begin, updates = vars(figures).copy(), times.copy, time.perf_counter(), 0
+    while updates < 3 or time.perf_counter() - begin < seconds:
+        trainer.collect()
+        updates += 1
+        if learn:
+            trainer.update()
+    spent = time.perf_counter() - begin
+    done = {key: value - before[key] for key, value in vars(figures).items()}
+    return {
+        "agent_steps_per_s": done["agent_steps"] / spent,
+        "play_s": done["seconds"] / max(1, done["taken"]),
+        "take_s": (times.copy - copied) / max(1, done["taken"]),
+        "update_s": (trainer.learner.seconds - learner_s) / updates,
+        "segment_bytes": done["nbytes"] / max(1, done["taken"]),
+        "segment_steps": done["agent_steps"] / max(1, done["taken"]),
+        "lag": done["lag"] / max(1, done["taken"]),
+    }
+
+
+def handover(trainer: Any) -> dict[str, float]:
+    """Return seconds to put a segment into Ray's store and to read it, and of an order that plays nothing; bytes of weights."""
+    import ray
+
+    from puffervec.train.scale.host import weights_of
+
+    trainer.collect()
+    feed = trainer.collector.feed
+    feed.fill(1)
+    segment = None
+    while segment is None:
+        segment = feed.next(1.0)
+    put_s, get_s, order_s = [], [], []
+    for _ in range(20):
+        begin = time.perf_counter()
+        ref = ray.put(segment)
+        put_s.append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        found = ray.get(ref)
+        get_s.append(time.perf_counter() - begin)
+        del found, ref
+        begin = time.perf_counter()
+        (actor,) = list(trainer.cluster._actors.values())[:1]
+        ray.get(actor.about.remote([trainer.cluster._outfit]))
+        order_s.append(time.perf_counter() - begin)
+    weights = len(weights_of(trainer.policies))
+    return {"put_s": min(put_s), "get_s": min(get_s), "order_s": min(order_s), "weights_bytes": float(weights)}
+
+
+def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> dict[str, Any]:
+    """Return rates by number of hosts, costs of one, and rates and bytes by how observations travel. Ray must be running."""
+    from puffervec.train import RayTrainer
+
+    samples: dict[str, list[dict[str, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        trainers = {(n, "exact"): config_of(target, n, folder) for n in hosts}
+        trainers |= {(1, kind): config_of(target, 1, folder, kind) for kind in KINDS[1:]}
+        made = {}
+        for key, config in trainers.items():
+            made[key] = stack.enter_context(RayTrainer(config))
+            made[key].collect()  # Before the first update the statistics of observations are none.
+            made[key].update()
+        for repeat in range(repeats):
+            for (n, kind), trainer in list(made.items())[:: 1 if repeat % 2 == 0 else -1]:
+                for learn in (False, True) if kind == "exact" else (False,):
+                    name = f"{n} {kind} {'trained' if learn else 'collected'}"
+                    samples.setdefault(name, []).append(collect(trainer, seconds, learn))
+                    print(f"{target} {repeat + 1}/{repeats} {name}: {samples[name][-1]['agent_steps_per_s']:,.0f}", flush=True)
+        costs = handover(made[1, "exact"]) if (1, "exact") in made else {}
+    figures = {
+        name: {key: common.figure(sample[key] for sample in found) for key in found[0]} for name, found in samples.items()
+    }
+    return {"figures": figures, "costs": costs}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and keep the results."""
+    options = parse(arguments)
+    from bench.foreign import foreign_load
+
+    facts = common.machine()
+    cores = sorted(os.sched_getaffinity(0))
+    import ray
+
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray.init(num_cpus=64, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    os.sched_setaffinity(0, {cores[-1]})
+    results: dict[str, Any] = {"cores": len(cores)}
+    worst = 0.0
+    try:
+        for target in options.target:
+            results[target], foreign = foreign_load(
+                lambda target=target: measure(target, options.hosts, options.seconds, options.repeats)  # type: ignore[misc]
+            )
+            worst = max(worst, foreign)
+    finally:
+        ray.shutdown()
+    for target in options.target:
+        show(target, results[target])
+    common.finish(NAME, options, facts, worst, results)
+    return 0
+
+
+def show(target: str, found: dict[str, Any]) -> None:
+    """Print the rates of a target."""
+    rows = []
+    for name, figures in found["figures"].items():
+        n, kind, what = name.split()
+        base = found["figures"].get(f"1 exact {what}")
+        over = common.ratio(figures["agent_steps_per_s"].samples, base["agent_steps_per_s"].samples) if base else "-"
+        per_step = figures["segment_bytes"].median / max(1.0, figures["segment_steps"].median)
+        ms = [f"{1e3 * figures[key].median:.2f}" for key in ("play_s", "take_s", "update_s")]
+        lag = f"{figures['lag'].median:.1f}"
+        rows.append([what, n, kind, str(figures["agent_steps_per_s"]), str(over), f"{per_step:.0f}", *ms, lag])
+    columns = ("", "hosts", "observations", "agent-steps/s", "over one", "bytes/step", "play ms", "take ms", "update ms", "lag")
+    common.print_table(target, columns, sorted(rows), [f"{key}: {value:.6g}" for key, value in found["costs"].items()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What a cluster would do: agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs, from costs measured on one machine.
+
+    python bench/hosts.py            measures the costs, and the rates that the check compares with
+    python bench/scale.py            predicts from the newest of these results, and checks itself against their 1, 2 and 4 hosts
+    python bench/scale.py --gbit 100 --host-cores 64 --gpu-steps-per-s 3e6 --most-segments 256
+
+An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It can come no sooner than
+
+    simulation   K x play / hosts of a learner       play: of a roll-out, and its way into the object store
+    network      what the learners of a machine share: bytes of their segments in, weights out to each host
+    learner      K x (take + update), and the messages of the gradients between GPUs
+    policy lag   ahead x play / (max_lag + 1)        sooner, and the segments that arrive would be older than `ray.max_lag`
+
+and the largest of the four is what limits. Lag is the age of a segment in updates (Little's law), at most what is allowed.
+Hosts and GPUs that are no core of this machine are assumptions, which are printed as such. On this machine hosts and learner
+share cores: core n has the hosts n, n + cores, ..., the last one the learner too, and work moves to whoever has time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+
+NAME = "scale"
+HOSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
+GPUS = (1, 2, 4, 8, 16, 32, 64)
+WITHIN = 0.20
+MESSAGE_S = 30e-6  # Of a small message between GPUs, per doubling of their number.
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """Of one host on one core, measured; seconds and bytes. Attributes: steps: valid transitions of a segment; play: a
+    roll-out; put: into the object store; take: into the learner's rows; order: a round trip; update: learning from a segment on
+    one core; nbytes: of a segment; weights: bytes of the weights."""
+
+    steps: float
+    play: float
+    put: float
+    take: float
+    order: float
+    update: float
+    nbytes: float
+    weights: float
+
+    @property
+    def cycle(self) -> float:
+        """Seconds of a host for a segment. Orders wait at the host, so their way costs it nothing."""
+        return self.play + self.put
+
+
+@dataclasses.dataclass(frozen=True)
+class Plant:
+    """What a cluster is made of. Attributes: host_cores: that a host plays on, each with the rows of one core; gbit: of a
+    machine's network, each way; gpu_steps_per_s: agent-steps that a GPU learns from; gpus_per_machine: that share its network;
+    gradient_steps: of an update, each with one sum over all GPUs; ahead, max_lag, most_segments: settings."""
+
+    host_cores: int = 16
+    gbit: float = 25.0
+    gpu_steps_per_s: float = 1e6
+    gpus_per_machine: int = 8
+    gradient_steps: int = 16
+    ahead: int = 2
+    max_lag: int = 4
+    most_segments: int = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A prediction. Attributes: period_s: of an update; parts: what it could come no sooner than, by what limits; lag: in
+    updates."""
+
+    hosts: int
+    gpus: int
+    agent_steps_per_s: float
+    period_s: float
+    limit: str
+    lag: float
+    parts: Mapping[str, float]
+
+
+def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
+    """Predict a cluster. Args: hosts: of all learners, at least as many as GPUs; gpus: one learner on each."""
+    own = hosts / gpus
+    segments = min(own, plant.most_segments)
+    steps, nbytes = plant.host_cores * costs.steps, plant.host_cores * costs.nbytes
+    bytes_per_s = plant.gbit * 1e9 / 8
+    sharing = min(gpus, plant.gpus_per_machine)
+    play = costs.play + plant.host_cores * costs.put
+    messages = 0.0
+    if gpus > 1:
+        ring = 2 * (gpus - 1) / gpus * costs.weights / bytes_per_s if gpus > plant.gpus_per_machine else 0.0
+        messages = plant.gradient_steps * (MESSAGE_S * math.log2(gpus) + ring)
+    parts = {
+        "simulation": segments * play / own,
+        "network": sharing * max(segments * nbytes, own * costs.weights) / bytes_per_s,
+        "learner": segments * (plant.host_cores * costs.take + steps / plant.gpu_steps_per_s) + messages,
+        "policy lag": plant.ahead * play / (plant.max_lag + 1) if segments < own else 0.0,
+    }
+    limit = max(parts, key=parts.__getitem__)
+    lag = min(float(plant.max_lag), max(0.0, plant.ahead * own / segments - 1))
+    return Row(hosts, gpus, gpus * segments * steps / parts[limit], parts[limit], limit, lag, parts)
+
+
+def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
+    """Return the agent-steps/s of hosts and a learner that share the cores of one machine, as bench/hosts.py places them.
+
+    Args: learn: with updates, on one core; an update takes as many segments as there are hosts.
+    """
+    learner = hosts * (costs.take + costs.order + (costs.update if learn else 0.0))
+    beside = sum(host % cores == cores - 1 for host in range(hosts))  # On the learner's core.
+    if hosts < cores:
+        period = max(costs.cycle, learner)
+    else:
+        period = max((hosts * costs.cycle + learner) / cores, learner)
+        if learn:
+            period = max(period, learner + beside * costs.cycle)
+    return hosts * costs.steps / period
+
+
+def costs_of(found: Mapping[str, Any]) -> Costs:
+    """Return the costs that bench/hosts.py has measured of one host."""
+
+    def median(name: str, key: str) -> float:
+        return float(found["figures"][name][key]["median"])
+
+    one, learned, more = "1 exact collected", "1 exact trained", found["costs"]
+    return Costs(
+        steps=median(one, "segment_steps"),
+        play=median(one, "play_s"),
+        put=more["put_s"],
+        take=median(one, "take_s") + more["get_s"],
+        order=more["order_s"],
+        update=median(learned, "update_s"),
+        nbytes=median(one, "segment_bytes"),
+        weights=more["weights_bytes"],
+    )
+
+
+def check(costs: Costs, found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
+    """Return prediction and measurement of each number of hosts, collecting and training, and how far they are apart."""
+    checked = []
+    for name, figures in found["figures"].items():
+        hosts, kind, what = name.split()
+        if kind == "exact":
+            measured = float(figures["agent_steps_per_s"]["median"])
+            predicted = on_one_machine(costs, int(hosts), cores, what == "trained")
+            checked.append(
+                {
+                    "hosts": int(hosts),
+                    "what": what,
+                    "measured": measured,
+                    "predicted": predicted,
+                    "error": predicted / measured - 1,
+                }
+            )
+    return checked
+
+
+def newest(folder: Path = common.RESULTS) -> Path:
+    """Return the newest results of bench/hosts.py. Raises: SystemExit where there are none."""
+    found = sorted(folder.glob("*/*-hosts.json"), key=lambda path: path.name)
+    if not found:
+        raise SystemExit("no results of bench/hosts.py: run it first")
+    return found[-1]
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the flags."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    plant = Plant()
+    flags.add_argument("--measured", type=Path, help="results of bench/hosts.py (default: the newest)")
+    flags.add_argument("--target", nargs="+", help="envs of these results (default: all)")
+    for field in dataclasses.fields(Plant):
+        flag, default = f"--{field.name.replace('_', '-')}", getattr(plant, field.name)
+        flags.add_argument(flag, type=type(default), default=default, help="see Plant in this file (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-scale.json)")
+    return flags.parse_args(arguments)
+
+
+def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: Sequence[Mapping[str, Any]]) -> None:
+    """Print inputs, predictions and the check."""
+    measured = ", ".join(f"{name} {value:.4g}" for name, value in dataclasses.asdict(costs).items())
+    assumed = ", ".join(f"{name} {value:g}" for name, value in dataclasses.asdict(plant).items())
+    print(f"{target}\n  measured here, one host on one core: {measured}\n  ASSUMED: {assumed}")
+    cells = [
+        [
+            str(row.hosts),
+            str(row.gpus),
+            common.number(row.agent_steps_per_s),
+            row.limit,
+            f"{row.lag:.1f}",
+            *(f"{1e3 * part:.3g}" for part in row.parts.values()),
+        ]
+        for row in rows
+    ]
+    ms = [f"{name} ms" for name in rows[0].parts]
+    common.print_table(f"{target}: predicted", ("hosts", "GPUs", "agent-steps/s", "limited by", "lag", *ms), cells)
+    lines = [
+        [str(c["hosts"]), c["what"], common.number(c["measured"]), common.number(c["predicted"]), f"{100 * c['error']:+.0f} %"]
+        for c in checked
+    ]
+    common.print_table(f"{target}: check on this machine", ("hosts", "", "measured", "predicted", "error"), lines)
+    worst = max(abs(c["error"]) for c in checked)
+    print(f"check: {100 * worst:.0f} % at most, {'within' if worst <= WITHIN else 'NOT WITHIN'} {100 * WITHIN:.0f} %\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Predict, check, print, and keep the results; exit status 1 where the check fails."""
+    options = parse(arguments)
+    path = options.measured or newest()
+    document = json.loads(path.read_text())
+    plant = Plant(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Plant)})
+    results: dict[str, Any] = {"measured": path.name, "assumed": dataclasses.asdict(plant), "within": WITHIN}
+    good = True
+    for target in options.target or [name for name in document["results"] if name != "cores"]:
+        found = document["results"][target]
+        costs = costs_of(found)
+        rows = [predict(costs, plant, hosts, gpus) for gpus in GPUS for hosts in HOSTS if hosts >= gpus]
+        checked = check(costs, found, document["results"]["cores"])
+        show(target, costs, plant, rows, checked)
+        good = good and all(abs(c["error"]) <= WITHIN for c in checked)
+        made = [dataclasses.asdict(row) for row in rows]
+        results[target] = {"costs": dataclasses.asdict(costs), "rows": made, "check": checked}
+    facts = common.machine()
+    common.write_json(options.json or common.results_path(NAME, facts), common.report(NAME, facts, vars(options), results))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A run over Ray whose hosts are killed at random moments, then the learner: no update may be lost, and the run must go on.
+
+    python scripts/host_deaths.py                   50 deaths of one of two hosts, then the learner's, then its resumption
+    PV_SEED=7 python scripts/host_deaths.py         the same hosts at the same moments
+
+A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays, sends, starts again or has
+just been started. The log must hold every update from the first to the last, in order. After the learner's death no process of
+Ray's may be left, and `--resume` goes on from the newest checkpoint. Exit status 0, or 1 with what is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from puffervec.train import read_metrics
+
+PATIENCE_S = 180.0
+LONGEST_WAIT_S = 6.0  # Between two deaths; a host takes some seconds to start again.
+FLAGS = (
+    "--total-timesteps 1000000000 --train.final-eval false --train.threads 1 --device cpu --log.dashboard plain"
+    " --log.checkpoint-interval-s 5 --run-name deaths --vec.num-envs 16"
+).split()
+
+
+def eventually(condition: Callable[[], Any], what: str) -> Any:
+    """Return what the condition returns once that is true. Raises: SystemExit where it takes too long."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        if time.monotonic() > give_up:
+            raise SystemExit(f"after {PATIENCE_S:g} s still not: {what}")
+        time.sleep(0.05)
+    return found
+
+
+def hosts_of(learner: psutil.Process) -> list[psutil.Process]:
+    """Return the processes that are hosts."""
+    found = []
+    for process in learner.children(recursive=True):
+        try:
+            if " ".join(process.cmdline()).startswith("ray::Actor"):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def updates(run: Path) -> list[dict[str, float]]:
+    """Return the lines of metrics so far."""
+    file = run / "metrics.jsonl"
+    return list(read_metrics(file)) if file.exists() else []
+
+
+def start(folder: Path, hosts: int, *args: str) -> subprocess.Popen[bytes]:
+    """Start a learner with its hosts."""
+    command = [sys.executable, "-m", "puffervec.train.cli", *args, *FLAGS, "--log.folder", str(folder)]
+    command += ["--ray", "local", "--ray.hosts", str(hosts)]
+    return subprocess.Popen(command, stdout=(folder / "out.txt").open("ab"), stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it all, print and keep what came of it."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--deaths", type=int, default=50, help="of hosts (default: %(default)s)")
+    flags.add_argument("--hosts", type=int, default=2, help="that play (default: %(default)s)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
+    options = flags.parse_args(arguments)
+    seed = int(os.environ.get("PV_SEED", "1"))
+    with tempfile.TemporaryDirectory() as name:
+        found = deaths(Path(name), options.hosts, options.deaths, random.Random(seed)) | {"seed": seed}
+    for key, value in found.items():
+        print(f"{key:>34}: {value}")
+    if options.json is not None:
+        options.json.write_text(common.json.dumps({"machine": common.machine(), "results": found}, indent=1) + "\n")
+    return 0
+
+
+def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict[str, Any]:
+    """Kill hosts and the learner; return figures. Raises: SystemExit with what is wrong."""
+    run = folder / "deaths"
+    running = start(folder, hosts, "cartpole")
+    learner = psutil.Process(running.pid)
+    try:
+        eventually(lambda: len(updates(run)) > 2, "the first updates")
+        begin = time.monotonic()
+        for number in range(count):
+            victim = random_.choice(eventually(lambda: hosts_of(learner), "a host"))
+            victim.send_signal(signal.SIGKILL)
+            time.sleep(random_.uniform(0.0, LONGEST_WAIT_S))
+            if running.poll() is not None:
+                raise SystemExit(f"the run ended after death {number + 1}:\n{(folder / 'out.txt').read_text()[-2000:]}")
+        spent_s = time.monotonic() - begin
+        after = len(updates(run))
+        eventually(lambda: len(updates(run)) > after + 20, "updates after the last death")
+        eventually(lambda: len(hosts_of(learner)) == hosts, "all hosts at work again")
+        lines = in_order(run)
+        eventually(lambda: list((run / "checkpoints").glob("*")), "a checkpoint")
+        below = learner.children(recursive=True)
+        learner.send_signal(signal.SIGKILL)
+        running.wait()
+        begin = time.monotonic()
+        eventually(lambda: not [process for process in below if alive(process)], f"nothing left of {len(below)} processes")
+        gone_s = time.monotonic() - begin
+        before = int(lines[-1]["update"])
+        running = start(folder, hosts + 1, "--resume", str(run))  # With another number of hosts.
+        eventually(lambda: updates(run)[-1]["update"] > before + 20 or running.poll() is not None, "updates after resuming")
+        running.send_signal(signal.SIGTERM)
+        code = running.wait(PATIENCE_S)
+        last = updates(run)[-1]
+    finally:
+        for process in [*learner_and_below(running.pid)]:
+            process.kill()
+    if code != 128 + signal.SIGTERM:
+        raise SystemExit(f"the resumed run ended with {code}, not as one that was stopped")
+    return {
+        "deaths of hosts": count,
+        "seconds": round(spent_s, 1),
+        "hosts that learner saw begin again": int(lines[-1]["ray/deaths"]),
+        "updates until the learner's death": len(lines),
+        "updates missing in the log": 0,
+        "segments dropped as too old": int(lines[-1]["ray/dropped"]),
+        "seconds until nothing was left": round(gone_s, 2),
+        "updates after resuming": int(last["update"]),
+        "return at the end": round(last["episode/return"], 1),
+    }
+
+
+def in_order(run: Path) -> list[dict[str, float]]:
+    """Return the lines of metrics, which hold every update once. Raises: SystemExit."""
+    lines = updates(run)
+    numbers = [int(line["update"]) for line in lines]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise SystemExit(f"updates are missing or twice in the log: {numbers}")
+    return lines
+
+
+def alive(process: psutil.Process) -> bool:
+    """True while it runs."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def learner_and_below(pid: int) -> list[psutil.Process]:
+    """Return what is left of a learner and its processes."""
+    try:
+        learner = psutil.Process(pid)
+        return [*learner.children(recursive=True), learner]
+    except psutil.Error:
+        return []
+
+
+if __name__ == "__main__":
+    sys.exit(main())
