@@ -32,7 +32,7 @@ from bench import common
 from puffervec.train import read_metrics
 
 PATIENCE_S = 180.0
-LONGEST_WAIT_S = 6.0  # Between two deaths; a host takes some seconds to start again.
+LONGEST_WAIT_S = 10.0  # Between two deaths; a host takes some seconds to start again.
 FLAGS = (
     "--total-timesteps 1000000000 --train.final-eval false --train.threads 1 --device cpu --log.dashboard plain"
     " --log.checkpoint-interval-s 5 --run-name deaths --vec.num-envs 16"

@@ -33,7 +33,7 @@ class RaySection:
     observations: Literal["auto", "exact", "bf16", "uint8"] = "auto"
     """How hosts send float32 observations; auto: as the learner keeps them. uint8: 256 steps between the least and the largest
     value of each number in the roll-out."""
-    wait_s: float = 60.0  # Seconds to wait for the cluster to have room for the hosts.
+    wait_s: float = 60.0  # Seconds to wait for the cluster to have room for the hosts; to start they have ten times as long.
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""

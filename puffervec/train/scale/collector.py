@@ -29,6 +29,7 @@ from puffervec.train.scale.feed import Feed, lag_of, of_span
 from puffervec.train.scale.host import About, Failed, Outfit, weights_of
 from puffervec.train.scale.segment import Segment, put
 
+STARTS = 10  # Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
 POLL_S = 0.2  # How late a stop, or a machine that joins, may be noticed.
 Note = Callable[[str], None]
 
@@ -62,9 +63,10 @@ class RayCollector(Tally):
         self._horizon, self._wanted, self._num_envs = config.train.horizon, section.learned_segments, config.vec.num_envs
         self.feed = Feed(cluster, section.max_lag, section.ahead, config.vec.num_envs)
         self._before = dataclasses.replace(self.feed.figures)
+        self._expects = False
         self._learned_from = True  # Weights have changed since they were published.
         cluster.start(outfit_of(setup, learner))
-        self._await_hosts(section.wait_s)
+        self._await_hosts(STARTS * section.wait_s)
 
     def _await_hosts(self, limit_s: float) -> None:
         give_up = time.monotonic() + limit_s
@@ -74,7 +76,7 @@ class RayCollector(Tally):
             if time.monotonic() > give_up:
                 raise ConfigError(
                     f"ray.hosts is {self.cluster.section.hosts}: {len(self.feed.members)} of {wanted} started within"
-                    f" ray.wait_s {limit_s:g}: look into the logs of Ray, or give them longer"
+                    f" {limit_s:g} s, {STARTS} x ray.wait_s: look into the logs of Ray, or give them longer"
                 )
 
     def _admit(self, timeout_s: float) -> None:
@@ -89,8 +91,9 @@ class RayCollector(Tally):
             self._join(host, answer)
 
     def _join(self, host: int, about: About) -> None:
-        if not self.feed.members:
+        if not self._expects:
             self.expect(about.facts)
+            self._expects = True
         self.feed.join(host, about.life)
         if self.feed.version >= 0:
             self.notes.append(f"{self.cluster.name(host)} has joined")

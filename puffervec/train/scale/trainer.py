@@ -31,8 +31,11 @@ class RayTrainer(Trainer):
             raise ConfigError("ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a Trainer")
         if section.hosts % learners:
             raise ConfigError(f"ray.hosts is {section.hosts}: must be a multiple of the {learners} learners, which share them")
-        if not section.hosts and learners > 1:
-            raise ConfigError(f"ray.hosts is 0: say how many the {learners} learners share")
+        if learners > 1 and not (section.hosts and section.segments):
+            raise ConfigError(
+                f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with {learners} learners say how many hosts"
+                " they share, and how many segments an update of each learns from"
+            )
         alone = section.address == "local" and not section.hosts
         self.cluster = Cluster(section, 1 if alone else section.hosts // learners)
         vec = types.SimpleNamespace(num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close)
