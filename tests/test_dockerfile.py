@@ -67,7 +67,8 @@ def test_make_trains_in_the_image(context: Path) -> None:
     python.symlink_to(sys.executable)
 
     def planned(target: str) -> list[str]:
-        done = subprocess.run(["make", "-n", target], cwd=context, capture_output=True, text=True, check=True, timeout=30)
+        command = ["make", "-n", "--no-print-directory", target]
+        done = subprocess.run(command, cwd=context, capture_output=True, text=True, check=True, timeout=30)
         assert done.stderr == ""
         return [line.strip() for line in done.stdout.splitlines()]
 
