@@ -27,7 +27,7 @@ import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import nn
 
@@ -58,10 +58,7 @@ class Trainer:
         counters: agent-steps and so on, over all resumes.
         learner, collector, saver, reporting: the parts.
         policies, slots: by policy name; vec: the vec env.
-        over_ray: whether hosts play, which `ray.address` says.
     """
-
-    over_ray: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -92,8 +89,7 @@ class Trainer:
             MissingExtraError: a tracker that is not installed; nothing was started.
         """
         ranks = ranks or of_environment(config.train.rank_timeout_s)
-        if config.ray.address and not self.over_ray:
-            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.train.RayTrainer, or leave it out")
+        self._check(config, ranks)
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = setup.config, ranks, setup.device, setup.chosen
         self.counters = Counters()
@@ -113,6 +109,11 @@ class Trainer:
             if setup.folder is None and ranks.first and isinstance(error, (PuffervecError, KeyboardInterrupt)):
                 shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
             raise
+
+    def _check(self, config: TrainConfig, ranks: Ranks) -> None:
+        """Raise where this is no trainer for these settings, before anything is made."""
+        if config.ray.address:
+            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.train.RayTrainer, or leave it out")
 
     def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
         """Start the workers and assemble the parts that a checkpoint keeps."""

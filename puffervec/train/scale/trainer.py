@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import types
-from typing import Any, ClassVar
+from typing import Any
 
 from puffervec import extras
 from puffervec.errors import ConfigError
+from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import training_of
+from puffervec.train.device.ranks import Ranks
 from puffervec.train.run.learner import Generators
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.trainer import Trainer
@@ -19,14 +21,10 @@ class RayTrainer(Trainer):
     """A run whose envs are played by the hosts of `config.ray`. It is used as a `Trainer` is, with the same metrics and
     checkpoints; either can go on from a checkpoint of the other."""
 
-    over_ray: ClassVar[bool] = True
-
-    def _make_vec(self, setup: Setup) -> Any:
-        """Join the cluster: an object with what a vec env says about itself."""
+    def _check(self, config: TrainConfig, ranks: Ranks) -> None:
+        """See Trainer."""
         extras.require("--ray", "ray")
-        from puffervec.train.scale.cluster import Cluster
-
-        section, learners = setup.config.ray, setup.ranks.size
+        section, learners = config.ray, ranks.size
         if not section.address:
             raise ConfigError("ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a Trainer")
         if section.hosts % learners:
@@ -36,6 +34,12 @@ class RayTrainer(Trainer):
                 f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with {learners} learners say how many hosts"
                 " they share, and how many segments an update of each learns from"
             )
+
+    def _make_vec(self, setup: Setup) -> Any:
+        """Join the cluster: an object with what a vec env says about itself."""
+        from puffervec.train.scale.cluster import Cluster
+
+        section, learners = setup.config.ray, setup.ranks.size
         alone = section.address == "local" and not section.hosts
         self.cluster = Cluster(section, 1 if alone else section.hosts // learners)
         vec = types.SimpleNamespace(num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close)

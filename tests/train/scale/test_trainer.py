@@ -124,8 +124,9 @@ def test_who_makes_which_trainer(small: Small, monkeypatch: pytest.MonkeyPatch) 
         RayTrainer(small("cartpole"))
 
 
-def test_a_missing_ray_is_said_in_one_line(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_ray_is_said_in_one_line(small: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     made: dict[str, Any] = {"ray": {"address": "local"}}
     with pytest.raises(ImportError, match=r"--ray needs ray: pip install 'puffervec\[ray\]'"):
         RayTrainer(small("cartpole", **made))
+    assert not (tmp_path / "runs").exists()
