@@ -192,9 +192,9 @@ def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | No
     try:
         with Folder(parent.parent) as run, run.below(parent.name) as saved:
             while True:
-                listed = _saved(saved)
-                found, damaged = _first_whole(saved, listed)
-                if found is not None or listed == _saved(saved):  # Else the run that writes here has replaced them meanwhile.
+                names = saved.names()
+                found, damaged = _first_whole(saved, _saved(saved))
+                if found is not None or names == saved.names():  # Else the run that writes here has replaced them meanwhile.
                     break
     except FileNotFoundError:
         return None
