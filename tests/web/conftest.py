@@ -32,11 +32,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     browser.close()
 
 
+# Here the tests wait for what steps back for everything else, other tests too; test_jobs.py looks at how it does so.
+COMMAND = """
+import sys
+from puffervec.train.cli import main
+from puffervec.web import jobs
+jobs.LOWEST, jobs.step_back = (), lambda pid: None
+sys.exit(main())
+"""
+
+
 class Served:
     """A command of `puffer-train` that serves a page, until the block ends. Attributes: url: what it has printed."""
 
     def __init__(self, *args: str, folder: Path) -> None:
-        command = [sys.executable, "-m", "puffervec.train.cli", *args]
+        command = [sys.executable, "-c", COMMAND, *args]
         self.process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()
