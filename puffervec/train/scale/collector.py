@@ -25,7 +25,7 @@ from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Files
 from puffervec.train.run.tally import Tally
 from puffervec.train.scale.cluster import Cluster
-from puffervec.train.scale.feed import Feed, lag_of, of_span
+from puffervec.train.scale.feed import Feed, lag_of, of_all, of_span
 from puffervec.train.scale.host import About, Failed, Outfit, weights_of
 from puffervec.train.scale.segment import Segment, put
 
@@ -61,7 +61,7 @@ class RayCollector(Tally):
         self.notes = list(cluster.notes)
         cluster.notes.clear()
         self._horizon, self._wanted, self._num_envs = config.train.horizon, section.learned_segments, config.vec.num_envs
-        self.feed = Feed(cluster, section.max_lag, section.ahead, config.vec.num_envs)
+        self.feed = Feed(cluster, section.max_lag, section.ahead, config.vec.num_envs * setup.ranks.size)
         self._before = dataclasses.replace(self.feed.figures)
         self._expects = False
         self._learned_from = True  # Weights have changed since they were published.
@@ -145,14 +145,16 @@ class RayCollector(Tally):
         """The cluster is closed by who made it."""
 
     def means(self) -> dict[str, float]:
-        """Return the metrics of finished episodes, and what the hosts did since the last call."""
+        """Return the metrics of finished episodes, and what the hosts of all learners did since the last call. All ranks must
+        call it."""
         now = dataclasses.replace(self.feed.figures)
-        span, self._before = of_span(now, self._before), now
+        total, span = of_all(now, self.ranks.sums), of_all(of_span(now, self._before), self.ranks.sums)
+        self._before = now
         return super().means() | {
-            keys.RAY_HOSTS: float(len(self.feed.members)),
+            keys.RAY_HOSTS: self.ranks.sums([len(self.feed.members)])[0],
             keys.RAY_LAG: lag_of(span),
-            keys.RAY_DROPPED: float(now.dropped),
-            keys.RAY_DEATHS: float(now.reborn),
+            keys.RAY_DROPPED: float(total.dropped),
+            keys.RAY_DEATHS: float(total.reborn),
             keys.RAY_BYTES: span.nbytes / max(1, span.agent_steps),
             keys.RAY_HOST_SPEED: span.agent_steps / max(1e-9, span.seconds),
         }
@@ -160,7 +162,8 @@ class RayCollector(Tally):
     def words(self) -> str:
         """Return who plays, for people."""
         hosts, rows = len(self.feed.members), sum(storage.rows for storage in self.learner.storages.values()) // self._wanted
-        return f"{hosts} hosts of {self._num_envs} envs, {rows} rows each, {self._wanted} segments an update"
+        segments = f"{self._wanted} segment{'s' * (self._wanted != 1)} an update"
+        return f"{hosts} host{'s' * (hosts != 1)} of {self._num_envs} envs, {rows} rows each, {segments}"
 
     def load_state(self, files: Files) -> list[str]:
         """Go on from a checkpoint, of a run over Ray or without."""

@@ -12,7 +12,7 @@ each wait in Ray's store. Ray itself is behind `Transport`. Runs in the learner.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from puffervec.errors import ConfigError, PuffervecError
@@ -75,15 +75,15 @@ class Figures:
 class Feed:
     """Segments for a learner."""
 
-    def __init__(self, transport: Transport, max_lag: int, ahead: int, num_envs: int) -> None:
-        """Args: max_lag, ahead: as of `RaySection`; num_envs: of a host."""
-        self.transport, self.max_lag, self.ahead, self.num_envs = transport, max_lag, ahead, num_envs
+    def __init__(self, transport: Transport, max_lag: int, ahead: int, stride: int) -> None:
+        """Args: max_lag, ahead: as of `RaySection`; stride: between the seeds of two lives: envs of a host x learners."""
+        self.transport, self.max_lag, self.ahead, self.stride = transport, max_lag, ahead, stride
         self.members: dict[int, Member] = {}
         self.figures = Figures()
         self.version = -1
         self.seed = 0
         self._born = 0
-        self._seeds: dict[str, tuple[int, int]] = {}  # by life
+        self._seeds: dict[str, int] = {}  # by life
         self._weights: Ref = None
         self._owner: dict[Ref, int] = {}
 
@@ -110,16 +110,15 @@ class Feed:
         """Give each host so many orders, None: as many as it may have, with the newest weights."""
         for host, member in self.members.items():
             while len(member.open) < (self.ahead if orders is None else orders):
-                seed, born = self._seed_of(member.life)
-                order = Order(self.version, member.life, seed, born)
+                order = Order(self.version, member.life, self._seed_of(member.life))
                 ref = self.transport.play(host, self._weights, order)
                 member.open.append(ref)
                 self._owner[ref] = host
 
-    def _seed_of(self, life: str) -> tuple[int, int]:
-        """Return the seed of a life's envs and its number: no two envs of a run begin alike."""
+    def _seed_of(self, life: str) -> int:
+        """Return the seed of a life's first env: no two envs of a run begin alike."""
         if life not in self._seeds:
-            self._seeds[life] = self.seed + self._born * self.num_envs, self._born
+            self._seeds[life] = self.seed + self._born * self.stride
             self._born += 1
         return self._seeds[life]
 
@@ -176,3 +175,9 @@ def of_span(now: Figures, before: Figures) -> Figures:
     """Return the figures of the time between two states."""
     mine: Mapping[str, Any] = vars(before)
     return Figures(**{name: value - mine[name] for name, value in vars(now).items()})
+
+
+def of_all(figures: Figures, sums: Callable[[Sequence[float]], Sequence[float]]) -> Figures:
+    """Return the figures of all learners together. Args: sums: of values over learners."""
+    mine: Mapping[str, Any] = vars(figures)
+    return Figures(**{name: type(mine[name])(value) for name, value in zip(mine, sums(list(mine.values())), strict=True)})

@@ -56,13 +56,12 @@ class Outfit:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """A roll-out that is asked for. Attributes: version: of the weights; life: whose; seed: of its envs, where none play yet;
-    born: how many lives began before it, in all hosts."""
+    """A roll-out that is asked for. Attributes: version: of the weights; life: whose; seed: of its first env, where none play
+    yet."""
 
     version: int
     life: str
     seed: int
-    born: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +187,7 @@ class Host:
             load_weights(self.policies, weights)
             self.version = order.version
         if not self.rollout.full:
-            self.actions.manual_seed(self.config.train.seed + RANK_SEEDS * (1 + order.born))
+            self.actions.manual_seed(order.seed + RANK_SEEDS)
             self.rollout.begin(order.seed)
         self.rollout.collect()
         counted = self.tally.counted(self.rollout.episodes, self.rollout.numeric)

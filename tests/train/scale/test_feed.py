@@ -11,7 +11,7 @@ import pytest
 
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.run.tally import Counted
-from puffervec.train.scale.feed import MOST_DEATHS, Answer, Feed, Figures, lag_of, of_span
+from puffervec.train.scale.feed import MOST_DEATHS, Answer, Feed, Figures, lag_of, of_all, of_span
 from puffervec.train.scale.host import Failed, Order, Reborn
 from puffervec.train.scale.segment import Segment
 
@@ -55,7 +55,7 @@ class Fake:
 
 
 def feed_of(fake: Fake, hosts: int = 2, max_lag: int = 2, ahead: int = 2) -> Feed:
-    feed = Feed(fake, max_lag, ahead, num_envs=10)
+    feed = Feed(fake, max_lag, ahead, stride=10)
     feed.begin(100)
     for host in range(hosts):
         feed.join(host, f"life of {host}")
@@ -101,6 +101,7 @@ def test_segments_come_in_the_order_of_their_orders_and_are_counted() -> None:
     assert (feed.figures.taken, feed.figures.lag, feed.figures.agent_steps) == (1, 1, 8)
     assert lag_of(feed.figures) == 1.0 and lag_of(Figures()) == 0.0
     assert of_span(feed.figures, Figures(taken=1)).taken == 0
+    assert of_all(Figures(taken=3, seconds=0.5), lambda values: [2.0 * value for value in values]) == Figures(taken=6, seconds=1.0)
 
 
 @pytest.mark.parametrize("behind", [2, 3])

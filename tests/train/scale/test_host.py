@@ -44,7 +44,7 @@ def made(small: Small) -> Iterator[Callable[..., Host]]:
 
 
 def play(host: Host, version: int = 0, policies: dict[str, nn.Module] | None = None, seed: int = 5) -> Segment:
-    answer = host.play(weights_of(policies or host.policies), Order(version, host.life, seed, 0))
+    answer = host.play(weights_of(policies or host.policies), Order(version, host.life, seed))
     assert isinstance(answer, Segment), answer
     return copy.deepcopy(answer)  # Its arrays alias the host's.
 
@@ -87,7 +87,7 @@ def test_seeds_decide_what_a_life_plays(made: Callable[..., Host]) -> None:
 
 def test_an_order_for_the_life_before_is_not_played(made: Callable[..., Host]) -> None:
     host = made()
-    answer = host.play(weights_of(host.policies), Order(0, "another", 5, 0))
+    answer = host.play(weights_of(host.policies), Order(0, "another", 5))
     assert answer == Reborn(host.life) and not host.rollout.full
 
 
@@ -113,14 +113,14 @@ def test_about_says_what_episodes_leave(made: Callable[..., Host]) -> None:
 )
 def test_a_host_of_another_version_says_so(made: Callable[..., Host], other: dict[str, str], words: str) -> None:
     host = made(**other)
-    for answer in (host.about(), host.play(b"", Order(0, host.life, 1, 0))):
+    for answer in (host.about(), host.play(b"", Order(0, host.life, 1))):
         assert isinstance(answer, Failed) and answer.bad_input and words in answer.words
 
 
 def test_a_failing_env_is_an_answer(made: Callable[..., Host]) -> None:
     host = made("probe", tables={"env": {"episode_length": 4}})
     host.vec.close()
-    answer = host.play(weights_of(host.policies), Order(0, host.life, 1, 0))
+    answer = host.play(weights_of(host.policies), Order(0, host.life, 1))
     assert isinstance(answer, Failed) and not answer.bad_input and "closed" in answer.words
 
 

@@ -19,6 +19,7 @@ from puffervec.train import RayTrainer, TrainConfig, Trainer, read_metrics
 from puffervec.train.cli import main
 from puffervec.train.run.checkpoint import read_manifest
 from puffervec.train.run.find import find_checkpoint
+from tests.train.gangs import together
 
 Small = Callable[..., TrainConfig]
 pytest.importorskip("ray")
@@ -26,8 +27,9 @@ ENVS = "--vec.num-envs 4 --vec.backend serial --train.horizon 8 --policy.hidden 
 REST = "--train.compile off --train.threads 1 --device cpu --log.dashboard plain".split()
 
 
-def train(folder: Path, *args: str) -> str:
-    command = [sys.executable, "-m", "puffervec.train.cli", *args, *REST, "--log.folder", str(folder)]
+def train(folder: Path, *args: str, learners: int = 1) -> str:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(learners)] if learners > 1 else []
+    command = [sys.executable, *torchrun, "-m", "puffervec.train.cli", *args, *REST, "--log.folder", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         out = process.communicate(timeout=250)[0]
     assert process.returncode == 0, out
@@ -70,6 +72,31 @@ def test_a_run_goes_on_with_other_hosts(tmp_path: Path) -> None:
         manifest = read_manifest(find_checkpoint(str(tmp_path / "one"), tmp_path, print))
         assert manifest["counters"]["agent_steps"] >= steps
         assert manifest["config"]["ray"]["hosts"] == hosts
+
+
+@pytest.mark.slow
+def test_two_learners_share_four_hosts(tmp_path: Path) -> None:
+    ray = ("--ray", "local", "--ray.hosts", "4", "--ray.segments", "2")
+    out = train(tmp_path, "cartpole", *ray, *ENVS, "--total-timesteps", "2000", "--run-name", "one", learners=2)
+    assert "2 hosts of 4 envs, 4 rows each, 2 segments an update" in out and "on each of 2 ranks" in out
+    (*_, last) = read_metrics(tmp_path / "one/metrics.jsonl")
+    # Each of the learners takes 2 segments of 4 envs x 8 steps.
+    assert round(last["charts/env_steps_per_s"] * last["span_s"]) == 128 and last["ray/hosts"] == 4
+
+
+@pytest.mark.parametrize(
+    ("ray", "learners", "words"),
+    [
+        ({"hosts": 3, "segments": 1}, 2, "ray.hosts is 3: must be a multiple of the 2 learners"),
+        ({"segments": 1}, 2, "ray.hosts is 0 and ray.segments 1: with 2 learners say how many hosts"),
+        ({"hosts": 2}, 2, "ray.hosts is 2 and ray.segments 0: with 2 learners say"),
+    ],
+)
+def test_learners_that_cannot_share(small: Small, tmp_path: Path, ray: dict[str, Any], learners: int, words: str) -> None:
+    config = small("cartpole", ray={"address": "local", **ray})
+    for answer in together(learners, lambda ranks: RayTrainer(config, ranks=ranks)):
+        assert isinstance(answer, ConfigError) and words in str(answer)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.slow
