@@ -5,6 +5,8 @@ leaves open in one would be another test's leak."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,6 +74,23 @@ def test_a_run_goes_on_with_other_hosts(tmp_path: Path) -> None:
         manifest = read_manifest(find_checkpoint(str(tmp_path / "one"), tmp_path, print))
         assert manifest["counters"]["agent_steps"] >= steps
         assert manifest["config"]["ray"]["hosts"] == hosts
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_and_leaves_no_process(tmp_path: Path) -> None:
+    """As a terminal sends it: to all processes of the group, so to Ray's too."""
+    ray = ("--ray", "local", "--ray.hosts", "2", *ENVS, *REST, "--total-timesteps", "1000000000")
+    command = [sys.executable, "-m", "puffervec.train.cli", "cartpole", *ray, "--log.folder", str(tmp_path), "--run-name", "one"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "agent-steps/s" in line)
+        os.killpg(process.pid, signal.SIGINT)
+        said += process.communicate(timeout=100)[0]
+    assert process.returncode == 130 and "Traceback" not in said, said
+    assert find_checkpoint(tmp_path / "one", tmp_path) is not None
+    assert not left_of(process.pid)
 
 
 @pytest.mark.slow
