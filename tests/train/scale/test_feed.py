@@ -101,7 +101,8 @@ def test_segments_come_in_the_order_of_their_orders_and_are_counted() -> None:
     assert (feed.figures.taken, feed.figures.lag, feed.figures.agent_steps) == (1, 1, 8)
     assert lag_of(feed.figures) == 1.0 and lag_of(Figures()) == 0.0
     assert of_span(feed.figures, Figures(taken=1)).taken == 0
-    assert of_all(Figures(taken=3, seconds=0.5), lambda values: [2.0 * value for value in values]) == Figures(taken=6, seconds=1.0)
+    both = of_all(Figures(taken=3, seconds=0.5), lambda values: [2.0 * value for value in values])
+    assert both == Figures(taken=6, seconds=1.0)
 
 
 @pytest.mark.parametrize("behind", [2, 3])

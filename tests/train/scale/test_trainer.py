@@ -79,11 +79,10 @@ def test_a_run_goes_on_with_other_hosts(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_ctrl_c_saves_and_leaves_no_process(tmp_path: Path) -> None:
     """As a terminal sends it: to all processes of the group, so to Ray's too."""
-    ray = ("--ray", "local", "--ray.hosts", "2", *ENVS, *REST, "--total-timesteps", "1000000000")
-    command = [sys.executable, "-m", "puffervec.train.cli", "cartpole", *ray, "--log.folder", str(tmp_path), "--run-name", "one"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
+    command = [sys.executable, "-m", "puffervec.train.cli", "cartpole", "--ray", "local", "--ray.hosts", "2", *ENVS, *REST]
+    command += ["--total-timesteps", "1000000000", "--log.folder", str(tmp_path), "--run-name", "one"]
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, **piped, start_new_session=True) as process:
         assert process.stdout is not None
         said = next(line for line in process.stdout if "agent-steps/s" in line)
         os.killpg(process.pid, signal.SIGINT)
