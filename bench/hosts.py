@@ -7,21 +7,29 @@
 
 Each host is a process on one core that steps its envs itself; the learner keeps to the last core. "collected": the learner
 takes segments and learns nothing. "trained": with the updates of the env's preset. All clusters of hosts live at once and take
-turns, so a slow moment of the machine affects all; those that wait have played what they may and are idle. Costs are those of
-one host: bench/scale.py predicts the rates of several from them.
+turns, so a slow moment of the machine affects all; those that wait have played what they may and are idle. "CPU": of all
+processes, Ray's too, for a segment.
+
+bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a roll-out takes where as many
+processes play at once without Ray: cores share caches and memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import multiprocessing
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -34,6 +42,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "drive": {"env": {"scenes": "generated:50"}, "vec": {"num_envs": 4}},
     "cartpole": {"vec": {"num_envs": 1024}},
 }
+CORES = sorted(os.sched_getaffinity(0))
 SETTLE = 2  # Segments of each host that do not count after a change of turns.
 
 
@@ -62,22 +71,34 @@ def config_of(target: str, hosts: int, folder: str, observations: str = "exact")
     )
 
 
+def cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of all that Ray has started."""
+    mine = psutil.Process()
+    times = [mine.cpu_times()]
+    for process in mine.children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            times.append(process.cpu_times())
+    return sum(spent.user + spent.system for spent in times)
+
+
 def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
     """Return agent-steps/s of a slice, and the mean costs of its segments and updates in seconds."""
     for _ in range(SETTLE):
         trainer.collect()
     figures, times, learner_s = trainer.collector.feed.figures, trainer.collector.times, trainer.learner.seconds
-    before, copied, begin, updates = vars(figures).copy(), times.copy, time.perf_counter(), 0
+    before, copied, updates = vars(figures).copy(), times.copy, 0
+    cpu_s, begin = cpu_seconds(), time.perf_counter()
     while updates < 3 or time.perf_counter() - begin < seconds:
         trainer.collect()
         updates += 1
         if learn:
             trainer.update()
-    spent = time.perf_counter() - begin
+    spent, cpu_s = time.perf_counter() - begin, cpu_seconds() - cpu_s
     done = {key: value - before[key] for key, value in vars(figures).items()}
     return {
         "agent_steps_per_s": done["agent_steps"] / spent,
         "play_s": done["seconds"] / max(1, done["taken"]),
+        "cpu_s": cpu_s / max(1, done["taken"]),
         "take_s": (times.copy - copied) / max(1, done["taken"]),
         "update_s": (trainer.learner.seconds - learner_s) / updates,
         "segment_bytes": done["nbytes"] / max(1, done["taken"]),
@@ -115,11 +136,47 @@ def handover(trainer: Any) -> dict[str, float]:
     return {"put_s": min(put_s), "get_s": min(get_s), "order_s": min(order_s), "weights_bytes": float(weights)}
 
 
+class Player:
+    """A process on one core that plays roll-outs when it is told to, as a host does but without Ray."""
+
+    def __init__(self, outfit: Any, core: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=play_when_told, args=(theirs, outfit, core), daemon=True)
+        self.process.start()
+
+
+def play_when_told(pipe: Any, outfit: Any, core: int) -> None:
+    """For each number that comes: play for so many seconds, and send back the mean seconds of a roll-out. 0: end."""
+    from puffervec.train.scale.host import Host, Order, weights_of
+
+    os.sched_setaffinity(0, {core})
+    host = Host(dataclasses.replace(outfit, cpus=0), 0)
+    weights, order = weights_of(host.policies), Order(0, host.life, 1)
+    while seconds := pipe.recv():
+        host.play(weights, order)
+        spent: list[float] = []
+        while sum(spent) < seconds:
+            spent.append(host.play(weights, order).seconds)  # type: ignore[union-attr]
+        pipe.send(statistics.fmean(spent))
+
+
+def crowded(players: Sequence[Player], seconds: float) -> float:
+    """Return the mean seconds of a roll-out while all of these play."""
+    for player in players:
+        player.pipe.send(seconds)
+    return statistics.fmean(player.pipe.recv() for player in players)
+
+
 def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> dict[str, Any]:
-    """Return rates by number of hosts, costs of one, and rates and bytes by how observations travel. Ray must be running."""
+    """Return rates by number of hosts, costs of one and of a crowd, and rates and bytes by how observations travel. Ray must
+    be running."""
+    import ray
+
     from puffervec.train import RayTrainer
 
     samples: dict[str, list[dict[str, float]]] = {}
+    crowds: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         trainers = {(n, "exact"): config_of(target, n, folder) for n in hosts}
         trainers |= {(1, kind): config_of(target, 1, folder, kind) for kind in KINDS[1:]}
@@ -128,17 +185,24 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
             made[key] = stack.enter_context(RayTrainer(config))
             made[key].collect()  # Before the first update the statistics of observations are none.
             made[key].update()
+        outfit = ray.get(made[hosts[0], "exact"].cluster._outfit)
+        players = [Player(outfit, core) for core in CORES[: max(hosts)]]
+        crowded(players, 0.1)  # All have started.
         for repeat in range(repeats):
+            for n in hosts:
+                crowds.setdefault(str(n), []).append(crowded(players[:n], seconds))
             for (n, kind), trainer in list(made.items())[:: 1 if repeat % 2 == 0 else -1]:
                 for learn in (False, True) if kind == "exact" else (False,):
                     name = f"{n} {kind} {'trained' if learn else 'collected'}"
                     samples.setdefault(name, []).append(collect(trainer, seconds, learn))
                     print(f"{target} {repeat + 1}/{repeats} {name}: {samples[name][-1]['agent_steps_per_s']:,.0f}", flush=True)
+        for player in players:
+            player.pipe.send(0)
         costs = handover(made[1, "exact"]) if (1, "exact") in made else {}
     figures = {
         name: {key: common.figure(sample[key] for sample in found) for key in found[0]} for name, found in samples.items()
     }
-    return {"figures": figures, "costs": costs}
+    return {"figures": figures, "costs": costs, "crowds": {n: common.figure(spent) for n, spent in crowds.items()}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,13 +211,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from bench.foreign import foreign_load
 
     facts = common.machine()
-    cores = sorted(os.sched_getaffinity(0))
     import ray
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(num_cpus=64, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    os.sched_setaffinity(0, {cores[-1]})
-    results: dict[str, Any] = {"cores": len(cores)}
+    os.sched_setaffinity(0, {CORES[-1]})
+    results: dict[str, Any] = {"cores": len(CORES)}
     worst = 0.0
     try:
         for target in options.target:
@@ -177,11 +240,14 @@ def show(target: str, found: dict[str, Any]) -> None:
         base = found["figures"].get(f"1 exact {what}")
         over = common.ratio(figures["agent_steps_per_s"].samples, base["agent_steps_per_s"].samples) if base else "-"
         per_step = figures["segment_bytes"].median / max(1.0, figures["segment_steps"].median)
-        ms = [f"{1e3 * figures[key].median:.2f}" for key in ("play_s", "take_s", "update_s")]
+        ms = [f"{1e3 * figures[key].median:.2f}" for key in ("play_s", "cpu_s", "take_s", "update_s")]
         lag = f"{figures['lag'].median:.1f}"
         rows.append([what, n, kind, str(figures["agent_steps_per_s"]), str(over), f"{per_step:.0f}", *ms, lag])
-    columns = ("", "hosts", "observations", "agent-steps/s", "over one", "bytes/step", "play ms", "take ms", "update ms", "lag")
-    common.print_table(target, columns, sorted(rows), [f"{key}: {value:.6g}" for key, value in found["costs"].items()])
+    columns = ["", "hosts", "observations", "agent-steps/s", "over one", "bytes/step"]
+    columns += ["play ms", "CPU ms", "take ms", "update ms", "lag"]
+    notes = [f"{key}: {value:.6g}" for key, value in found["costs"].items()]
+    notes += [f"{n} at once without Ray: a roll-out takes {1e3 * spent.median:.2f} ms" for n, spent in found["crowds"].items()]
+    common.print_table(target, columns, sorted(rows), notes)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,10 @@ import argparse
 import dataclasses
 import json
 import math
+import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from operator import truediv
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +44,28 @@ MESSAGE_S = 30e-6  # Of a small message between GPUs, per doubling of their numb
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """Of one host on one core, measured; seconds and bytes. Attributes: steps: valid transitions of a segment; play: a
-    roll-out; put: into the object store; take: into the learner's rows; order: a round trip; update: learning from a segment on
-    one core; nbytes: of a segment; weights: bytes of the weights."""
+    """Of one host on one core, measured; seconds and bytes.
+
+    Attributes: steps: valid transitions of a segment; play: a roll-out; put: into the object store; take: into the learner's
+    rows; order: a round trip; cpu: of all processes for a segment, Ray's too, without learning; update: learning from a segment
+    on one core; nbytes: of a segment; weights: bytes of the weights; crowds: how many times longer a roll-out takes where so
+    many cores play at once: they share caches and memory.
+    """
 
     steps: float
     play: float
     put: float
     take: float
     order: float
+    cpu: float
     update: float
     nbytes: float
     weights: float
+    crowds: Mapping[int, float] = dataclasses.field(default_factory=lambda: {1: 1.0})
 
-    @property
-    def cycle(self) -> float:
-        """Seconds of a host for a segment. Orders wait at the host, so their way costs it nothing."""
-        return self.play + self.put
+    def slower(self, cores: int) -> float:
+        """How many times longer all takes while so many cores play, or as many as were measured."""
+        return max(1.0, self.crowds[max(known for known in self.crowds if known <= cores)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +105,7 @@ def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
     steps, nbytes = plant.host_cores * costs.steps, plant.host_cores * costs.nbytes
     bytes_per_s = plant.gbit * 1e9 / 8
     sharing = min(gpus, plant.gpus_per_machine)
-    play = costs.play + plant.host_cores * costs.put
+    play = costs.slower(plant.host_cores) * costs.play + plant.host_cores * costs.put
     messages = 0.0
     if gpus > 1:
         ring = 2 * (gpus - 1) / gpus * costs.weights / bytes_per_s if gpus > plant.gpus_per_machine else 0.0
@@ -119,51 +126,61 @@ def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
 
     Args: learn: with updates, on one core; an update takes as many segments as there are hosts.
     """
-    learner = hosts * (costs.take + costs.order + (costs.update if learn else 0.0))
+    update = costs.update if learn else 0.0
+    slower = costs.slower(min(hosts, cores))
+    cycle = slower * costs.play + costs.put  # Orders wait at the host, so their way costs it nothing.
+    learner = hosts * (costs.take + costs.order + update)
+    period = max(cycle, hosts * (slower * costs.cpu + update) / cores, learner)
     beside = sum(host % cores == cores - 1 for host in range(hosts))  # On the learner's core.
-    if hosts < cores:
-        period = max(costs.cycle, learner)
-    else:
-        period = max((hosts * costs.cycle + learner) / cores, learner)
-        if learn:
-            period = max(period, learner + beside * costs.cycle)
+    if learn and hosts >= cores:
+        period = max(period, learner + beside * cycle)
     return hosts * costs.steps / period
 
 
-def costs_of(found: Mapping[str, Any]) -> Costs:
-    """Return the costs that bench/hosts.py has measured of one host."""
+def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
+    """Return the costs that bench/hosts.py has measured of one host. Args: repeat: in which; None: medians of all."""
 
-    def median(name: str, key: str) -> float:
-        return float(found["figures"][name][key]["median"])
+    def figure(name: str, key: str) -> float:
+        made = found["figures"][name][key]
+        return float(made["median"] if repeat is None else made["samples"][repeat])
 
     one, learned, more = "1 exact collected", "1 exact trained", found["costs"]
+    alone = found["crowds"]["1"]["samples"]
+    crowds = {int(n): statistics.median(map(truediv, made["samples"], alone)) for n, made in found["crowds"].items()}
     return Costs(
-        steps=median(one, "segment_steps"),
-        play=median(one, "play_s"),
+        steps=figure(one, "segment_steps"),
+        play=figure(one, "play_s"),
         put=more["put_s"],
-        take=median(one, "take_s") + more["get_s"],
+        take=figure(one, "take_s") + more["get_s"],
         order=more["order_s"],
-        update=median(learned, "update_s"),
-        nbytes=median(one, "segment_bytes"),
+        cpu=figure(one, "cpu_s"),
+        update=figure(learned, "update_s"),
+        nbytes=figure(one, "segment_bytes"),
         weights=more["weights_bytes"],
+        crowds=crowds,
     )
 
 
-def check(costs: Costs, found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
-    """Return prediction and measurement of each number of hosts, collecting and training, and how far they are apart."""
+def check(found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
+    """Return prediction and measurement of each number of hosts, collecting and training, and how far they are apart.
+
+    In each repeat the costs of that repeat predict its rates: the speed of a shared machine changes within minutes. All three
+    are medians over repeats.
+    """
     checked = []
     for name, figures in found["figures"].items():
         hosts, kind, what = name.split()
         if kind == "exact":
-            measured = float(figures["agent_steps_per_s"]["median"])
-            predicted = on_one_machine(costs, int(hosts), cores, what == "trained")
+            rates = figures["agent_steps_per_s"]["samples"]
+            costs = [costs_of(found, repeat) for repeat in range(len(rates))]
+            predicted = [on_one_machine(each, int(hosts), cores, what == "trained") for each in costs]
             checked.append(
                 {
                     "hosts": int(hosts),
                     "what": what,
-                    "measured": measured,
-                    "predicted": predicted,
-                    "error": predicted / measured - 1,
+                    "measured": statistics.median(rates),
+                    "predicted": statistics.median(predicted),
+                    "error": statistics.median(map(truediv, predicted, rates)) - 1,
                 }
             )
     return checked
@@ -192,7 +209,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: Sequence[Mapping[str, Any]]) -> None:
     """Print inputs, predictions and the check."""
-    measured = ", ".join(f"{name} {value:.4g}" for name, value in dataclasses.asdict(costs).items())
+    known = dataclasses.asdict(costs)
+    crowds = ", ".join(f"{n} at once {times:.3g} times" for n, times in known.pop("crowds").items())
+    measured = ", ".join(f"{name} {value:.4g}" for name, value in known.items()) + f"; play takes with {crowds} as long"
     assumed = ", ".join(f"{name} {value:g}" for name, value in dataclasses.asdict(plant).items())
     print(f"{target}\n  measured here, one host on one core: {measured}\n  ASSUMED: {assumed}")
     cells = [
@@ -229,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = document["results"][target]
         costs = costs_of(found)
         rows = [predict(costs, plant, hosts, gpus) for gpus in GPUS for hosts in HOSTS if hosts >= gpus]
-        checked = check(costs, found, document["results"]["cores"])
+        checked = check(found, document["results"]["cores"])
         show(target, costs, plant, rows, checked)
         good = good and all(abs(c["error"]) <= WITHIN for c in checked)
         made = [dataclasses.asdict(row) for row in rows]

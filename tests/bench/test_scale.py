@@ -15,7 +15,7 @@ from bench import scale
 from bench.scale import Costs, Plant, check, costs_of, on_one_machine, predict
 
 # A segment of 1,000 agent-steps takes 0.1 s to play, and 1 MB to send.
-COSTS = Costs(steps=1000.0, play=0.1, put=0.0, take=0.001, order=0.0, update=0.4, nbytes=1e6, weights=1e4)
+COSTS = Costs(steps=1000.0, play=0.1, put=0.0, take=0.001, order=0.0, cpu=0.101, update=0.4, nbytes=1e6, weights=1e4)
 PLANT = Plant(host_cores=1, gbit=8.0, gpu_steps_per_s=1e6, gradient_steps=0)  # 1 GB/s; 1 ms a segment.
 
 
@@ -86,14 +86,39 @@ def test_on_one_machine_they_share_cores(hosts: int, cores: int, learn: bool, pe
     assert on_one_machine(COSTS, hosts, cores, learn) == pytest.approx(hosts * 1000 / period)
 
 
+def test_cores_that_play_at_once_slow_each_other() -> None:
+    crowd = dataclasses.replace(COSTS, crowds={1: 1.0, 2: 1.25, 4: 1.5})
+    assert [on_one_machine(crowd, hosts, 8, learn=False) for hosts in (1, 2, 3, 4)] == pytest.approx(
+        [10_000, 20_000 / 1.25, 30_000 / 1.25, 40_000 / 1.5]
+    )
+    big = dataclasses.replace(PLANT, host_cores=16, gpu_steps_per_s=1e9)
+    assert predict(crowd, big, hosts=1, gpus=1).agent_steps_per_s == pytest.approx(160_000 / 1.5)
+
+
+def test_each_repeat_predicts_itself() -> None:
+    """A machine that is half as fast in the second repeat, and whose cores take half longer where two play."""
+    found = of_hosts({"1 exact collected": 10_000.0, "1 exact trained": 2_500.0, "2 exact collected": 13_333.0})
+    for figures in found["figures"].values():
+        for figure in figures.values():
+            figure["samples"] *= 2
+    for name in ("1 exact collected", "2 exact collected"):
+        found["figures"][name]["play_s"]["samples"] = [0.1, 0.2]
+        rate = found["figures"][name]["agent_steps_per_s"]["median"]
+        found["figures"][name]["agent_steps_per_s"]["samples"] = [rate, rate / 2]
+    found["crowds"] = {"1": {"samples": [0.1, 0.2]}, "2": {"samples": [0.15, 0.3]}}
+    errors = {(c["hosts"], c["what"]): c["error"] for c in check(found, cores=4)}
+    assert errors[1, "collected"] == pytest.approx(0.0) and errors[2, "collected"] == pytest.approx(0.0, abs=1e-4)
+
+
 def of_hosts(rates: dict[str, float]) -> dict[str, Any]:
     """Results as bench/hosts.py leaves them."""
-    per = {"play_s": 0.1, "take_s": 0.001, "update_s": 0.4, "segment_bytes": 1e6, "segment_steps": 1000.0}
+    per = {"play_s": 0.1, "take_s": 0.001, "cpu_s": 0.101, "update_s": 0.4, "segment_bytes": 1e6, "segment_steps": 1000.0}
     figures = {
-        name: {key: {"median": value} for key, value in (per | {"agent_steps_per_s": rate}).items()}
+        name: {key: {"median": value, "samples": [value]} for key, value in (per | {"agent_steps_per_s": rate}).items()}
         for name, rate in rates.items()
     }
-    return {"figures": figures, "costs": {"put_s": 0.0, "get_s": 0.0, "order_s": 0.0, "weights_bytes": 1e4}}
+    costs = {"put_s": 0.0, "get_s": 0.0, "order_s": 0.0, "weights_bytes": 1e4}
+    return {"figures": figures, "costs": costs, "crowds": {"1": {"samples": [0.1]}}}
 
 
 @pytest.mark.parametrize(("rate", "code"), [(9_000.0, 0), (12_000.0, 0), (13_000.0, 1)])
@@ -102,7 +127,7 @@ def test_the_check_compares_with_what_was_measured(
 ) -> None:
     found = of_hosts({"1 exact collected": rate, "1 exact trained": 2_500.0, "1 uint8 collected": 1.0})
     assert costs_of(found) == COSTS
-    assert [round(c["error"], 2) for c in check(COSTS, found, cores=2)] == [round(10_000 / rate - 1, 2), 0.0]
+    assert [round(c["error"], 2) for c in check(found, cores=2)] == [round(10_000 / rate - 1, 2), 0.0]
     file, out = tmp_path / "2026-01-01-hosts.json", tmp_path / "out.json"
     file.write_text(json.dumps({"results": {"cores": 2, "cartpole": found}}))
     assert scale.main(["--measured", str(file), "--json", str(out), "--host-cores", "1"]) == code
