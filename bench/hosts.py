@@ -115,7 +115,7 @@ def handover(trainer: Any) -> dict[str, float]:
 
     trainer.collect()
     feed = trainer.collector.feed
-    feed.fill(1)
+    feed.go_on(1)
     segment = None
     while segment is None:
         segment = feed.next(1.0)

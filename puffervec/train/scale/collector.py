@@ -120,7 +120,7 @@ class RayCollector(Tally):
                 self._put(segment, len(taken))
                 taken.append(segment)
             self._admit(0.0)
-            self.feed.fill(1)
+            self.feed.go_on(self._wanted - len(taken))
         whole = not self.ranks.agree(len(taken) < self._wanted)[0]
         if whole:
             self.count([segment.counted for segment in taken])

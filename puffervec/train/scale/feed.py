@@ -106,14 +106,24 @@ class Feed:
         self._weights = self.transport.put(weights)
         self.version += 1
 
-    def fill(self, orders: int | None = None) -> None:
-        """Give each host so many orders, None: as many as it may have, with the newest weights."""
+    def fill(self) -> None:
+        """Give each host as many orders as it may have, with the newest weights."""
         for host, member in self.members.items():
-            while len(member.open) < (self.ahead if orders is None else orders):
-                order = Order(self.version, member.life, self._seed_of(member.life))
-                ref = self.transport.play(host, self._weights, order)
-                member.open.append(ref)
-                self._owner[ref] = host
+            while len(member.open) < self.ahead:
+                self._order(host, member)
+
+    def go_on(self, missing: int) -> None:
+        """Give an order to each host that has none: so that none idles while an update waits for others, and where hosts wait
+        for updates (`ahead` 1) so that the segments come that it lacks, no more. Args: missing: of this update."""
+        for host, member in self.members.items():
+            if not member.open and (self.ahead > 1 or len(self._owner) < missing):
+                self._order(host, member)
+
+    def _order(self, host: int, member: Member) -> None:
+        order = Order(self.version, member.life, self._seed_of(member.life))
+        ref = self.transport.play(host, self._weights, order)
+        member.open.append(ref)
+        self._owner[ref] = host
 
     def _seed_of(self, life: str) -> int:
         """Return the seed of a life's first env: no two envs of a run begin alike."""

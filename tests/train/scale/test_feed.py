@@ -72,10 +72,33 @@ def test_a_host_has_no_more_orders_open_than_it_may() -> None:
     feed.fill()  # What waits to be taken is open still.
     assert len(fake.orders) == 6
     assert feed.next(0.0) is not None
-    feed.fill(1)  # It has one open: that is enough until weights are new.
+    feed.go_on(missing=1)  # It has one open: that is enough until weights are new.
     assert len(fake.orders) == 6
     feed.fill()
     assert len(fake.orders) == 7
+
+
+def test_hosts_that_wait_for_updates_play_what_the_update_lacks_and_no_more() -> None:
+    fake = Fake()
+    feed = feed_of(fake, hosts=3, ahead=1)
+    for missing, orders in ((4, 4), (3, 4), (2, 4), (1, 4)):  # The update takes four: one host plays twice.
+        fake.finish(4 - missing)
+        assert feed.next(0.0) is not None
+        feed.go_on(missing - 1)
+        assert len(fake.orders) == orders
+    feed.publish(b"second")
+    feed.fill()
+    assert [order.version for _, order, _ in fake.orders.values()] == [0] * 4 + [1] * 3
+
+
+def test_no_host_idles_that_may_play_ahead_of_updates() -> None:
+    fake = Fake()
+    feed = feed_of(fake, hosts=2, ahead=2)
+    for ref in (0, 1):
+        fake.finish(ref)
+        feed.next(0.0)
+    feed.go_on(missing=0)
+    assert [len(fake.of(host)) for host in range(2)] == [3, 2]
 
 
 def test_orders_carry_the_newest_weights_which_are_stored_once() -> None:
@@ -114,7 +137,7 @@ def test_what_is_too_old_is_dropped(behind: int) -> None:
     fake.finish(0)
     assert (feed.next(0.0) is None) == (behind > 2)
     assert feed.figures.dropped == (behind > 2)
-    feed.fill(1)
+    feed.go_on(missing=1)
     assert fake.orders[1][1].version == behind  # In its place one of the newest weights is asked for.
 
 
