@@ -14,6 +14,7 @@ import dataclasses
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from puffervec.train.scale.feed import Answer, Ref
 from puffervec.train.scale.host import About, Failed, Host, Order, Outfit
 
 SYNC_S = 2.0  # Between two looks at which machines there are.
+REACH_S = 10.0
 CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
 LOCAL = "local"
 
@@ -78,6 +80,7 @@ def connect(section: RaySection, hosts: int) -> bool:
     if section.address == LOCAL:
         quiet["num_cpus"] = hosts * (section.cpus or max(1, usable_cores() // hosts))
     try:
+        _reach(section.address)
         with _own_signals():
             ray.init(section.address, logging_level=logging.ERROR, log_to_driver=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, AssertionError, TimeoutError, RayError, OSError) as error:
@@ -87,6 +90,13 @@ def connect(section: RaySection, hosts: int) -> bool:
             " --head`, join it on this machine with `ray start --address=HOST:PORT --num-cpus=0`, or use --ray local"
         ) from None
     return True
+
+
+def _reach(address: str) -> None:
+    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses are left to Ray."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,15 @@ def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatc
     assert "\n" not in str(error.value)
 
 
+def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray tries for minutes"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # Nobody listens.
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}': no Ray cluster could be joined there .*refused"):
+            connect(RaySection(address=f"127.0.0.1:{port}"), 1)
+
+
 REAL = """
 import sys
 from puffervec.errors import ConfigError
@@ -71,7 +81,6 @@ except ConfigError as error:
 @pytest.mark.parametrize(
     ("section", "hosts", "words"),
     [
-        ({"address": "127.0.0.1:1", "wait_s": 3.0}, 1, "no Ray cluster could be joined there"),
         ({"address": "auto"}, 1, "no Ray cluster could be joined there"),
         ({"address": "local", "hosts": 2, "cpus": 2, "wait_s": 2.0}, 3, "the cluster had no room for 3 of 2 CPUs"),
     ],
