@@ -147,9 +147,8 @@ class RayCollector(Tally):
     def means(self) -> dict[str, float]:
         """Return the metrics of finished episodes, and what the hosts of all learners did since the last call. All ranks must
         call it."""
-        now = dataclasses.replace(self.feed.figures)
-        total, span = of_all(now, self.ranks.sums), of_all(of_span(now, self._before), self.ranks.sums)
-        self._before = now
+        total = of_all(self.feed.figures, self.ranks.sums)
+        span, self._before = of_span(total, self._before), total
         return super().means() | {
             keys.RAY_HOSTS: self.ranks.sums([len(self.feed.members)])[0],
             keys.RAY_LAG: lag_of(span),

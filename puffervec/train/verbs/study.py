@@ -335,9 +335,8 @@ def _at_the_third_try(make: Callable[[], Any]) -> Any:
         try:
             return make()
         except (IntegrityError, OperationalError, ProgrammingError) as error:
-            if isinstance(error, OperationalError) and "already exists" not in str(
-                error
-            ):  # MySQL's kind; else it is not there.
+            # MySQL's kind of error for a table that is there, and everybody's for a server that is not.
+            if isinstance(error, OperationalError) and "already exists" not in str(error):
                 raise
             time.sleep(0.5 + random.random())
     return make()
