@@ -34,6 +34,7 @@ HEADERS = [
     "env_list.h",
     "state.h",
     "slab.h",
+    "placement.h",
     "channel.h",
     "action.h",
     "worker.h",

@@ -19,8 +19,10 @@ _Static_assert(sizeof(pv_line) == PV_LINE_BYTES, "a line fills its two cache lin
 #define PV_PAUSES 20
 #define PV_YIELDS 200
 #define PV_SLOW_YIELD_NS 100000
+#define PV_LOST_CORE_NS 1000000 // a yield this slow lost the core to somebody, even if a turn has changed meanwhile
 #define PV_SKIP_FIRST 16  // waits without yields after one slow yield ...
 #define PV_SKIP_MOST 2000  // ... and when slow ones keep coming
+#define PV_SKIP_SHARED 60000 // ... on a core that we share on purpose: about a second
 #define PV_NAP_NS 50000   // without a futex: sleep this long between looks
 
 uint64_t pv_now_ns(void) {
@@ -100,7 +102,8 @@ static int look_seq_cst(const pv_watch* watches, int count) {
 // A slow yield may be a hiccup, another worker of ours on this core, or another program. Only the next ones tell which.
 static void slow_yield(pv_waiter* waiter) {
     waiter->penalty = waiter->penalty * 2 < PV_SKIP_FIRST ? PV_SKIP_FIRST : waiter->penalty * 2;
-    if (waiter->penalty > PV_SKIP_MOST) waiter->penalty = PV_SKIP_MOST;
+    uint32_t most = waiter->place == PV_HOME ? PV_SKIP_MOST : PV_SKIP_SHARED;
+    if (waiter->penalty > most) waiter->penalty = most;
     waiter->skip_yields = waiter->penalty;
 }
 
@@ -111,45 +114,61 @@ static int try_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
         sched_yield();
         int changed = look(watches, count);
         uint64_t now_ns = pv_now_ns();
-        // A yield is also slow where the peer itself ran on this core, so it counts only if no turn has changed.
-        int slow = now_ns - before_ns > PV_SLOW_YIELD_NS;
-        if (changed >= 0) {
-            if (!slow) waiter->penalty /= 2;
+        uint64_t took_ns = now_ns - before_ns;
+        before_ns = now_ns;
+        if (took_ns > (changed >= 0 ? PV_LOST_CORE_NS : PV_SLOW_YIELD_NS)) {
+            slow_yield(waiter);
             return changed;
         }
-        if (slow) {
-            slow_yield(waiter);
-            return -1;
+        if (changed >= 0) {
+            if (took_ns <= PV_SLOW_YIELD_NS) waiter->penalty /= 2;
+            return changed;
         }
-        before_ns = now_ns;
     }
     return -1;
 }
 
-int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume) {
-    int changed = look(watches, count);
-    if (changed >= 0) return changed;
-    if (!resume) {
-        waiter->waits++;
+// Looks a few times, then as often as the waiter may yield. Returns the index of a watch that has changed, or -1.
+static int wait_awake(const pv_watch* watches, int count, pv_waiter* waiter) {
+    if (waiter->place == PV_ANYWHERE) return -1; // whoever is awake here keeps a core from its peer, or loses it
+    if (waiter->place == PV_HOME) {
         uint32_t pauses = waiter->pauses ? waiter->pauses : PV_PAUSES;
         for (uint32_t i = 0; i < pauses; i++) {
             cpu_pause();
-            if ((changed = look(watches, count)) >= 0) return changed;
-        }
-        if (waiter->skip_yields) {
-            waiter->skip_yields--;
-        } else if ((changed = try_yields(watches, count, waiter)) >= 0) {
-            return changed;
+            int changed = look(watches, count);
+            if (changed >= 0) return changed;
         }
     }
+    if (!waiter->skip_yields) return try_yields(watches, count, waiter);
+    waiter->skip_yields--;
+    return -1;
+}
+
+static int wait_asleep(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns) {
     uint32_t seen = pv_load_acquire(&doorbell->word);
     pv_store_seq_cst(&doorbell->sleeping, 1);
-    changed = look_seq_cst(watches, count);
+    int changed = look_seq_cst(watches, count);
     if (changed < 0) {
         waiter->sleeps++;
         doorbell_wait(doorbell, seen, slice_ns);
         changed = look(watches, count);
     }
     pv_store_seq_cst(&doorbell->sleeping, 0);
+    return changed;
+}
+
+int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume) {
+    int changed = look(watches, count);
+    if (changed >= 0) return changed;
+    // The learner joins its workers on their core while it waits: beside them, nobody has to be woken on another core. In between
+    // it may go anywhere, since threads that it starts inherit its cores.
+    const pv_placement* joins = waiter->place >= PV_ON_CORE ? waiter->joins : NULL;
+    if (joins) pv_placement_move(joins, waiter->place);
+    if (!resume) {
+        waiter->waits++;
+        changed = wait_awake(watches, count, waiter);
+    }
+    if (changed < 0) changed = wait_asleep(watches, count, doorbell, waiter, slice_ns);
+    if (joins) pv_placement_move(joins, PV_HOME);
     return changed;
 }

@@ -29,13 +29,19 @@
 // Therefore its word is incremented atomically.
 //
 // Waiting has three stages: a few pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
-// futex, for at most 20 ms at a time. Yields back off exponentially: one that took over 100 us without a new turn may mean that
-// another program runs on this core, and each further yield would give it a whole scheduler slice. So the waiter skips yields in
-// its next 16 waits, in twice as many after each further slow yield, up to 2,000. A wait that ends while yielding halves the next
-// penalty.
+// futex, for at most 20 ms at a time. Yields back off exponentially: a slow one may mean that another program runs on this core, and
+// each further yield would give it a whole slice of the scheduler. Slow is over 100 us without a new turn; with one, over 1 ms, since
+// the peer itself may have run on this core meanwhile. So the waiter skips yields in its next 16 waits, in twice as many after each
+// further slow yield, up to 2,000. A wait that ends while yielding halves the next penalty.
+//
+// The learner also looks at the load of the machine (puffervec/vec/crowd.py). While other programs leave too few cores, `place` says
+// where workers run. PV_ANYWHERE: everybody sleeps at once, since a process that spins or yields loses its core for a tick of the
+// scheduler. PV_ON_CORE: learner and workers share one core, and yield it to each other; should another program run there too, slow
+// yields are skipped for up to 60,000 waits.
 #pragma once
 
 #include "base.h"
+#include "placement.h"
 #include "slab.h"
 
 /* [cffi] */
@@ -74,7 +80,8 @@ typedef struct pv_line {
     pv_doorbell doorbell;
     uint32_t begun; // status: the turn that the worker began last; it is at work while turn differs
     uint32_t steps; // status: steps begun since the last reset of all envs of the half
-    uint8_t pad[PV_LINE_BYTES - 48];
+    uint32_t place; // command: where the worker is to run; see placement.h
+    uint8_t pad[PV_LINE_BYTES - 52];
 } pv_line;
 
 // How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for tests and benchmarks.
@@ -82,6 +89,9 @@ typedef struct pv_waiter {
     uint32_t skip_yields; // waits left in which yields are skipped
     uint32_t penalty;     // how many were skipped after the last slow yield
     uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
+    uint32_t place;          // not PV_HOME: crowded, so sleep at once. The learner's goes into its commands; see placement.h
+    const pv_placement* joins; // the learner's: how it joins its workers on their core; NULL: it does not
+    uint64_t look_ns;        // the learner's: when it looks at the load of the machine next; 0: never
     uint64_t waits, sleeps, wakes_sent;
 } pv_waiter;
 

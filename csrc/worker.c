@@ -286,6 +286,10 @@ static int serve(pv_worker* worker, uint32_t half) {
     pv_line* command = pv_command_line(worker->slab, worker->index, half);
     pv_line* status = pv_status_line(worker->slab, worker->index, half);
     uint32_t turn = pv_load_acquire(&command->turn);
+    if (PV_UNLIKELY(command->place != worker->waiter.place)) {
+        pv_placement_move(&worker->placement, command->place);
+        worker->waiter.place = command->place;
+    }
     uint64_t begin_ns = pv_now_ns();
     status->begun = turn; // for the learner, should this process not survive the turn
     widen_actions(worker, half);
@@ -340,6 +344,7 @@ void pv_worker_run(pv_worker* worker) {
         watches[count++].line = pv_command_line(worker->slab, worker->index, half);
     }
     pv_doorbell* doorbell = worker_doorbell(worker->slab, worker->index);
+    pv_placement_open(&worker->placement);
     const uint32_t forks = pv_fork_count();
     for (int resume = 0;;) {
         for (int i = 0; i < count; i++) watches[i].seen = worker->seen[halves[i]];
@@ -357,6 +362,7 @@ void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t sem
     pv_line* command = pv_command_line(slab, worker, half);
     command->first = first;
     command->count = count;
+    command->place = waiter->place;
     pv_publish(command, worker_doorbell(slab, worker), semaphore, command->turn + 1, waiter);
 }
 
@@ -386,26 +392,30 @@ int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* w
     return status->semaphore == PV_FAILED ? PV_TURN_FAILED : 0;
 }
 
-int pv_turn_flags(const pv_slab* slab, uint32_t half) {
+int pv_turn_flags(const pv_slab* slab, uint32_t half, const pv_waiter* waiter) {
     pv_span workers = pv_slab_workers(slab, half);
     int flags = 0;
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
-        if (pv_status_line(slab, w, half)->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
+        const pv_line* status = pv_status_line(slab, w, half);
+        if (status->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
+        if (PV_UNLIKELY(waiter->look_ns && status->end_ns >= waiter->look_ns)) flags |= PV_TURN_LOOK;
         if (*(uint32_t*)(void*)pv_slab_at(slab, pv_slab_records(slab, w, half))) flags |= PV_TURN_RECORDS;
         if (slab->info_bytes && *(uint32_t*)(void*)pv_slab_at(slab, pv_slab_infos(slab, w, half))) flags |= PV_TURN_INFOS;
     }
     return flags;
 }
 
-int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t first_worker, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t last_worker, pv_waiter* waiter, int64_t slice_ns, int resume) {
     pv_span workers = pv_slab_workers(slab, half);
     uint32_t end = workers.first_env + workers.env_count;
-    for (uint32_t w = first_worker < workers.first_env ? workers.first_env : first_worker; w < end; w++) {
-        int result = pv_turn_recv_one(slab, w, half, waiter, slice_ns, resume);
+    if (last_worker < end) end = last_worker + 1;
+    // The last worker got its command last: where cores are short it answers last, and one sleep is enough for all.
+    for (uint32_t w = end; w > workers.first_env; w--) {
+        int result = pv_turn_recv_one(slab, w - 1, half, waiter, slice_ns, resume);
         if (result < 0) return result;
         resume = 0;
     }
-    return pv_turn_flags(slab, half);
+    return pv_turn_flags(slab, half, waiter);
 }
 
 // Collects the workers of `half` that are not done yet behind watches[count]. Returns the new count.

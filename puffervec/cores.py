@@ -17,6 +17,11 @@ def share_quota(processes: int) -> None:
     _sharers = processes
 
 
+def quota_sharers() -> int:
+    """Return how many processes like this one share the machine, as `share_quota` was told; 1: only this one."""
+    return _sharers
+
+
 def affinity() -> list[int]:
     """Return the numbers of the cores that this process may run on, ascending."""
     if hasattr(os, "sched_getaffinity"):

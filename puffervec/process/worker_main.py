@@ -181,6 +181,8 @@ def _serve(task: WorkerTask) -> None:
     from puffervec._ffi import ffi, lib
 
     _require_same_core(task)
+    anywhere = ffi.new("pv_cores*")
+    lib.pv_cores_read(anywhere)
     if task.core is not None:
         with contextlib.suppress(OSError):  # the core may have been taken away since
             os.sched_setaffinity(0, {task.core})
@@ -200,6 +202,7 @@ def _serve(task: WorkerTask) -> None:
         lib.pv_worker_refuse(worker)
     else:
         worker.waiter.pauses = task.pauses
+        worker.placement.anywhere = anywhere[0]
         lib.pv_worker_alone(worker)
         lib.pv_worker_run(worker)
     lib.pv_worker_close(worker)

@@ -22,7 +22,7 @@ from puffervec.core import actions as action_border
 from puffervec.core.infos import NO_INFOS
 from puffervec.errors import ActionError, CallOrderError
 from puffervec.host.patience import Patience
-from puffervec.vec.turns import HELD, PENDING, READY
+from puffervec.vec.turns import HELD, PENDING, READY, REPORTS
 
 if TYPE_CHECKING:
     from puffervec.vec.turns import Turns
@@ -42,7 +42,7 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
     obs, rewards, terminals, truncations, ids, masks = (
         joined([part[i] for part in parts], turns.settings.copy) for i in range(len(parts[0]))
     )
-    infos = turns.infos(batch) if flags else NO_INFOS
+    infos = turns.infos(batch) if flags & REPORTS else NO_INFOS
     state = [HELD if half in batch else state for half, state in enumerate(turns.state)]
     held = deque([*turns.held, batch])
     try:  # only now, and without a call in between: see turns.py
@@ -59,9 +59,11 @@ def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, 
     ready = [half for half, state in enumerate(turns.state) if state is READY][:size]  # nothing to wait for, nothing reported
     while len(ready) < size:
         half = _wait_any(turns, bytes(s is PENDING and h not in ready for h, s in enumerate(turns.state)), first, timeout_s)
-        flags |= lib.pv_turn_flags(turns.slab, half)
+        flags |= lib.pv_turn_flags(turns.slab, half, turns.waiter)
         if flags & lib.PV_TURN_FAILED:
             turns.raise_failure(half)
+        if flags & lib.PV_TURN_LOOK and turns.crowd is not None:
+            turns.crowd.look()
         ready.append(half)
         first = (half + 1) % turns.num_buffers  # so that slower halves get their turn, too
     return sorted(ready), flags, first

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.infos import Infos
+from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.host.patience import Patience
 from puffervec.process import failures
+from puffervec.vec.crowd import Crowd
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings, whole
@@ -34,7 +35,8 @@ INTERRUPTED = "interrupted"  # -> async_reset of all
 CLOSED = "closed"
 FORKED = "inherited by a fork"
 
-SLICE_NS = lib.PV_SLICE_NS
+SLICE_NS, ALL_WORKERS = lib.PV_SLICE_NS, lib.PV_ALL_WORKERS
+REPORTS = lib.PV_TURN_RECORDS | lib.PV_TURN_INFOS
 
 
 class Turns:
@@ -45,6 +47,7 @@ class Turns:
         recv_half, send_half: whose turn is next, where the order is strict. half: last received.
         last_batch: the halves last received; held: batches received and not yet sent, where the order is not strict.
         notes: halves whose envs are to be notified before their next turn. invalid_actions: values replaced by the no-op.
+        crowd: what watches for other programs on our cores; None where nothing has to be waited for.
     """
 
     def __init__(self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers) -> None:
@@ -61,6 +64,7 @@ class Turns:
         self.notes: set[int] = set()
         self.invalid_actions = 0
         self.broken: WorkerError | None = None
+        self.crowd: Crowd | None = None
 
     @property
     def batch(self) -> list[int]:
@@ -133,16 +137,16 @@ class Turns:
 
     def await_half(self, half: int) -> int:
         """Wait for the turn of a half and return its flags."""
-        return self.wait_on(half, lib.pv_turn_recv(self.slab, half, 0, self.waiter, SLICE_NS, 0))
+        return self.wait_on(half, lib.pv_turn_recv(self.slab, half, ALL_WORKERS, self.waiter, SLICE_NS, 0))
 
     def wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
         """Go on waiting for the workers of a half, and check after each slice that they live and are in time."""
         patience = Patience()
         while result < 0:
-            first = -1 - result
-            self.check_progress(self.rows.workers[half], first, patience, timeout_s)
+            last = -1 - result
+            self.check_progress(self.rows.workers[half], last, patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
-            result = lib.pv_turn_recv(self.slab, half, first, self.waiter, slice_ns, 1)
+            result = lib.pv_turn_recv(self.slab, half, last, self.waiter, slice_ns, 1)
         return int(result)
 
     def await_flags(self, worker: int, half: int, start_s: float | None = None) -> int:
@@ -242,6 +246,17 @@ class Turns:
             self.mail.forget_answers()
 
     # ---- what was reported ----------------------------------------------------------------------------------------------
+
+    def read(self, half: int, flags: int) -> Infos:
+        """Return what the workers of a half have reported in a turn that is done. Raises: WorkerError: a worker failed.
+
+        flags: of the turn.
+        """
+        if flags & lib.PV_TURN_FAILED:
+            self.raise_failure(half)
+        if flags & lib.PV_TURN_LOOK and self.crowd is not None:
+            self.crowd.look()
+        return self.infos([half]) if flags & REPORTS else NO_INFOS
 
     def infos(self, halves: Sequence[int]) -> Infos:
         """Return what the workers of the halves have reported; positions count from the first half on."""

@@ -31,7 +31,7 @@ from puffervec.vec import delivery
 from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
-from puffervec.vec.turns import CLOSED, FORKED, HELD, PENDING, READY, SLICE_NS, Turns, slice_of
+from puffervec.vec.turns import ALL_WORKERS, CLOSED, FORKED, HELD, PENDING, READY, SLICE_NS, Turns, slice_of
 from puffervec.vec.workers import Workers
 
 if TYPE_CHECKING:
@@ -194,13 +194,13 @@ class VectorEnv:
         if turns.state[half] is not PENDING:
             return self._recv_ready(half)  # type: ignore[no-any-return]
         slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
-        flags = lib.pv_turn_recv(turns.slab, half, 0, turns.waiter, slice_ns, 0)
-        if flags < 0:
-            flags = turns.wait_on(half, flags, timeout_s)
-        if flags & 2:  # PV_TURN_FAILED
-            turns.raise_failure(half)
+        flags = lib.pv_turn_recv(turns.slab, half, ALL_WORKERS, turns.waiter, slice_ns, 0)
+        infos = NO_INFOS
+        if flags:
+            if flags < 0:
+                flags = turns.wait_on(half, flags, timeout_s)
+            infos = turns.read(half, flags)
         obs, rewards, terminals, truncations, ids, masks = turns.results[half]
-        infos = turns.infos([half]) if flags else NO_INFOS
         if self.settings.copy:
             obs, rewards, terminals, truncations, ids, masks = map(_copied, turns.results[half])
         try:  # only now, and without a call in between

@@ -23,6 +23,7 @@ from puffervec.native import NativeEnv
 from puffervec.process import failures
 from puffervec.process.processes import WorkerProcesses
 from puffervec.process.worker_main import Learner, WorkerTask
+from puffervec.vec.crowd import Crowd
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings
@@ -153,6 +154,7 @@ class Threads(InProcess):
             _end_threads(self.rows.slab, self._threads, keep)
             raise
         self._finalizers.append(weakref.finalize(self, _end_threads, self.rows.slab, self._threads, keep))
+        turns.crowd = Crowd(turns.waiter, self.rows.num_workers)
 
     def sent_one(self, worker: int, half: int) -> None:
         """The thread has seen it."""
@@ -161,6 +163,8 @@ class Threads(InProcess):
         """The threads have seen it."""
 
     def stop(self, turns: Turns) -> None:
+        if turns.crowd is not None:
+            turns.crowd.close()
         self._unwatch()
         if _end_threads(self.rows.slab, self._threads, (turns.waiter,) * 3):
             _close_workers(self.opened, self.rows.num_workers, None)
@@ -212,6 +216,7 @@ class Processes(Workers):
         except BaseException:
             self.group.kill()
             raise
+        turns.crowd = Crowd(turns.waiter, rows.num_workers, [process.pid for process in self.group.processes])
 
     def _origin(self) -> dict[str, Any]:
         """Return what workers are told about where their env type comes from."""
@@ -237,6 +242,8 @@ class Processes(Workers):
         self.group.disown()
 
     def stop(self, turns: Turns) -> None:
+        if turns.crowd is not None:
+            turns.crowd.close()
         for worker in range(self.rows.num_workers):
             _send_close(self.rows.slab, worker, turns.waiter)
         # After an error workers still answer, and close their envs; one that hangs does not.

@@ -153,13 +153,14 @@ static void send_step(uint32_t half, pv_waiter* waiter) {
 }
 
 static uint32_t receive(uint32_t next, const uint8_t* pending, pv_waiter* waiter) {
-    int found, resume = 0, first = 0; // a signal ends a wait: go on with it
+    int found, resume = 0; // a signal ends a wait: go on with it
+    uint32_t last = PV_ALL_WORKERS;
     if (slab->any_order) {
         while ((found = pv_turn_recv_any(slab, pending, next, waiter, NO_LIMIT_NS, resume)) < 0) resume = 1;
         return (uint32_t)found;
     }
-    while ((found = pv_turn_recv(slab, next, (uint32_t)first, waiter, NO_LIMIT_NS, resume)) < 0) {
-        first = -1 - found;
+    while ((found = pv_turn_recv(slab, next, last, waiter, NO_LIMIT_NS, resume)) < 0) {
+        last = (uint32_t)(-1 - found);
         resume = 1;
     }
     return next;

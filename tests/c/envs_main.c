@@ -88,7 +88,7 @@ static int is_refused(uint8_t semaphore, uint8_t seeded, uint32_t first, uint32_
     pv_command_line(slab, 0, 0)->seeded = seeded;
     pv_turn_send_one(slab, 0, 0, semaphore, first, count, &waiter);
     pv_worker_serve(&worker, 0);
-    return pv_turn_recv(slab, 0, 0, &waiter, PV_SLICE_NS, 0) & PV_TURN_FAILED;
+    return pv_turn_recv(slab, 0, PV_ALL_WORKERS, &waiter, PV_SLICE_NS, 0) & PV_TURN_FAILED;
 }
 
 static void serve(uint8_t semaphore, uint8_t seeded, uint32_t first, uint32_t count) {

@@ -36,7 +36,20 @@ ERROR_EXIT = 9
 MISSING = "valgrind is not installed: apt-get install valgrind, or your system's package of that name"
 # Uninitialised bytes are found at any level of optimization; the names in a report are best without.
 BUILD = ("-O1", "-DPV_NO_CLONES", "-Wno-psabi")
-ENVS_CORE = ("action", "autoreset", "cartpole", "channel", "env", "probe", "rng", "slab", "state", "watch", "worker")
+ENVS_CORE = (
+    "action",
+    "autoreset",
+    "cartpole",
+    "channel",
+    "env",
+    "placement",
+    "probe",
+    "rng",
+    "slab",
+    "state",
+    "watch",
+    "worker",
+)
 SCENES = 3
 
 

@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-pthread", "-g"]
 STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wmissing-prototypes", "-Wdouble-promotion", "-Werror"]
 CORE = {
-    "channel_stress": ("channel", "watch", "worker", "slab", "probe", "action", "autoreset", "state"),
-    "channel_litmus": ("channel", "slab"),
+    "channel_stress": ("channel", "placement", "watch", "worker", "slab", "probe", "action", "autoreset", "state"),
+    "channel_litmus": ("channel", "placement", "slab"),
 }
 TSAN = ("-O1", "-fsanitize=thread")
 TSAN_EXIT = 66

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,25 +111,24 @@ def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> 
 
 def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
     mine = waiter()
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == 0
     assert (mine.waits, mine.sleeps) == (0, 0)
 
 
 def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) -> None:
     mine = waiter()
     lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -1
+    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -2  # the last worker
     assert (mine.waits, mine.sleeps) == (1, 1)
-    lib.pv_worker_serve(vec.workers.opened, 0)
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -2  # worker 1 now
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 1, mine, SLICE_NS, 1) == -2  # resumed: at the futex, no new wait
-    assert (mine.waits, mine.sleeps) == (2, 3)
-    assert (
-        lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 1) == -2
-    )  # worker 0 is past: the wait for worker 1 is a new one
-    assert (mine.waits, mine.sleeps) == (3, 4)
     lib.pv_worker_serve(vec.workers.opened + 1, 0)
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
+    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -1  # worker 0 now
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 1) == -1  # resumed: at the futex, no new wait
+    assert (mine.waits, mine.sleeps) == (2, 3)
+    # Worker 1 is past: the wait for worker 0 is a new one.
+    assert lib.pv_turn_recv(vec.rows.slab, 0, 1, mine, SLICE_NS, 1) == -1
+    assert (mine.waits, mine.sleeps) == (3, 4)
+    lib.pv_worker_serve(vec.workers.opened, 0)
+    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == 0
     assert lib.pv_status_line(vec.rows.slab, 0, 0).doorbell.sleeping == 0
 
 
@@ -139,6 +140,42 @@ def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> Non
         assert mine.skip_yields == left
     lib.pv_worker_serve(vec.workers.opened, 0)
     assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == 0
+
+
+def test_who_is_crowded_sleeps_at_once(vec: VectorEnv) -> None:
+    """Yields would give the core to another program for a tick of the scheduler. A set penalty stays as it is."""
+    mine = waiter(place=lib.PV_ANYWHERE, skip_yields=5)
+    lib.pv_turn_send_one(vec.rows.slab, 0, 0, lib.PV_STEP, 0, 0, mine)
+    assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -1
+    assert (mine.waits, mine.sleeps, mine.skip_yields) == (1, 1, 5)
+
+
+def test_a_yield_that_lost_the_core_counts_though_the_turn_has_changed(tmp_path: Path) -> None:
+    """Beside another program each yield takes a slice of the scheduler, and the peer is done when it ends."""
+    program = tmp_path / "lost"
+    sources = [source_folder() / "csrc" / name for name in ("channel.c", "placement.c", "slab.c")]
+    main = Path(__file__).with_name("lost_core_main.c")
+    flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{source_folder() / 'csrc'}", "-Dsched_yield=lost_yield"]
+    subprocess.run(["gcc", *flags, "-o", program, main, *sources], check=True)
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout.split() == ["0", "16", "32"]
+
+
+def test_commands_say_where_to_run(vec: VectorEnv) -> None:
+    for place in (lib.PV_ANYWHERE, lib.PV_HOME):
+        lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, waiter(place=place))
+        assert {lib.pv_command_line(vec.rows.slab, worker, 0).place for worker in range(2)} == {place}
+        for worker in range(2):
+            lib.pv_worker_serve(vec.workers.opened + worker, 0)
+            assert vec.workers.opened[worker].waiter.place == place
+
+
+def test_the_time_to_look_at_the_load_is_a_flag(vec: VectorEnv) -> None:
+    for look_ns, flag in ((0, 0), (2**63, 0), (1, lib.PV_TURN_LOOK)):
+        mine = waiter(look_ns=look_ns)
+        lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
+        for worker in range(2):
+            lib.pv_worker_serve(vec.workers.opened + worker, 0)
+        assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == flag
 
 
 def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
@@ -194,7 +231,7 @@ def test_no_wake_up_is_lost(vec: VectorEnv, budgets: dict[str, int]) -> None:
     mine = waiter(**budgets)
     for _ in range(turns):
         lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
-        assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, 10**12, 0) == 0
+        assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, 10**12, 0) == 0
     assert int(vec.rows.counters[:, 0, 0].sum()) == 4 * turns
     end(vec, threads)
 
@@ -209,7 +246,7 @@ def test_turns_are_compared_for_equality_only(vec: VectorEnv) -> None:
     threads = serve_in_threads(vec)
     for _ in range(64):
         lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
-        assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, 10**12, 0) == 0
+        assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, 10**12, 0) == 0
     assert lib.pv_command_line(vec.rows.slab, 0, 0).turn == 0x30
     assert int(vec.rows.counters[:, 0, 0].sum()) == 64 * 4
     end(vec, threads)

@@ -26,7 +26,7 @@ from tests.c.stress import environment
 from tests.helpers import ManyInOne, thinned
 
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DPV_DEBUG", "-O0", "-g", "-Wall", "-Wextra", "-Werror"]
-SOURCES = ["guard.c", "watch.c", "worker.c", "slab.c", "channel.c", "autoreset.c", "state.c", "action.c"]
+SOURCES = ["guard.c", "watch.c", "worker.c", "slab.c", "channel.c", "placement.c", "autoreset.c", "state.c", "action.c"]
 ASAN_EXIT = 66
 ASAN = {"ASAN_OPTIONS": f"detect_leaks=1:exitcode={ASAN_EXIT}"}
 ARRAYS = [

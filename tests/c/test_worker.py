@@ -35,7 +35,7 @@ def serve(vec: VectorEnv, semaphore: int, seeded: int = 0, count: int = 0) -> in
     lib.pv_turn_send(vec.rows.slab, 0, semaphore, seeded, count, vec.turns.waiter)
     for worker in range(vec.num_workers):
         lib.pv_worker_serve(vec.workers.opened + worker, 0)
-    return int(lib.pv_turn_recv(vec.rows.slab, 0, 0, vec.turns.waiter, 10**6, 0))
+    return int(lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, vec.turns.waiter, 10**6, 0))
 
 
 def test_serving_runs_a_command_once(vec: VectorEnv) -> None:
@@ -112,11 +112,11 @@ def test_flags_say_that_infos_stand_in_the_slab() -> None:
     """Of Python envs: whatever stands in the first word of one of the half's info areas."""
     with puffervec.make(make_single, ("box", "choice"), backend=ManyInOne, num_envs=3, num_workers=2) as vec:
         vec.reset(seed=0)
-        assert lib.pv_turn_flags(vec.rows.slab, 0) == 0
+        assert lib.pv_turn_flags(vec.rows.slab, 0, vec.turns.waiter) == 0
         for worker in range(2):
             first = np.frombuffer(vec.rows.buffer, np.uint32, 1, lib.pv_slab_infos(vec.rows.slab, worker, 0))
             first[0] = 1
-            assert lib.pv_turn_flags(vec.rows.slab, 0) == lib.PV_TURN_INFOS
+            assert lib.pv_turn_flags(vec.rows.slab, 0, vec.turns.waiter) == lib.PV_TURN_INFOS
             first[0] = 0
 
 

@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Steps per second beside other programs on the same cores: two workers, one worker, serial and Gymnasium's own vector env.
+
+    python bench/foreign_process.py                                  one and two busy processes
+    python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
+    python bench/foreign_process.py --envs drive --seconds 2
+
+"kept" is the rate beside the others / the rate without them, "of serial" is the rate / that of the
+serial backend beside them, both within one repeat. The targets for two workers on two cores are 0.45
+of the quiet rate beside one process that never sleeps, 0.3 beside two, and never less than serial.
+
+A neighbour is started in this process's own session, as from a shell script, or in one of its own: with the scheduler's
+autogroups (the default on desktops and many servers), a session's processes share what one process of another session gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common
+from bench.common import Figure
+from bench.workloads import Workload, draw_actions, half_actions, preset
+
+BUSY = "while True: pass"
+BURSTS = """
+import time
+while True:
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end: pass
+    time.sleep(0.5)
+"""
+SETTLE_S = 0.5  # until neighbours run, and the vector env has noticed them
+CHUNK = 8  # turns between two looks at the clock
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Other programs on the machine. words: how each is started; code: what it runs."""
+
+    count: int
+    words: tuple[str, ...] = ()
+    code: str = BUSY
+    own_session: bool = False
+    target: float | None = None
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run them within the block."""
+        command = [*self.words, sys.executable, "-c", self.code]
+        running = [subprocess.Popen(command, start_new_session=self.own_session) for _ in range(self.count)]
+        try:
+            time.sleep(SETTLE_S if running else 0)
+            yield
+        finally:
+            for process in running:
+                process.kill()
+                process.wait()
+
+
+QUIET = "none"
+NEIGHBOURS = {
+    QUIET: Neighbours(0),
+    "1": Neighbours(1, target=0.45),
+    "2": Neighbours(2, target=0.3),
+    "1 in its session": Neighbours(1, own_session=True, target=0.45),
+    "2 in theirs": Neighbours(2, own_session=True, target=0.3),
+    "1 nice 19": Neighbours(1, ("nice", "-n", "19")),
+    "1 nice -5": Neighbours(1, ("nice", "-n", "-5")),  # needs the right to
+    "1 batch": Neighbours(1, ("chrt", "--batch", "0")),
+    "bursts": Neighbours(1, code=BURSTS),
+}
+ENVS = {
+    "tag_grid": preset("tag_grid", 1024),
+    "tag_grid-64": Workload("tag_grid-64", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=64),
+    "CartPole-v1": Workload("CartPole-v1", "CartPole-v1", {}, num_envs=64),
+    "drive": preset("drive", 8),
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of stepping envs. workers: None is serial, 0 Gymnasium's own vector env with worker processes."""
+
+    name: str
+    workers: int | None
+
+
+SERIAL = "serial"
+WAYS = (Way("two workers", 2), Way("one worker", 1), Way(SERIAL, None))
+GYMNASIUM = Way("Gymnasium's async, 8 envs", 0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    env: str
+    way: str
+    neighbours: str
+    env_steps_per_s: Figure
+    kept: Figure | None
+    of_serial: Figure | None
+    target: float | None
+    met: bool | None
+
+
+def turns_per_s(turn: Callable[[], Any], seconds: float) -> float:
+    """Call `turn` for a time of warming up, then for `seconds`, and return its calls per second of the latter."""
+    clock = time.perf_counter
+    for length in (max(SETTLE_S, seconds / 4), seconds):
+        turns, begin = 0, clock()
+        while (now := clock()) - begin < length:
+            for _ in range(CHUNK):
+                turn()
+            turns += CHUNK
+    return turns / (now - begin)
+
+
+def ours(workload: Workload, workers: int | None, seconds: float) -> float:
+    """Return env-steps per second of our vector env."""
+    settings: dict[str, Any] = {} if workers is None else {"num_workers": workers}
+    with workload.make("serial" if workers is None else "multiprocessing", **settings) as vec:
+        batches = half_actions(vec, draw_actions(vec.spec, workload.num_envs))[0]
+        vec.recv()
+        turn = iter(range(sys.maxsize))
+
+        def step() -> None:
+            vec.send(batches[next(turn) % len(batches)])
+            vec.recv()
+
+        return turns_per_s(step, seconds) * workload.num_envs
+
+
+def gymnasiums(env: str, seconds: float) -> float:
+    """Return env-steps per second of eight envs in Gymnasium's own vector env, which has a process for each."""
+    import gymnasium
+
+    vec = gymnasium.make_vec(env, num_envs=8, vectorization_mode="async")
+    try:
+        vec.reset(seed=0)
+        actions = np.zeros(8, np.int64)
+        return turns_per_s(lambda: vec.step(actions), seconds) * 8
+    finally:
+        vec.close()
+
+
+def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
+    """Start the neighbours, then the workers, and return env-steps per second."""
+    with neighbours.running():
+        return gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
+
+
+def run(options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
+    """Measure all in turns. Returns the table and the share of foreign load."""
+    places = [QUIET, *options.neighbours]
+    cases = [
+        (env, way, place)
+        for env in options.envs
+        for way in (*WAYS, *([GYMNASIUM] if ENVS[env].env == "CartPole-v1" else []))
+        for place in places
+    ]
+    variants: dict[str, Callable[[], Any]] = {
+        f"{env}, {way.name}, {place}": lambda e=env, w=way, p=place: sample(e, w, NEIGHBOURS[p], options.seconds)
+        for env, way, place in cases
+    }
+    runs = common.interleave(variants, options.repeats, progress, options.attempts)
+    return [row(env, way, place, runs.results) for env, way, place in cases], runs.foreign
+
+
+def row(env: str, way: Way, place: str, results: dict[str, list[float]]) -> Row:
+    """Return the line of one case."""
+    rates = results[f"{env}, {way.name}, {place}"]
+    kept = None if place == QUIET else common.ratio(rates, results[f"{env}, {way.name}, {QUIET}"])
+    serial = None if way.name == SERIAL else common.ratio(rates, results[f"{env}, {SERIAL}, {place}"])
+    target = NEIGHBOURS[place].target if way.workers == 2 else None
+    met = None if target is None or kept is None else kept.median >= target
+    return Row(env, way.name, place, common.figure(rates), kept, serial, target, met)
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print the table."""
+    word = {True: "yes", False: "NO", None: "-"}
+
+    def share(figure: Figure | None) -> str:
+        return "-" if figure is None else f"{figure.median:.2f} ±{figure.spread * figure.median:.2f}"
+
+    lines = [
+        (
+            row.env,
+            row.way,
+            row.neighbours,
+            f"{row.env_steps_per_s}",
+            share(row.kept),
+            share(row.of_serial),
+            "-" if row.target is None else f">= {row.target:g}",
+            word[row.met],
+        )
+        for row in rows
+    ]
+    columns = ("env", "way", "neighbours", "env-steps/s", "kept", "of serial", "target", "met")
+    common.print_table("beside other programs: median ± half the distance of the quartiles", columns, lines)
+
+
+def _names(text: str, known: Sequence[str]) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"{name!r} is unknown: use {', '.join(known)}")
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    others = [name for name in NEIGHBOURS if name != QUIET]
+    flags.add_argument("--envs", type=lambda text: _names(text, [*ENVS]), default=[*ENVS], help=", ".join(ENVS))
+    flags.add_argument("--neighbours", type=lambda text: _names(text, others), default=others[:4], help=", ".join(others))
+    common.add_flags(flags, "foreign-process", 1.0)
+    options = flags.parse_args(arguments)
+    facts, progress = common.machine(), common.Progress()
+    facts["autogroup"] = _autogroup()
+    rows, foreign = run(options, progress)
+    progress.clear()
+    show(rows)
+    common.finish("foreign-process", options, facts, foreign, [asdict(row) for row in rows])
+    return 0
+
+
+def _autogroup() -> bool:
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

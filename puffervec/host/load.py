@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How many cores other programs use: what the kernel counts as busy, less what our own processes used. Linux.
+
+`/proc/stat` counts in ticks of 10 ms, so a share is good to about 10 ms / the time between two looks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq: columns of /proc/stat; see proc_stat(5)
+
+
+def _tick_s() -> float:
+    return 1 / os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 0.01
+
+
+TICK_S = _tick_s()
+
+
+def busy_s(text: str, cores: Collection[int]) -> float:
+    """Return the seconds for which some process ran on one of `cores`, summed over them.
+
+    Args:
+        text: of /proc/stat.
+    """
+    ticks = 0
+    for line in text.splitlines():
+        name, *counts = line.split()
+        if not name.startswith("cpu"):
+            break  # what follows is long on large machines
+        if name[3:].isdigit() and int(name[3:]) in cores:
+            ticks += sum(int(counts[column]) for column in BUSY)
+    return ticks * TICK_S
+
+
+def process_s(pid: int) -> float:
+    """Return the CPU seconds of a process with all its threads, 0 if it is gone."""
+    # The clock of another process, as clock_getcpuclockid(3) makes its number.
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What has been used by a moment: seconds of wall time, of all cores, and of each of our processes by its pid."""
+
+    at_s: float
+    busy_s: float
+    own_s: dict[int, float]
+
+
+def read(cores: Collection[int], pids: Collection[int], stat: Path = Path("/proc/stat")) -> Reading | None:
+    """Return what the cores and our processes have used so far, or None where the system does not say.
+
+    Args:
+        cores: the cores to count. pids: our processes. stat: a parameter for the tests.
+    """
+    try:
+        text = stat.read_text()
+    except OSError:
+        return None
+    return Reading(time.monotonic(), busy_s(text, cores), {pid: process_s(pid) for pid in pids})
+
+
+def foreign_cores(before: Reading, after: Reading) -> float:
+    """Return how many cores other programs used between two readings, on average: 0 or more.
+
+    A process that began or ended in between counts with what it used while both readings knew it.
+    """
+    known = before.own_s.keys() & after.own_s.keys()
+    own_s = sum(max(0.0, after.own_s[pid] - before.own_s[pid]) for pid in known)
+    busy = after.busy_s - before.busy_s - own_s
+    return max(0.0, busy / max(TICK_S, after.at_s - before.at_s))
