@@ -57,6 +57,8 @@ def action_of(acceleration_mps2: Single, steering_rad: Single) -> NDArray[np.int
 class RandomActor:
     """Every action equally likely, from a seed."""
 
+    overrides: Mapping[str, Any] = dict.fromkeys(PLAYERS, 0)  # else the agents would not obey its actions
+
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._rng = np.random.default_rng(seed)

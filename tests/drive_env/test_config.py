@@ -124,5 +124,10 @@ def test_one_thing_alone_drives_the_agents(other: str) -> None:
 
 @pytest.mark.parametrize("name", list(BASELINES))
 def test_a_baseline_drives_whatever_drove_in_the_run(name: str) -> None:
+    """Its overrides switch off what drove the agents, and leave at most its own player."""
+    overrides = getattr(baseline(name), "overrides", {})
+    own = {player: overrides.get(player, 0) for player in PLAYERS}
+    assert sum(own.values()) <= 1
     for player in PLAYERS:
-        dataclasses.replace(DriveConfig(**{player: 1}), **getattr(baseline(name), "overrides", {}))
+        config = dataclasses.replace(DriveConfig(**{player: 1}), **overrides)
+        assert {player: getattr(config, player) for player in PLAYERS} == own
