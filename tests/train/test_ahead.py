@@ -14,7 +14,7 @@ import torch
 from numpy.lib.recfunctions import repack_fields
 
 from puffervec.core.slab import RECORD_DTYPE
-from puffervec.errors import WorkerError
+from puffervec.errors import ClosedError, WorkerError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.ahead import Ahead, _records
 from puffervec.train.learn.updater import reevaluate
@@ -119,12 +119,17 @@ def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
         assert (episodes.state() == window).all()
 
 
-def test_closing_while_a_roll_out_is_under_way(small: Small) -> None:
+def test_closing_while_a_roll_out_is_under_way(small: Small, no_leaks: None) -> None:
+    """Its thread and the workers end with it."""
     trainer = Trainer(small(train=AHEAD, vec={"backend": "multiprocessing", "num_workers": 2}))
     trainer.collect()
     trainer.update()
+    ahead = trainer.collector.ahead
+    assert ahead is not None and not ahead.ready, "a roll-out is under way"
     trainer.close()
     trainer.close()
+    with pytest.raises(ClosedError):
+        trainer.vec.recv()
 
 
 class Noting:

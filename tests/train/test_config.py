@@ -168,6 +168,11 @@ def test_auto_backend() -> None:
         TrainConfig.of("CartPole-v1", vec={"num_envs": 9, "batch_size": 5}).check()
 
 
-def test_layers_of_a_memory_of_ones_own_are_its_business() -> None:
-    TrainConfig.of("probe", policy={"kind": "module:Class", "memory_layers": 2}).check()
-    TrainConfig.of("probe", policy={"memory": "lstm", "memory_layers": 2}).check()
+@pytest.mark.parametrize("policy", [{"kind": "module:Class"}, {"memory": "lstm"}])
+def test_only_a_policy_with_a_memory_has_memory_layers(policy: dict[str, str]) -> None:
+    """A policy class of the user's own may have a memory whatever `policy.memory` says."""
+    config = TrainConfig.of("probe", policy={**policy, "memory_layers": 2})
+    config.check()
+    assert config.policy.memory_layers == 2
+    with pytest.raises(ConfigError, match="policy.memory_layers is 2, but policy.memory is none"):
+        TrainConfig.of("probe", policy={"kind": "mlp", "memory_layers": 2}).check()

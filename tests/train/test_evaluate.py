@@ -176,17 +176,25 @@ def test_an_env_in_c_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 
 class Shapes(torch.nn.Module):
-    """Wants a reset for each row that it is shown."""
+    """Notes how many rows it is shown, and for how many of them it is given a reset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[tuple[int, torch.Size]] = []
 
     def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
         return ()
 
     def forward(self, obs: torch.Tensor, state: Any, reset: torch.Tensor, mask: Any) -> Any:
-        assert reset.shape == obs.shape[:1]
+        self.shown.append((len(obs), reset.shape))
         return (torch.zeros(len(obs), 5),), torch.zeros(len(obs)), ()
 
 
 def test_resets_are_those_of_the_rows_that_are_shown() -> None:
-    actor = ev.PolicyActor({"default": Shapes()}, CPU, deterministic=True)
+    """One for each row, also when agents have left."""
+    policy = Shapes()
+    actor = ev.PolicyActor({"default": policy}, CPU, deterministic=True)
     env = {"num_agents": 3, "episode_length": 6, "leave": 1}
-    ev.evaluate_generic("probe", env, actor, episodes=2, seed=0, num_envs=2)
+    (rates,) = ev.evaluate_generic("probe", env, actor, episodes=2, seed=0, num_envs=2)
+    assert rates.episodes == 2 and len(policy.shown) >= 6
+    assert [reset for _, reset in policy.shown] == [(rows,) for rows, _ in policy.shown]

@@ -76,7 +76,9 @@ def test_a_flag_that_is_no_schedule_is_one_line() -> None:
 
 
 def test_a_weight_of_entropy_may_be_0_all_the_time() -> None:
-    TrainConfig.of("probe", train={"entropy_coef": [[0, 0]]}).check()
+    config = TrainConfig.of("probe", train={"entropy_coef": [[0, 0]]})
+    config.check()
+    assert [value_at(config.train.entropy_coef, step) for step in (0, 1, 10**9)] == [0, 0, 0]
 
 
 def test_a_sweep_searches_numbers_and_schedules() -> None:

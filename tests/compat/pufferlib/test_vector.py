@@ -224,11 +224,15 @@ def test_send_precheck_keeps_the_order_and_looks_at_the_first_actions() -> None:
 
 
 def test_prechecks_leave_our_vector_envs_alone() -> None:
+    """They check the order of calls by themselves, and keep no `flag`."""
     with vector.make("tag_grid", num_envs=1) as vec:
+        before = vars(vec).copy()
+        vector.recv_precheck(vec)  # out of order, as is the send
+        actions = vector.send_precheck(vec, [0] * vec.num_agents)
+        assert vars(vec) == before and actions.tolist() == [0] * vec.num_agents
         vec.async_reset(0)
-        vector.recv_precheck(vec)
         vec.recv()
-        vec.send(vector.send_precheck(vec, [0] * vec.num_agents))
+        vec.send(actions)
 
 
 def test_reset_step_send_recv_close_main_info_are_seven_flags() -> None:
