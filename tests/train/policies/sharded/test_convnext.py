@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Parameter names and counts as published for timm's ConvNeXt; what it computes on ranks is tested in test_cnn.py."""
+"""ConvNeXt has timm's parameter names and the published sizes and outputs; test_cnn.py looks at it on ranks."""
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,16 +45,61 @@ def test_sizes_are_the_published_ones(depths: tuple[int, ...], dims: tuple[int, 
         assert sum(parameter.numel() for parameter in ConvNeXt(3, 1000, depths, dims).parameters()) == parameters
 
 
-def test_timms_weights_give_timms_numbers() -> None:
-    """Where timm is at hand. Its version 1.0.31 gave the same bits."""
-    convnext = pytest.importorskip("timm.models.convnext", reason="timm is not installed")
-    sizes = {"depths": (1, 2, 1, 1), "dims": (8, 12, 16, 24)}
-    theirs, ours = convnext.ConvNeXt(num_classes=5, **sizes), ConvNeXt(3, 5, **sizes)
-    for parameter in theirs.parameters():
+def windows(x: np.ndarray, size: int) -> np.ndarray:
+    """Cut (H, W, C) into (H // size, W // size, size, size, C)."""
+    rows, columns, channels = x.shape
+    cut = x.reshape(rows // size, size, columns // size, size, channels)
+    return cut.transpose(0, 2, 1, 3, 4)
+
+
+def published(weights: dict[str, np.ndarray], depths: Sequence[int], x: np.ndarray) -> np.ndarray:
+    """Compute ConvNeXt's outputs of one picture (H, W, C), as section 2 and figure 4 of the paper describe it."""
+
+    def linear(name: str, x: np.ndarray) -> np.ndarray:
+        return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def layer_norm(name: str, x: np.ndarray) -> np.ndarray:
+        centred = x - x.mean(-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def patches(name: str, x: np.ndarray) -> np.ndarray:
+        """A convolution whose stride is its size."""
+        kernel = weights[f"{name}.weight"]
+        return np.einsum("yxijc,ocij->yxo", windows(x, kernel.shape[-1]), kernel) + weights[f"{name}.bias"]
+
+    def depthwise(name: str, x: np.ndarray) -> np.ndarray:
+        kernel, out = weights[f"{name}.weight"][:, 0], np.zeros_like(x)
+        padded = np.pad(x, ((3, 3), (3, 3), (0, 0)))
+        for i, j in np.ndindex(7, 7):
+            out += padded[i : i + len(x), j : j + x.shape[1]] * kernel[:, i, j]
+        return out + weights[f"{name}.bias"]
+
+    def gelu(x: np.ndarray) -> np.ndarray:
+        return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+    x = layer_norm("stem.1", patches("stem.0", x))
+    for stage, depth in enumerate(depths):
+        if stage:
+            down = f"stages.{stage}.downsample"
+            x = patches(f"{down}.1", layer_norm(f"{down}.0", x))
+        for block in (f"stages.{stage}.blocks.{place}" for place in range(depth)):
+            y = layer_norm(f"{block}.norm", depthwise(f"{block}.conv_dw", x))
+            x = x + linear(f"{block}.mlp.fc2", gelu(linear(f"{block}.mlp.fc1", y))) * weights[f"{block}.gamma"]
+    return linear("head.fc", layer_norm("head.norm", x.mean((0, 1))))
+
+
+def test_it_computes_what_the_paper_says() -> None:
+    """All weights are drawn: at the start layer scale would hide what the blocks do."""
+    torch.manual_seed(0)
+    depths = (1, 2, 1)
+    net = ConvNeXt(3, 5, depths, (8, 12, 16)).double()
+    for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    ours.load_state_dict(theirs.state_dict())
-    x = torch.randn(1, 3, 64, 96)
-    torch.testing.assert_close(ours(x), theirs(x))
+    x = torch.randn(2, 3, 32, 48, dtype=torch.float64)
+    weights = {name: value.numpy() for name, value in net.state_dict().items()}
+    wanted = [published(weights, depths, picture.permute(1, 2, 0).numpy()) for picture in x]
+    np.testing.assert_allclose(net(x).detach().numpy(), wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_drop_path_keeps_the_mean() -> None:
