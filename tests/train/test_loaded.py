@@ -176,9 +176,11 @@ def test_one_env_of_gymnasium(small: Small, kind: str) -> None:
     stacked = gymnasium.vector.utils.concatenate(
         policy.observation_space, seen, gymnasium.vector.utils.create_empty_array(policy.observation_space, 3)
     )
-    np.testing.assert_array_equal(policy.act(stacked), np.stack(singles))
+    together = policy.act(stacked)
+    # A matrix product of one row rounds otherwise than one of three, as the CPU's kernels have it.
+    np.testing.assert_allclose(together, np.stack(singles), rtol=1e-5, atol=1e-6)
     if isinstance(stacked, np.ndarray):
-        np.testing.assert_array_equal(policy.act(torch.from_numpy(stacked)), np.stack(singles))
+        np.testing.assert_array_equal(policy.act(torch.from_numpy(stacked)), together)
 
 
 class Nested(envs.Guess):
