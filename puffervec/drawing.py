@@ -27,7 +27,7 @@ from puffervec.errors import ConfigError
 
 State = Mapping[str, Any]
 # Colours that keep apart for the colour-blind (Okabe and Ito 2008).
-BLUE, ORANGE, GREEN, PINK, YELLOW, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+BLUE, ORANGE, GREEN, PINK, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 INK = "#2B2E33"  # Of roles without a colour.
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.process import parallel
-from puffervec.process.parallel import on_all_cores
+from puffervec.process.parallel import each_on_all_cores
 from puffervec.process.processes import hidden_main
 from tests.helpers import slow_but
 
@@ -53,7 +53,7 @@ def naps(number: int) -> int:
 
 def test_results_come_in_order_from_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    found = on_all_cores(where, range(40), least=20)
+    found = list(each_on_all_cores(where, range(40), least=20))
     assert [number for number, _, _ in found] == list(range(40))
     pids = {pid for _, pid, _ in found}
     assert os.getpid() not in pids and 1 <= len(pids) <= 2
@@ -63,19 +63,19 @@ def test_results_come_in_order_from_several_processes(monkeypatch: pytest.Monkey
 
 def test_few_items_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert {pid for _, pid, _ in on_all_cores(where, range(40), least=21)} == {os.getpid()}
-    assert on_all_cores(where, []) == []
+    assert {pid for _, pid, _ in each_on_all_cores(where, range(40), least=21)} == {os.getpid()}
+    assert list(each_on_all_cores(where, [])) == []
 
 
 @pytest.mark.parametrize("least", slow_but([100], [20, 100]))
 def test_the_first_error_is_raised_as_it_is(least: int) -> None:
     with pytest.raises(SceneError, match="scene 1 is broken"):
-        on_all_cores(fails_at_odd, range(40), least=least)
+        list(each_on_all_cores(fails_at_odd, range(40), least=least))
 
 
 def test_a_killed_process_is_an_error() -> None:
     with pytest.raises(PuffervecError, match="one of 2 processes that prepare 40 items was killed"):
-        on_all_cores(dies_at_20, range(40), least=20)
+        list(each_on_all_cores(dies_at_20, range(40), least=20))
 
 
 def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(parallel, "hidden_main", interrupted)
     began_s = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        on_all_cores(naps, range(4000))  # 100 s of naps
+        list(each_on_all_cores(naps, range(4000)))  # 100 s of naps
     assert time.monotonic() - began_s < 50
 
 
@@ -100,7 +100,7 @@ def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path)
     script = tmp_path / "script.py"
     script.write_text(
         "from puffervec.process import parallel\nfrom tests.test_parallel import naps\n"
-        "parallel.usable_cores = lambda: 2\nparallel.on_all_cores(naps, range(4000))\n"
+        "parallel.usable_cores = lambda: 2\nlist(parallel.each_on_all_cores(naps, range(4000)))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(

@@ -20,7 +20,7 @@ from drive_env.generate.layouts import LANE, SURFACE_STREET, Piece, Profile, arc
 from drive_env.scenes.schema import Floats
 
 Tag = tuple[int, int, str, int]  # node, arm of it, "in" or "out", lane from the middle of the road
-FREE, STOP, SIGNAL, YIELD = "free", "stop", "signal", "yield"
+FREE, STOP, SIGNAL = "free", "stop", "signal"
 
 
 @dataclass(frozen=True)

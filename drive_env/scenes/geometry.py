@@ -107,15 +107,6 @@ def split(points_m: Floats, pieces: NDArray[np.int64]) -> Floats:
     return np.asarray(points_m[start] + share[:, None] * (points_m[after] - points_m[start]))
 
 
-def segment_distance(points_m: Floats, start_m: Floats, end_m: Floats) -> Floats:
-    """Return the distances of points (n, 2) from the segment between two points (2,), (n,) metres; it may have no length."""
-    direction = end_m - start_m
-    length2 = float(direction @ direction)
-    offset = points_m - start_m
-    share = np.clip(offset @ direction / length2, 0.0, 1.0) if length2 > 0 else np.zeros(len(points_m))
-    return np.asarray(np.hypot(*(offset - share[:, None] * direction).T))
-
-
 def boxes_overlap(
     offset_m: Floats, heading: Floats, other_heading: Floats, half: tuple[Floats, Floats], other_half: tuple[Floats, Floats]
 ) -> NDArray[np.bool_]:

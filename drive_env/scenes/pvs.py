@@ -18,7 +18,6 @@ from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
 
-SUFFIX = ".pvs"
 # What the driving env's default settings ask of the cell index (drive_env/config.py).
 DEFAULT_SETTINGS = CompileSettings((16, 8, 16), 50.0)
 

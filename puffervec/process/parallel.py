@@ -26,11 +26,6 @@ Result = TypeVar("Result")
 CHUNK = 8  # items per message: large enough that messages cost nothing, small enough that Ctrl-C is obeyed soon
 
 
-def on_all_cores(function: Callable[[Item], Result], items: Sequence[Item], least: int = 32) -> list[Result]:
-    """Return `[function(item) for item in items]`; see `each_on_all_cores`."""
-    return list(each_on_all_cores(function, items, least))
-
-
 def each_on_all_cores(
     function: Callable[[Item], Result], items: Sequence[Item], least: int = 32, most: int | None = None, chunk: int = CHUNK
 ) -> Iterator[Result]:

@@ -17,13 +17,14 @@ import pytest
 
 from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
-from drive_env.scenes.geometry import box_crosses_segment, segment_distance
+from drive_env.scenes.geometry import box_crosses_segment
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import LeftOut, read_usable, scene_files
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 from tests.helpers import slow_but
+from tests.twins.drive_lines import segment_distance
 
 MakeTree = Callable[..., dict[str, Any]]
 SETTINGS = CompileSettings((16, 8, 16), 50.0)

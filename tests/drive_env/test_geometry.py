@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, pieces_of, segment_distance, simplify, split
+from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, pieces_of, simplify, split
 from drive_env.scenes.reader import read_scene
 from drive_env.scenes.schema import SEGMENT_TYPES
 from tests.helpers import slow_but
 from tests.twins import drive_simplify as twin
+from tests.twins.drive_lines import segment_distance
 
 
 def curves(seed: int) -> list[np.ndarray]:

@@ -9,7 +9,8 @@ import pytest
 
 from drive_env.generate.generate import NARROW, WIDE
 from drive_env.generate.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset
-from drive_env.scenes.geometry import box_crosses_segment, segment_distance
+from drive_env.scenes.geometry import box_crosses_segment
+from tests.twins.drive_lines import segment_distance
 
 FAMILIES = ("straight", "curve", "tee", "cross")
 

@@ -16,7 +16,6 @@ import pytest
 
 from drive_env.scenes import open_scenes, write_scenes
 from drive_env.scenes.compile import CompileSettings, compile_scene, reindexed
-from drive_env.scenes.geometry import segment_distance
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import read_scene, scene_files
 from drive_env.scenes.schema import SEGMENT_TYPES, Control, LaneLinks, Road, Scene
@@ -24,6 +23,7 @@ from drive_env.scenes.stored import StoredScene
 from puffervec.errors import SceneError
 from tests.drive_env.conftest import make_tree
 from tests.drive_env.worlds import random_scene
+from tests.twins.drive_lines import segment_distance
 
 
 def check_back(source: Scene, stored: StoredScene, bound_m: float = 0.1) -> Scene:

@@ -31,7 +31,6 @@ from puffervec.train.scale.segment import Segment, put
 
 STARTS = 10  # Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
 POLL_S = 0.2  # How late a stop, or a machine that joins, may be noticed.
-Note = Callable[[str], None]
 
 
 def outfit_of(setup: Setup, learner: Learner) -> Outfit:
