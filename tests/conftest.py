@@ -21,6 +21,7 @@ import pytest
 
 import puffervec
 from tests.helpers import TIME_SCALE
+from tests.needs import Absent
 
 # Read when torch is loaded, here and in processes of tests. Threads of small kernels wait for each other in a loop: with the
 # cores taken by other programs, 64 rows of an MLP took 50 ms with four threads and 50 us with one.
@@ -45,6 +46,11 @@ def pytest_collection() -> Iterator[None]:
     yield
     gc.freeze()
     gc.enable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Skip tests whose programs are not installed."""
+    config.pluginmanager.register(Absent(config))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

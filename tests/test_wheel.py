@@ -170,6 +170,7 @@ def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.network
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
 def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path, tmp_path: Path) -> None:
     """By a plain `pip install` into an empty environment, with build isolation; and that is the vector env without torch.

@@ -37,12 +37,16 @@ class Short(envs.DoNothing):
         return observation, reward, self._left == 0, False, info
 
 
-@pytest.mark.parametrize("name", envs.MAKERS)
+NEEDS = {
+    "pong": [pytest.mark.needs("ALE")],
+    "minigrid": [pytest.mark.needs("MiniGrid")],
+    "mujoco": [pytest.mark.needs("MuJoCo")],
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, [])) for name in envs.MAKERS])
 def test_the_envs_do_what_their_spaces_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
-    needs = {"pong": ["ale_py"], "minigrid": ["minigrid"], "mujoco": ["mujoco", "imageio"]}
-    for package in needs.get(name, []):
-        pytest.importorskip(package)
     env = envs.MAKERS[name]()
     observation, _ = env.reset(seed=1)
     assert env.observation_space.contains(observation)
@@ -99,10 +103,10 @@ def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
         runner.close()
 
 
+@pytest.mark.needs("EnvPool")
 @pytest.mark.normal_build("envpool's own C++ library does not load under AddressSanitizer")
 def test_envpool_in_both_modes() -> None:
     """In a process of its own, as the benchmark does: its threads stay for good."""
-    pytest.importorskip("envpool")
     for settings, rows in (({}, 8), ({"batch_size": 4}, 4)):
         job = Job("envpool_vec", "cartpole", 8, {"num_threads": 1, **settings}, seconds=0.01, warmup_s=0.0)
         command = [sys.executable, *sample.arguments_of(job)]

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tests.c import memcheck, stress
 from tests.c.memcheck import CASES, Case
 
 pytestmark = pytest.mark.slow
-needs_valgrind = pytest.mark.skipif(shutil.which("valgrind") is None, reason=memcheck.MISSING)
 IDS = [f"{case.name} {case.autoreset}" for case in CASES]
 
 
@@ -39,21 +37,21 @@ def test_a_seed_gives_its_bytes_and_a_loaded_env_goes_on(program: str, tmp_path:
     assert first == run(program, case, tmp_path, 1) != run(program, case, tmp_path, 2)
 
 
-@needs_valgrind
+@pytest.mark.needs("valgrind")
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_memcheck_has_nothing_to_say_about_envs(program: str, tmp_path: Path, case: Case) -> None:
     done = memcheck.check([program, *memcheck.arguments(case, tmp_path, stress.seed())])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@needs_valgrind
+@pytest.mark.needs("valgrind")
 def test_memcheck_has_nothing_to_say_about_drive_main(tmp_path: Path) -> None:
     program = str(memcheck.compile_drive(tmp_path / "drive_main"))
     done = memcheck.check([program, *memcheck.drive_arguments(tmp_path)])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@needs_valgrind
+@pytest.mark.needs("valgrind")
 def test_memcheck_has_nothing_to_say_about_the_channel(tmp_path: Path) -> None:
     program = str(stress.compile_program("channel_stress", tmp_path / "program", "-O1", "-DPV_NO_CLONES"))
     for setup in stress.THREADS:
@@ -84,7 +82,7 @@ BREAKS = {
 }
 
 
-@needs_valgrind
+@pytest.mark.needs("valgrind")
 @pytest.mark.parametrize("name", BREAKS)
 def test_memcheck_finds(tmp_path: Path, name: str) -> None:
     file, old, new, said = BREAKS[name]

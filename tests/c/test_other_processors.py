@@ -10,7 +10,6 @@ order it shows little of what would happen without.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,15 +18,10 @@ import pytest
 from tests.builds import source_folder
 from tests.c import memcheck, stress
 from tests.c.memcheck import CASES, Case
+from tests.needs import AARCH64, ARM_HEADERS, PROGRAMS
 
-COMPILER, EMULATOR = "aarch64-linux-gnu-gcc", "qemu-aarch64-static"
-ARM_HEADERS = Path("/usr/aarch64-linux-gnu/include")
+COMPILER, EMULATOR = AARCH64
 TIMEOUT_S = 200.0
-MISSING = [tool for tool in (COMPILER, EMULATOR) if shutil.which(tool) is None]
-needs_aarch64 = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-needs_clang = pytest.mark.skipif(
-    shutil.which("clang") is None or not ARM_HEADERS.is_dir(), reason=f"clang or {ARM_HEADERS} is not installed"
-)
 IDS = [f"{case.name} {case.autoreset}" for case in CASES]
 
 
@@ -49,7 +43,7 @@ def envs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         commands["here"] = [str(memcheck.compile_envs(folder / "here"))]
         patch.setenv("CC", f"{' '.join(stress.compiler())} -funsigned-char")
         commands["unsigned char"] = [str(memcheck.compile_envs(folder / "unsigned"))]
-        if not MISSING:
+        if PROGRAMS["aarch64"].there():
             patch.setenv("CC", f"{COMPILER} -static")
             commands["aarch64"] = [EMULATOR, str(memcheck.compile_envs(folder / "aarch64"))]
     return commands
@@ -57,14 +51,14 @@ def envs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-@pytest.mark.parametrize("where", ["unsigned char", pytest.param("aarch64", marks=needs_aarch64)])
+@pytest.mark.parametrize("where", ["unsigned char", pytest.param("aarch64", marks=pytest.mark.needs("aarch64"))])
 def test_envs_show_the_same_bytes(envs: dict[str, list[str]], tmp_path: Path, where: str, case: Case) -> None:
     """A hash of all rows, saved bytes and states; numbers of C's library (expf and such) are in no env."""
     arguments = memcheck.arguments(case, tmp_path, 1)
     assert stress.run_well([*envs[where], *arguments], TIMEOUT_S) == stress.run_well([*envs["here"], *arguments], TIMEOUT_S)
 
 
-@needs_aarch64
+@pytest.mark.needs("aarch64")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 @pytest.mark.parametrize("futex", [stress.PLAIN, stress.NO_FUTEX], ids=["futex", "no futex"])
@@ -74,7 +68,7 @@ def test_the_channel_on_aarch64(for_aarch64: None, tmp_path: Path, kind: str, fu
         stress.run_well([*program, kind, *setup.arguments(200, stress.seed())], TIMEOUT_S)
 
 
-@needs_aarch64
+@pytest.mark.needs("aarch64")
 @pytest.mark.slow
 def test_no_payload_is_older_than_its_turn_on_aarch64(for_aarch64: None, tmp_path: Path) -> None:
     program = str(stress.compile_program("channel_litmus", tmp_path / "litmus", *stress.PLAIN))
@@ -82,7 +76,7 @@ def test_no_payload_is_older_than_its_turn_on_aarch64(for_aarch64: None, tmp_pat
     assert "; forbidden 0" in said
 
 
-@needs_aarch64
+@pytest.mark.needs("aarch64")
 @pytest.mark.parametrize("march", ["armv8-a", "armv8.5-a"])
 def test_no_look_passes_a_store_on_aarch64(tmp_path: Path, march: str) -> None:
     """A processor does not let `ldar` pass an earlier `stlr`, but `ldapr` may. The emulator lets both, so it cannot tell."""
@@ -101,7 +95,7 @@ def test_processes_without_a_futex_lose_no_turn(tmp_path: Path) -> None:
     stress.run_well([program, "processes", *stress.PROCESSES[0].arguments(100, stress.seed())], TIMEOUT_S)
 
 
-@needs_clang
+@pytest.mark.needs("clang")
 @pytest.mark.slow
 def test_the_core_compiles_for_macos(tmp_path: Path) -> None:
     """To Mach-O for Apple's processors. The headers are glibc's: that Apple's have the same functions, this does not show."""

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from typing import Any
 
 import gymnasium
@@ -19,9 +18,6 @@ from tests.gym.test_wrappers import without_times
 from tests.helpers import slow_but
 
 ours = kind_fixture(OURS, "ours")
-
-# The families of Gymnasium's envs, with the module that each needs.
-FAMILIES = {"classic_control": "numpy", "toy_text": "numpy", "box2d": "Box2D", "mujoco": "mujoco"}
 
 
 def identical(a: Any, b: Any) -> bool:
@@ -138,10 +134,14 @@ def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> No
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Box2D's module warns in C while it is imported, and crashes where that is an error
-@pytest.mark.parametrize("family", ["box2d", "mujoco"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param("box2d", marks=pytest.mark.needs("Box2D")),
+        pytest.param("mujoco", marks=pytest.mark.needs("MuJoCo")),
+    ],
+)
 def test_same_trajectories_of_the_physics_engines(ours: Kind, family: str) -> None:
-    if importlib.util.find_spec(FAMILIES[family]) is None:
-        pytest.skip(f"{FAMILIES[family]} is not installed: pip install 'gymnasium[{family}]'")
     for env_id in newest(family):
         check_env(ours, env_id, steps=30 if env_id.startswith("CarRacing") else 200)  # pictures take long
         ours.close()

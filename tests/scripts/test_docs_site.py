@@ -178,10 +178,10 @@ def test_the_reference_has_what_users_import(site: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("Chromium")
 def test_pages_fetch_nothing_from_elsewhere_and_fit(address: str, tmp_path: Path) -> None:
     path = browser.find()
-    if path is None:
-        pytest.skip("no Chromium")
+    assert path is not None
     opened = browser.Browser(path, tmp_path)
     try:
         for width, dark in ((360, False), (1600, True)):
