@@ -12,7 +12,7 @@ C_FILES := $(shell find csrc -name '*.[ch]')
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help venv build trainer train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz cpus clean
+.PHONY: help venv build trainer train test test-all debug asan analyze check lint fmt type wheel bench figures docs gpu golden golden-check learn limits model dist package release portable tsan stress valgrind sabotage soak faults fuzz cpus slow clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test: $(STAMP) ## the test suite without the slow tests, in two processes; JOBS=
 
 test-all: $(STAMP) ## the test suite with the slow tests
 	$(BIN)/python -m pytest -q -m "not gpu"
+
+slow: $(STAMP) ## a share of the slow tests, drawn by commit, for 15 minutes; ARGS="--start 0.1 --count 96" for a draw again
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python scripts/slow_tests.py $(ARGS)
 
 cpus: $(STAMP) ## the tests that compute, with the kernels of older CPUs and with one and four threads; TESTS=... for others
 	$(BIN)/python scripts/cpus.py $(TESTS)
