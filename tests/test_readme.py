@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -26,6 +27,9 @@ def test_example_runs(number: int, tmp_path: Path) -> None:
     code = BLOCKS[number].replace("1_000_000", "20_000")
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+    if "Trainer(" in code:
+        (log,) = tmp_path.glob("runs/*/metrics.jsonl")
+        assert any("step" in line for line in map(json.loads, log.read_text().splitlines()))
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))

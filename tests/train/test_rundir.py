@@ -100,6 +100,20 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
         find.find_checkpoint(runs / "two", runs)
 
 
+def test_latest_is_the_run_that_was_started_last_whatever_is_written_into_others(small: Small, tmp_path: Path) -> None:
+    saved = []
+    for name in ("one", "two"):
+        with Trainer(small(log={"name": name})) as trainer:
+            trainer.collect()
+            saved.append(trainer.save())
+    (saved[0].parent.parent / "curves.png").touch()  # As `puffer-train plot` leaves it.
+    (saved[0].parent / "copy").mkdir()
+    assert find.find_checkpoint("latest", tmp_path / "runs") == saved[1]
+    with Trainer(small(), checkpoint=saved[0]) as trainer:
+        resumed = trainer.folder
+    assert find.find_checkpoint("latest", tmp_path / "runs").parent.parent == resumed == tmp_path / "runs" / "one"
+
+
 def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
     small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where a run goes on: the newest whole checkpoint of a folder, of the latest run, or of the run that a torchrun job began."""
+"""Where a run goes on: the newest whole checkpoint of a folder, of the newest run, or of the run that a torchrun job began."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ Result = TypeVar("Result")
 
 
 def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
-    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the newest run in `runs`.
+    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the run in `runs` that was
+    started or resumed last.
 
     Args: note: told of each damaged checkpoint that is passed over.
     Raises: CheckpointError where there is none; the message says what was looked at.
     """
     if str(where) == "latest":
-        for folder in _latest_first(runs):
+        for folder in _newest_first(runs):
             found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
@@ -59,18 +60,19 @@ def read_newest(
                 raise
 
 
-def _latest_first(runs: Path) -> list[Path]:
-    """Return the run folders in `runs`, by their last change. Links are left out: nobody has named them."""
+def _newest_first(runs: Path) -> list[Path]:
+    """Return the run folders in `runs`, the one that was started or resumed last first.
+
+    Other commands write into run folders too (plots, evaluations), so only `run.json` tells, which each start replaces.
+    Folders without it come last. Links are left out: nobody has named them.
+    """
     found = []
     with contextlib.suppress(OSError), Folder(runs) as folder:
         for name in folder.names():
-            with contextlib.suppress(OSError), folder.below(name) as run, run.below(CHECKPOINTS) as saved:
-                times = [os.fstat(run.fd).st_mtime]
-                for checkpoint in saved.names():
-                    with contextlib.suppress(FileNotFoundError):  # Removed by its trainer just now.
-                        times.append(saved.stat(checkpoint).st_mtime)
-                found.append((max(times), runs / name))
-    return [path for _, path in sorted(found, reverse=True)]
+            with contextlib.suppress(OSError), folder.below(name) as run:
+                started = run.kind(provenance.RUN_FILE) == "file"
+                found.append((run.stat(provenance.RUN_FILE).st_mtime_ns if started else 0, name))
+    return [runs / name for _, name in sorted(found, reverse=True)]
 
 
 def run_folder_of(checkpoint: Path) -> Path | None:
@@ -93,13 +95,8 @@ def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | 
     sought = {name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))}
     if not sought:
         return None
-    found = []
-    with contextlib.suppress(OSError), Folder(runs) as folder:
-        for name in folder.names():
-            with contextlib.suppress(OSError), folder.below(name) as run:
-                if sought & provenance.jobs_of(run):
-                    found.append((run.stat(provenance.RUN_FILE).st_mtime, runs / name))
-    if not found:
-        return None
-    path = max(found)[1]
-    return path, newest(path / CHECKPOINTS)
+    for path in _newest_first(runs):
+        with contextlib.suppress(OSError), Folder(path) as run:
+            if sought & provenance.jobs_of(run):
+                return path, newest(path / CHECKPOINTS)
+    return None
