@@ -41,6 +41,7 @@ HEADERS = [
     "watch.h",
     "guard.h",
     "crash.h",
+    "stop.h",
     "advantage.h",
     "choices.h",
     "sample.h",

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from puffervec._ffi import lib
+
 if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
@@ -29,8 +31,9 @@ class StopSignals:
     """What Ctrl-C and SIGTERM do within the block, by the phase of the command.
 
     Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what was begun is undone. Training:
-    stop it, which saves. A second signal ends the process at once in all phases; workers end by themselves when it is gone.
-    A terminal that is closed (SIGHUP) is no reason to stop what is being trained; without a trainer it ends the process.
+    stop it, which saves. A second signal ends the process at once in all phases, also while C code runs and keeps Python's
+    handlers from being called (csrc/stop.h); workers end by themselves when it is gone. A terminal that is closed (SIGHUP) is
+    no reason to stop what is being trained; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,7 @@ class StopSignals:
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            lib.pv_stop_by_second_signal()
             if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # Else it is ignored already, as under nohup.
                 self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
@@ -52,7 +56,7 @@ class StopSignals:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received or (self.trainer is None and not self.starting):
+        if self.trainer is None and not self.starting:
             os._exit(128 + number)
         self.received = number
         if self.trainer is None:
