@@ -157,6 +157,24 @@ def test_what_policies_usually_do_runs_on_fake_cuda(case: str) -> None:
     assert [sync.op for sync in prove_no_syncs(make).found] == ops
 
 
+@pytest.mark.parametrize("move", ["to(device)", "to(name, dtype)", "cuda()", "outside"])
+def test_a_module_may_be_moved_to_the_fake_device(move: str) -> None:
+    outside = nn.Sequential(nn.Linear(4, 4), nn.LSTM(4, 4))
+    before = [*outside.parameters()]
+
+    def make() -> Callable[[], object]:
+        net = outside if move == "outside" else nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+        dtype = torch.bfloat16 if "dtype" in move else torch.float32
+        moved = net.cuda() if move == "cuda()" else net.to("cuda", dtype) if "dtype" in move else net.to(torch.device("cuda"))
+        assert moved is net and {x.device.type for x in net.state_dict().values()} == {"cuda"}
+        return functools.partial(net, torch.zeros(2, 4, dtype=dtype))
+
+    report = prove_no_syncs(make)
+    assert report.found == () and report.ended
+    assert all(now is then for now, then in zip(outside.parameters(), before, strict=True))
+    assert before[0].device.type == "cpu"
+
+
 def test_what_fails_for_another_reason_is_no_synchronisation() -> None:
     def after_a_copy() -> None:
         torch.zeros(2, 3).cpu()

@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from torch import nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -107,6 +108,34 @@ def _contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.c
     return copied
 
 
+@contextmanager
+def _modules_that_move() -> Iterator[None]:
+    """In the block, `nn.Module.to` and its kin give a module new parameters and buffers; afterwards it has its old ones again.
+
+    torch would swap the contents of old and new tensors, which it refuses for those that a fake mode knows of, and which would
+    leave a module of the caller's without numbers.
+    """
+    replaced: list[tuple[dict[str, Any], str, torch.Tensor]] = []
+
+    def apply(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> nn.Module:
+        for child in self.children() if recurse else ():
+            child._apply(fn)
+        for table in (self._parameters, self._buffers):
+            for name, old in table.items():
+                if old is not None:
+                    new = fn(old)
+                    replaced.append((table, name, old))
+                    table[name] = nn.Parameter(new, old.requires_grad) if isinstance(old, nn.Parameter) else new
+        return self
+
+    try:
+        with mock.patch.object(nn.Module, "_apply", apply):
+            yield
+    finally:
+        for table, name, old in reversed(replaced):
+            table[name] = old
+
+
 class _Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Operations that CUDA has and that no one has told the shapes of."""
 
@@ -184,6 +213,7 @@ def fake_cuda() -> Iterator[torch.device]:
         stand_ins |= {"stream": nullcontext, "graph": lambda *args, **kwargs: nullcontext()}
         stack.enter_context(mock.patch.multiple(torch.cuda, **stand_ins))
         stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        stack.enter_context(_modules_that_move())
         stack.enter_context(_Kernels())  # type: ignore[no-untyped-call]
         stack.enter_context(device)
         yield device
