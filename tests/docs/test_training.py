@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,19 @@ def test_other_flags_that_the_text_names() -> None:
     assert len(named) > 5 and {
         flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"
     } <= {"--help"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["cartpole", "CartPole-v1", "Pendulum-v1", "tag_grid"])
+def test_the_network_of_the_page_trains(env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (net,) = (block.text for block in pages.blocks(PAGE) if 'title="my_nets.py"' in block.info)
+    (tmp_path / "my_nets.py").write_text(net)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_nets", raising=False)
+    small = "--num-envs 4 --total-timesteps 300 --train.horizon 16 --log.dashboard off --run-name r --train.final-eval false"
+    assert cli.main([env, "--policy.kind", "my_nets:Net", *small.split()]) == 0
+    assert cli.main(["eval", "runs/r", "--policy", "my_nets:Net", "--episodes", "2"]) == 0
 
 
 @pytest.mark.slow

@@ -95,6 +95,7 @@ def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
         ("vec", "num_buffers", 3),
         ("vec", "num_envs", 3),
         ("vec", "num_workers", 0),
+        ("vec", "timeout_s", 0.0),
         ("train", "horizon", 0),
         ("train", "lr", 0.0),
         ("train", "lr", float("nan")),
@@ -160,6 +161,9 @@ def test_auto_backend() -> None:
     ):  # fmt: skip
         found = cfg.VecSection(num_envs=envs).resolved(python)
         assert (found.backend, found.num_buffers) == expected
+    for asked in ({"num_workers": 2}, {"num_buffers": 2}, {"batch_size": 2}):  # Nobody asked for the serial backend.
+        assert cfg.VecSection(num_envs=4, **asked).resolved(True).backend == "multiprocessing"
+    assert cfg.VecSection(num_envs=4, num_buffers=1).resolved(True).backend == "serial"  # As a run that goes on has it.
     assert cfg.VecSection(backend="threading", num_envs=2).resolved(True).backend == "threading"
     TrainConfig.of("CartPole-v1", vec={"num_envs": 7}).check()
     with pytest.raises(ConfigError, match="vec.num_buffers, 2 .*vec.num_buffers 1"):

@@ -22,6 +22,7 @@ from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import reporting, rundir
 from puffervec.train.run.diverged import Diverged
+from puffervec.train.run.setup import make_vec
 from tests.helpers import thinned
 from tests.train import envs
 from tests.train.fakes import Notes
@@ -325,3 +326,8 @@ def test_close_twice(small: Small) -> None:
     with pytest.raises(ConfigError, match="another trainer"):
         rundir.RunLock(trainer.folder)
     lock.close()
+
+
+def test_workers_are_waited_for_as_long_as_the_run_says(small: Small) -> None:
+    with make_vec(small(vec={"timeout_s": 7.5})) as vec:
+        assert vec.settings.timeout_s == 7.5

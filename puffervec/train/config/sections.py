@@ -49,7 +49,8 @@ class VecSection:
     """How the envs are run; autoreset is always next-step. Under torchrun each rank runs this many."""
 
     backend: Literal["auto", "multiprocessing", "threading", "serial"] = "auto"
-    """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch."""
+    """Who steps the envs; auto: multiprocessing, but fewer than 8 Python envs are stepped serially and in one batch, unless
+    workers, buffers or a batch size are asked for."""
     num_envs: int = 16  # Envs over all halves; of each rank under torchrun.
     num_workers: int | Literal["auto"] = "auto"  # Worker processes or threads; auto follows the usable cores.
     num_buffers: int | Literal["auto"] = "auto"
@@ -57,10 +58,12 @@ class VecSection:
     num_workers and num_buffers, where all are auto, and split are chosen by a start-up measurement of up to a second."""
     batch_size: int = 0  # Envs that the policy sees at once, num_envs / batch_size batches in turn; 0: num_envs / num_buffers.
     split: Literal["workers", "envs"] = "workers"  # What two buffers halve: the workers, or the envs of each worker.
+    timeout_s: float = 60.0  # Longest wait for a worker: one that takes longer for a step is taken for hung, and the run ends.
 
     def resolved(self, python: bool) -> VecSection:
         """Return the section with backend and num_buffers decided. python: the envs are written in Python."""
-        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not self.batch_size:
+        asked = self.num_workers != "auto" or self.num_buffers not in ("auto", 1) or self.batch_size
+        if self.backend == "auto" and python and self.num_envs < FEWEST_FOR_WORKERS and not asked:
             return dataclasses.replace(self, backend="serial", num_buffers=1)
         backend = "multiprocessing" if self.backend == "auto" else self.backend
         buffers = 2 if self.num_buffers == "auto" else self.num_buffers
@@ -391,6 +394,7 @@ class TrainConfig:
                 raise ConfigError(f"policies.{name}: {error}") from error
         v = self.vec.resolved(self.python)
         at_least("vec", v, 1, "num_envs")
+        positive("vec", v, "timeout_s")
         if v.num_buffers not in (1, 2):
             raise ConfigError(f"vec.num_buffers is {v.num_buffers}: must be 1 or 2")
         at_least("vec", v, 0, "batch_size")

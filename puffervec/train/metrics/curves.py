@@ -46,7 +46,7 @@ SUFFIXES = {
 # Settings that tell no two experiments apart: the seed, where the run went, and how the machine did the work.
 APART = {
     "train": {"seed", "precision", "device", "threads", "compile", "rank_timeout_s", "tensor_parallel", "final_eval"},
-    "vec": {"backend", "num_workers", "num_buffers", "split"},
+    "vec": {"backend", "num_workers", "num_buffers", "split", "timeout_s"},
 }
 
 

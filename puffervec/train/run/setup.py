@@ -174,5 +174,6 @@ def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
         num_workers=v.num_workers,
         seed=config.train.seed if seed is None else seed,
         autoreset_mode="next_step",
+        timeout_s=v.timeout_s,
         **batches,
     )
