@@ -203,7 +203,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     for field in dataclasses.fields(Plant):
         flag, default = f"--{field.name.replace('_', '-')}", getattr(plant, field.name)
         flags.add_argument(flag, type=type(default), default=default, help="see Plant in this file (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-scale.json)")
+    flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     return flags.parse_args(arguments)
 
 
@@ -237,7 +237,7 @@ def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict, check, print, and keep the results; exit status 1 where the check fails."""
+    """Predict, check, print, and keep the results where --json says; exit status 1 where the check fails."""
     options = parse(arguments)
     path = options.measured or newest()
     document = json.loads(path.read_text())
@@ -253,8 +253,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         good = good and all(abs(c["error"]) <= WITHIN for c in checked)
         made = [dataclasses.asdict(row) for row in rows]
         results[target] = {"costs": dataclasses.asdict(costs), "rows": made, "check": checked}
-    facts = common.machine()
-    common.write_json(options.json or common.results_path(NAME, facts), common.report(NAME, facts, vars(options), results))
+    if options.json is not None:
+        common.write_json(options.json, common.report(NAME, common.machine(), vars(options), results))
     return 0 if good else 1
 
 

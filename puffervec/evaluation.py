@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval."""
+    """A number with its 95 % interval; low and high are NaN where there is none, as with a single sample."""
 
     value: float
     low: float
@@ -200,6 +200,7 @@ class Evaluation:
         suites: other evaluations by name.
         replay: replay(config) -> config: what the settings of an evaluation become where an episode is played to be looked at.
             An evaluation that has it gives `Report.tasks`.
+        seen: seen(trained, evaluated) -> a remark where a run with the config `trained` is evaluated on what it was trained on.
         same_task: same_task(config, other) -> the config of another run, with the task of the first one; without it, it is the
             first one's config.
     """
@@ -212,6 +213,7 @@ class Evaluation:
     describe: Callable[[Any], str] | None = None
     suites: Mapping[str, Suite] = field(default_factory=dict)
     same_task: Callable[[Any, Any], Any] | None = None
+    seen: Callable[[Any, Any], str] | None = None
     replay: Callable[[Any], Any] | None = None
 
 
@@ -223,6 +225,8 @@ def as_text(cell: Cell) -> str:
     """
     if isinstance(cell, Interval):
         largest = max(abs(part) for part in (cell.value, cell.low, cell.high))
+        if math.isnan(cell.low) or math.isnan(cell.high):
+            return as_text(cell.value)
         value, low, high = (_digits(part, largest) for part in (cell.value, cell.low, cell.high))
         return f"{value} [{low}, {high}]"
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):

@@ -197,3 +197,17 @@ def test_what_a_creator_holds_is_freed_with_it() -> None:
     del held
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ALE/Nothing-v9", "give ale_py:ALE/Nothing-v9"),
+        ("NoSuch/Env-v1", "give PACKAGE:NoSuch/Env-v1"),
+        ("folder/my_envs.py:Make", "give folder.my_envs:Make"),
+    ],
+)
+def test_names_that_are_nearly_right_are_answered_with_the_right_one(name: str, words: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        resolve(name)
+    assert words in str(raised.value)

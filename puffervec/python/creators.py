@@ -15,6 +15,8 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 
+PACKAGES = {"ALE": "ale_py"}  # By the namespace of their ids, where it is not the package's own name.
+
 
 @dataclass(frozen=True)
 class Creator:
@@ -142,6 +144,11 @@ def resolve(name: str) -> Callable[..., Any]:
         if attribute:  # Gymnasium's own "module:id": importing the module registers the id
             _import(module)
         spec = gymnasium.spec(attribute or name)
+    except gymnasium.error.NamespaceNotFound as error:
+        package = PACKAGES.get(name.partition("/")[0], "PACKAGE")
+        raise ConfigError(
+            f"no env is called {name!r}: {error} A package registers its envs when it is imported: give {package}:{name}"
+        ) from None
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
     return GymnasiumMaker(spec)
@@ -159,6 +166,9 @@ def named(name: str) -> Any:
     try:
         return getattr(_import(module), attribute)
     except ModuleNotFoundError as error:
+        if module.endswith(".py"):
+            right = f"{module.removesuffix('.py').replace('/', '.')}:{attribute}"
+            raise ConfigError(f"{name!r}: a module is named without .py: give {right}") from None
         raise ConfigError(f"{name!r}: {error}: give module:factory with a module that can be imported from here") from None
     except AttributeError:
         raise ConfigError(f"{name!r}: module {module!r} has no {attribute!r}") from None

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 import puffervec
 from puffervec.errors import CheckpointError, ConfigError
+from puffervec.evaluation import Interval
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run.learner import Learner
@@ -71,8 +73,27 @@ def test_returns_of_the_probe_are_exact(small: Small) -> None:
             return np.full(len(obs), 4)
 
     (rates,) = ev.evaluate_generic("probe", small().env, Always4(), episodes=10, seed=0, num_envs=4)
-    assert rates.episodes == 12  # a whole number for each env
+    assert rates.episodes == 10  # two of the four envs run three
     assert rates.episode_return == (6.75, 0.0) and rates.length == (3.0, 0.0)
+
+
+@pytest.mark.parametrize("env", ["tag_grid", "CartPole-v1"])
+def test_many_times_the_same_episode_is_one_without_an_interval(env: str) -> None:
+    """tag_grid has one start: an actor that draws nothing plays one episode. CartPole's starts are drawn."""
+
+    class Idle:
+        def reset(self, vec: object) -> None:
+            pass
+
+        def act(self, obs: np.ndarray, vec: Any) -> np.ndarray:
+            return np.zeros(len(obs), np.int64)
+
+    for actor, drawn in ((Idle(), env != "tag_grid"), (ev.RandomActor(0), True)):
+        report = ev.evaluate_any(TrainConfig.of(env), actor, 5, 0)
+        lengths = [row["length"] for row in report.rows]
+        assert all(isinstance(cell, Interval) and math.isnan(cell.low) != drawn for cell in lengths)
+        assert ("95 %" in report.remarks[0]) == drawn
+        assert all(row["episodes"] == 5 for row in report.rows)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

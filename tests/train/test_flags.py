@@ -44,6 +44,13 @@ def test_aliases_lead_to_flags() -> None:
     assert (config.train.total_timesteps, config.train.seed, config.vec.num_envs) == (7, 3, 2)
 
 
+@pytest.mark.parametrize("text", ["--policy.hidden 64,32", "--policy.hidden=64,32", "--policy.hidden 64 32"])
+def test_whole_numbers_and_lists_as_people_write_them(text: str) -> None:
+    config = flags.apply_flags(PROBE, [*text.split(), "--total-timesteps", "1e5", "--num-workers", "2e0"])
+    assert config.policy.hidden == (64, 32) and (config.train.total_timesteps, config.vec.num_workers) == (100_000, 2)
+    assert flags.take_policies(["--policies.a.hidden", "64,32"]) == {"a": {"hidden": [64, 32]}}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -51,6 +58,10 @@ def test_aliases_lead_to_flags() -> None:
         ("--env.nosuch 3", ["unknown flag --env.nosuch: the env's are --env."]),
         ("--train.horzion 3", ["unknown flag --train.horzion", "did you mean --train.horizon"]),
         ("--scenes x", ["unknown flag --scenes"]),  # probe has none
+        ("--learning-rate 1e-3", ["unknown flag --learning-rate", "did you mean --train.lr?"]),
+        ("--train.ent-coef 0.1", ["did you mean --train.entropy-coef?"]),
+        ("--total-timesteps 1.5", ["--train.total-timesteps", "1.5"]),
+        ("--total-timesteps inf", ["--train.total-timesteps", "inf"]),
         ("--lr fast", ["--train.lr", "'fast'"]),
         ("--seed 1.5", ["--train.seed", "1.5"]),
         ("--vec.num-workers many", ["--vec.num-workers", "many"]),

@@ -9,6 +9,7 @@ For the others the table shows return, length and what the env itself reports, p
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
 
 @dataclasses.dataclass(frozen=True)
 class TypeRates:
-    """Return and length of one agent type, each as mean and half the width of the 95 % interval.
+    """Return and length of one agent type, each as mean and half the width of the 95 % interval (NaN: there is none).
 
     agent_type: number of the type; in a Python env the agent's place in `possible_agents`.
     name: of the type, "" where it has none.
@@ -62,6 +63,10 @@ def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) ->
         column, rates = "agent", evaluate_python(config, actor, episodes, seed)
     else:
         column, rates = "agent type", evaluate_generic(config.target, config.env, actor, episodes, seed)
+    remarks = ["means with 95 % intervals"]
+    if episodes > 1 and rates and all(math.isnan(found.length[1]) for found in rates):
+        remarks = [f"all {episodes} episodes are the same one, so there are no intervals: neither env nor actor draws anything"]
+        remarks[0] += " (--sample draws a policy's actions)"
     rows = []
     for found in rates:
         row: dict[str, Cell] = {column: found.name or str(found.agent_type), "episodes": found.episodes}
@@ -69,32 +74,71 @@ def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) ->
             row[name if name not in row else ENV + name] = Interval(mean, mean - half, mean + half)
         rows.append(row)
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=["means with 95 % intervals"])
+    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=remarks)
 
 
 def evaluate_generic(
     target: str, env_config: Any, actor: Actor, episodes: int, seed: int, num_envs: int = 16
 ) -> list[TypeRates]:
-    """Run at least `episodes` whole episodes in this process and return rates per agent type.
+    """Run `episodes` whole episodes in this process and return rates per agent type.
 
-    Every env runs the same number of episodes, so that short ones are not favoured.
+    Args: num_envs: how many run at once, at most. Each runs a number of episodes that is settled before, so that short ones are
+        not favoured.
+    Returns: rates; without intervals (NaN) where all episodes are the same one.
     Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
-    rounds = -(-episodes // num_envs)
+    num_envs = min(num_envs, episodes)
+    rounds, alike = _shares(episodes, num_envs), _Alike(num_envs)
     records, finished = [], np.zeros(num_envs, np.int64)
     with puffervec.make(target, env_kwargs=env_config, backend="serial", num_envs=num_envs, seed=seed) as vec:
-        for *_, infos, _, _ in _received(target, vec, actor, seed, rounds, finished):
+        for obs, *_, infos, _, _ in _received(target, vec, actor, seed, rounds, finished):
+            alike.look(obs)
             if infos:
                 batch = infos.episodes
-                records.append(batch[batch["episode"] < rounds])
+                records.append(batch[batch["episode"] < rounds[batch["env"]]])
                 np.maximum.at(finished, batch["env"], batch["episode"].astype(np.int64) + 1)
-        return _rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names)
+        return alike.applied(_rates(np.concatenate(records), vec.env.agent_types, vec.spec.record_names))
+
+
+def _shares(episodes: int, envs: int) -> np.ndarray:
+    """Return how many episodes each env runs, (envs,) int64."""
+    return np.full(envs, episodes // envs) + (np.arange(envs) < episodes % envs)
+
+
+class _Alike:
+    """Tells whether all envs of an evaluation went through the same episode: then one is as good as many."""
+
+    def __init__(self, envs: int) -> None:
+        self._envs, self._alike = envs, envs > 1
+
+    def look(self, obs: Any) -> None:
+        """Compare the observations that all envs have just given: an array of rows, or a dict of such."""
+        if isinstance(obs, Mapping):
+            for part in obs.values():
+                self.look(part)
+        elif self._alike:
+            rows = np.ascontiguousarray(obs).view(np.uint8).reshape(self._envs, -1)
+            self._alike = bool((rows == rows[:1]).all())
+
+    def applied(self, rates: list[TypeRates]) -> list[TypeRates]:
+        """Return the rates, without intervals where all was alike."""
+        if not self._alike:
+            return rates
+        return [
+            dataclasses.replace(
+                found,
+                episode_return=(found.episode_return[0], math.nan),
+                length=(found.length[0], math.nan),
+                reported={name: (mean, math.nan) for name, (mean, _) in found.reported.items()},
+            )
+            for found in rates
+        ]
 
 
 def _received(
-    target: str, vec: VectorEnv, actor: Actor, seed: int, rounds: int, finished: np.ndarray
+    target: str, vec: VectorEnv, actor: Actor, seed: int, rounds: np.ndarray, finished: np.ndarray
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield what each `recv` returns until all envs have run `rounds` episodes; the caller counts them in `finished`, (envs,).
+    """Yield what each `recv` returns until each env has run its `rounds` of episodes; the caller counts them in `finished`.
 
     Raises: ConfigError where an env does not end one: what the others did would favour short episodes.
     """
@@ -130,23 +174,25 @@ def evaluate_python(config: TrainConfig, actor: Actor, episodes: int, seed: int)
     Raises: ConfigError where an env does not end an episode within MOST_STEPS.
     """
     envs = min(EVALUATED_AT_ONCE, episodes)
-    rounds = -(-episodes // envs)
+    rounds, alike = _shares(episodes, envs), _Alike(envs)
     maker = config.creator or config.target
     with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=envs, seed=seed) as vec:
         agents = vec.spec.agents
         tracker, numbers = EpisodeTracker(envs * agents), EpisodeNumbers(envs)
         records, finished = [np.zeros(0, RECORD_DTYPE)], np.zeros(envs, np.int64)
         for received in _received(config.target, vec, actor, seed, rounds, finished):
-            _, rewards, terminals, truncations, infos, _, masks = received
+            obs, rewards, terminals, truncations, infos, _, masks = received
+            alike.look(obs)
             batch = as_records(tracker.step(rewards, terminals, truncations, masks), agents)
-            records.append(batch[finished[batch["env"]] < rounds])
+            records.append(batch[finished[batch["env"]] < rounds[batch["env"]]])
             ended = ~(masks & ~(terminals | truncations)).reshape(envs, agents).any(1)
             numbers.step(infos.numeric, ended, finished < rounds)
             finished += ended
         names = tuple(str(agent) for agent in getattr(vec.driver_env, "possible_agents", ()))
     found = np.concatenate(records)
     found["agent_type"] = found["slot"]
-    return [dataclasses.replace(rates, reported=numbers.of(names, rates.agent_type)) for rates in _rates(found, names)]
+    rates = [dataclasses.replace(own, reported=numbers.of(names, own.agent_type)) for own in _rates(found, names)]
+    return alike.applied(rates)
 
 
 class RandomActor:

@@ -111,16 +111,16 @@ class EpisodeWindow:
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return the mean of samples and half the width of its 95 % interval (normal approximation; 0 for a single sample).
+    """Return the mean of samples and half the width of its 95 % interval (normal approximation; NaN for a single sample).
 
-    >>> mean_interval([1.0, 1.0, 1.0])
-    (1.0, 0.0)
+    >>> mean_interval([1.0, 1.0, 1.0]), mean_interval([2.0])
+    ((1.0, 0.0), (2.0, nan))
     """
     array = np.asarray(values, np.float64)
     if array.size == 0:
         return math.nan, math.nan
     if array.size == 1:
-        return float(array[0]), 0.0
+        return float(array[0]), math.nan
     return float(array.mean()), float(1.96 * array.std(ddof=1) / math.sqrt(array.size))
 
 

@@ -23,9 +23,10 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import schedules
-from puffervec.train.config.sections import SECTIONS, TrainConfig
+from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of
 
 MOST_CONFIG_BYTES = 1 << 20
+LARGEST_FLOAT = 2**53  # Above it a float may stand for several whole numbers.
 # Short names for the settings that are used most.
 ALIASES = {
     "--total-timesteps": "--train.total-timesteps",
@@ -43,6 +44,13 @@ ALIASES = {
 }
 
 
+# What Stable-Baselines3, CleanRL and PufferLib call settings that have another name here.
+OTHER_NAMES = {
+    "learning_rate": "--train.lr", "ent_coef": "--train.entropy_coef", "vf_coef": "--train.value_coef",
+    "n_steps": "--train.horizon", "num_steps": "--train.horizon", "bptt_horizon": "--train.horizon",
+    "n_epochs": "--train.update_epochs", "num_minibatches": "--train.minibatch_size", "clip_coef": "--train.clip",
+    "clip_range": "--train.clip", "discount": "--train.gamma", "use_rnn": "--policy.memory", "n_envs": "--vec.num_envs",
+}  # fmt: skip
 POLICIES = "--policies."  # NAME.KEY, of one policy.
 ENV_ALIASES = {alias: long.removeprefix("--env.") for alias, long in ALIASES.items() if long.startswith("--env.")}
 
@@ -122,12 +130,27 @@ def whole(flag: str, text: str | None, least: int) -> int | None:
     if text is None:
         return None
     try:
-        value = int(text)
+        value = whole_number(text)
     except ValueError:
         value = least - 1
     if value < least:
         raise ConfigError(f"{flag} is {text!r}: must be a whole number of at least {least}")
     return value
+
+
+def whole_number(text: str) -> int:
+    """Return text as a whole number, which may be written as 1e6. Raises: ValueError.
+
+    >>> whole_number("1e5"), whole_number("2.5e3"), whole_number("7")
+    (100000, 2500, 7)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text)
+        if not value.is_integer() or abs(value) > LARGEST_FLOAT:
+            raise
+        return int(value)
 
 
 def number(flag: str, text: str) -> float:
@@ -218,6 +241,7 @@ def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
         words = [value, *words] if equals else words
         if not name or not key or not words:
             raise ConfigError(f"{flag}{' needs a value' if name and key else ''}: give {POLICIES}NAME.KEY VALUE")
+        words = [part for word in words for part in (word.split(",") if re.fullmatch(r"\d+(,\d+)+", word) else [word])]
         values = [json_list(word) if word.startswith("[") else plain_value(word) for word in words]
         found.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
         del argv[at:end]
@@ -282,7 +306,7 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
             raise ConfigError(f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE")
         config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
     single = take_policies(left)
-    args = [_normal(token, known) for token in _switched_on(left, config)]
+    args = [_normal(token, known) for token in _switched_on(_split_lists(left, config), config)]
     parsed, named = _parse(config, args), {token.partition("=")[0] for token in args}
     common: dict[str, Mapping[str, Any]] = {
         section: {
@@ -295,6 +319,31 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     }
     rest = {section: settings for section, settings in parsed.items() if section not in common}
     return dataclasses.replace(config, **rest).merged({**common, "policies": single})
+
+
+def _split_lists(argv: Sequence[str], config: TrainConfig) -> list[str]:
+    """Return argv with lists of whole numbers that are one word, as `list` and sweeps write them, as one word per number.
+
+    `--policy.hidden 64,64` becomes `--policy.hidden 64 64`.
+    """
+    lists = {
+        f"--{section}.{name}"
+        for section in typed_sections(config)
+        for name, hint in hints_of(getattr(config, section)).items()
+        if hint == tuple[int, ...]
+    }
+    out: list[str] = []
+    flag = ""
+    for token in argv:
+        name, equals, value = token.partition("=")
+        if token.startswith("--"):
+            flag = name.replace("-", "_").replace("__", "--", 1)
+        words = value if token.startswith("--") else token
+        if flag in lists and re.fullmatch(r"\d+(,\d+)+", words):
+            out += [*([name] if equals else []), *words.split(",")]
+        else:
+            out.append(token)
+    return out
 
 
 def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
@@ -314,6 +363,9 @@ def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
 
 def _nearest(flag: str, known: list[str]) -> str:
     """What is said of an unknown flag. For one of the env no other section's is proposed, which a verb may not take."""
+    other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace("_", "-")
+    if other in known:
+        return f"did you mean {other}?"
     of_env = [name for name in known if name.startswith("--env.")]
     likely = of_env if flag.startswith("--env.") else [*known, *(alias for alias, long in ALIASES.items() if long in known)]
     close = difflib.get_close_matches(flag, likely, n=1, cutoff=0.5 if likely is not of_env else 0.7)
@@ -353,7 +405,7 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            with _schedules_as_text():
+            with _words():
                 settings: Any = tyro.cli(
                     settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
                 )
@@ -362,8 +414,8 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     return {section: getattr(settings, section) for section in sections}
 
 
-def _schedules_as_text() -> Any:
-    """Return tyro's rules with one more: a schedule is one word, as schedules.py reads it."""
+def _words() -> Any:
+    """Return tyro's rules with two more: a schedule is one word, as schedules.py reads it; 1e5 is a whole number."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
     def rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[schedules.Schedule] | None:
@@ -377,8 +429,20 @@ def _schedules_as_text() -> Any:
             str_from_instance=lambda value: [json.dumps(value)],
         )
 
+    def whole_rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+        if info.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="INT",
+            instance_from_str=lambda words: whole_number(words[0]),
+            is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+            str_from_instance=lambda value: [str(value)],
+        )
+
     registry = ConstructorRegistry()
     registry.primitive_rule(rule)
+    registry.primitive_rule(whole_rule)
     return registry
 
 

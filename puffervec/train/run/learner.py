@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
+from puffervec.train.collect.bounds import outside_bounds
 from puffervec.train.collect.storage import Storage, storage_of
 from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainSection
@@ -122,6 +123,7 @@ class Learner:
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
         self._sections: dict[str, TrainSection] = {}
+        self._groups = {name: rows.group for name, rows in setup.rows.items()}
         for name, policy in policies.items():
             rows = setup.rows[name]
             if not rows.settings.role.learns:
@@ -171,6 +173,11 @@ class Learner:
             if isinstance(encoder, RowEncoder):
                 encoder.observe({key: part[1:] for key, part in storage.obs.items()}, storage.masks[1:] != 0, self.ranks)
         self.seconds += time.perf_counter() - begin
+
+    def outside_bounds(self) -> list[str]:
+        """Return a sentence for each policy whose observations in the roll-out lie outside of their bounds."""
+        found = (outside_bounds(self._groups[name], storage) for name, storage in self.storages.items())
+        return list(dict.fromkeys(filter(None, found)))
 
     def not_finite(self) -> list[str]:
         """Return the names of weights, buffers and numbers of the optimizers that are no longer finite: `<file>.<name>`."""

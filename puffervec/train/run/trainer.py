@@ -174,6 +174,8 @@ class Trainer:
         with one_torch_thread():
             if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
                 self.learner.observe()
+                for line in self.learner.outside_bounds():
+                    self.reporting.note(line)
             self.collector.go_ahead()
             learned = self.learner.update(self.counters.agent_steps, self._used(), lambda: self.stop_requested)
             if not first:

@@ -65,7 +65,7 @@ def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]
 def verdict(own: Row, other: Row, score: str) -> str:
     """Return whether two scores are apart: whether their intervals do not meet. Empty where one of them has none."""
     ours, theirs = own[score], other[score]
-    if not isinstance(ours, Interval) or not isinstance(theirs, Interval) or math.isnan(ours.value + theirs.value):
+    if not isinstance(ours, Interval) or not isinstance(theirs, Interval) or math.isnan(ours.low + theirs.low):
         return ""
     where = "behind" if theirs.high < ours.low else "ahead" if theirs.low > ours.high else None
     apart = f"{where}, intervals apart" if where else "intervals overlap"

@@ -5,7 +5,7 @@
 
 // A cell as it stands in a table.
 function cellText(row, column) {
-    const value = row[column], interval = row[`${column}_95`];
+    const value = row[column], ends = row[`${column}_95`], interval = ends && ends[0] !== null ? ends : null;
     if (value === null || value === undefined) return "-";
     if (typeof value !== "number") return String(value);
     const digits = (number) => (number === null ? "-" : Number.isInteger(number) && !interval ? shortly(number) : fixed(number));
