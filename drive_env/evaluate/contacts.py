@@ -52,6 +52,16 @@ class Lane:
     cosine: float
 
 
+def id_of(objects: np.ndarray, number: int) -> int | str:
+    """Return an object's id in its file; of a file without ids its place there, "#7".
+
+    >>> id_of(np.array([(5,), (-1,)], [("id", "i8")]), 1)
+    '#1'
+    """
+    found = int(objects[number]["id"])
+    return found if found >= 0 else f"#{number}"
+
+
 def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int) -> dict[str, Any]:
     """Return the columns of an agent's first contact; of an agent without one all are None.
 
@@ -68,7 +78,7 @@ def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_se
     parked = driver == lib.PV_DRIVE_BY_LOG and item["type"] == VEHICLE and _reach_m(item, arrays["frames"]) < PARKED_M
     return {
         "other": "parked vehicle" if parked else kind,
-        "other_id": int(item["id"]),
+        "other_id": id_of(arrays["objects"], number),
         "driver": None if parked else DRIVERS[driver],
         "angle": angle_of(own, other),
         "rule": _rule(state, row, number, own, other, int(item["type"]), Roads(arrays, lane_segments)),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drive_env.config import DriveConfig
@@ -50,6 +50,16 @@ def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> Ve
 def longest(scenes: Any) -> int:
     """Most frames of any scene."""
     return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
+
+
+def remarks_on_empty(names: Sequence[str], agents: Any, config: DriveConfig) -> list[str]:
+    """Return a remark where scenes have nobody to evaluate. Args: names, agents: (scenes,) of all scenes."""
+    empty = [name for name, count in zip(names, agents, strict=True) if not count]
+    if not empty:
+        return []
+    why = "no self-driving car is marked in them" if config.control == "sdc" else f"with control={config.control}"
+    some = f"{', '.join(empty[:3])}{', ...' if len(empty) > 3 else ''}"
+    return [f"NOT DRIVEN: {len(empty)} of the {len(names)} scenes have no agent to evaluate ({why}): {some}"]
 
 
 def remarks_on_split(config: DriveConfig) -> list[str]:

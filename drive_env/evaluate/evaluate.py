@@ -25,7 +25,15 @@ from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.columns import MEANS, MORE_RATES, MOST, RATES
 from drive_env.evaluate.describe import describe_scenes
-from drive_env.evaluate.envs import FOREVER, SEED_STEP, evaluation_config, longest, make_envs, remarks_on_split
+from drive_env.evaluate.envs import (
+    FOREVER,
+    SEED_STEP,
+    evaluation_config,
+    longest,
+    make_envs,
+    remarks_on_empty,
+    remarks_on_split,
+)
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
 from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
@@ -160,7 +168,7 @@ def evaluate(
                 own = seed + number * SEED_STEP
                 left = partial(add_agents, vec, scenes, agents_driven, number)
                 run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
-    remarks = (*remarks_on_split(config), *remarks_on(prepared.left_out))
+    remarks = (*remarks_on_empty(scenes.names, agents, config), *remarks_on_split(config), *remarks_on(prepared.left_out))
     if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
         remarks = (f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)", *remarks)
     agents_driven.sort(key=lambda row: (str(row["scene"]), *(int(str(row[name])) for name in ("seed", "episode", "object"))))
@@ -354,6 +362,20 @@ def held_out(config: DriveConfig) -> DriveConfig:
     return dataclasses.replace(config, split="validation") if config.split == "train" else config
 
 
+def seen_in_training(trained: DriveConfig, evaluated: DriveConfig) -> str:
+    """Return a remark where a run is evaluated on scenes that it was trained on, else ""."""
+
+    def key(name: str) -> str:
+        kind = name.partition(":")[0]  # The count of a generated set may differ.
+        return kind if kind in EVALUATED_ON else str(Path(name).expanduser().resolve())
+
+    known = {key(name) for name, _ in sets_of(trained.scenes)}
+    both = [name for name, _ in sets_of(evaluated.scenes) if key(name) in known]
+    if not both or ("all" not in (trained.split, evaluated.split) and trained.split != evaluated.split):
+        return ""
+    return f"TRAINED ON THESE: the run was trained on scenes of {', '.join(both)}, so these rates say nothing of new scenes"
+
+
 def _report(actor: Actor, config: DriveConfig, **how: Any) -> Report:
     return evaluate(actor, config, **how).report()
 
@@ -413,5 +435,6 @@ EVALUATION = Evaluation(
     describe=lambda config: describe_scenes(config).text(),
     suites=SUITES,
     same_task=same_task,
+    seen=seen_in_training,
     replay=_with(metrics=1, resample_steps=FOREVER),
 )

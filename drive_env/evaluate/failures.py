@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from drive_env.evaluate.contacts import contact_of
+from drive_env.evaluate.contacts import contact_of, id_of
 from drive_env.scenes.sceneset import SceneSet
 from puffervec._ffi import lib
 from puffervec.evaluation import Row
@@ -45,7 +45,7 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
                 "seed": seed,
                 "episode": episode,
                 "object": agent["object"],
-                "id": int(arrays["objects"][agent["object"]]["id"]),
+                "id": id_of(arrays["objects"], agent["object"]),
                 "cause": cause_of(agent),
                 "why": ", ".join(reasons_of(agent)),
                 **contact_of(state, int(row), arrays, int(head["segment_count"][0])),

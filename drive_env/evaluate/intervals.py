@@ -56,15 +56,15 @@ def clustered(hits: Floats, counts: Floats) -> tuple[float, float]:
 
 def mean_interval(values: Floats, counts: Floats, most: float = math.inf) -> tuple[float, float]:
     """95 % interval of sum(values) / sum(counts) where each scene, and each seed, is a cluster: normal approximation with the
-    variance of `_variance`, within what the mean can be. One scene alone with one seed shows nothing of the spread: its
-    interval is the mean itself.
+    variance of `_variance`, within what the mean can be. One scene alone with one seed shows nothing of the spread: it has no
+    interval, (NaN, NaN).
 
     Args:
         values, counts: (scenes,) or (seeds, scenes) sums, 0 or more, and what they are sums over.
         most: what the mean is at most: 1 for shares and likelihoods.
     """
     total = float(counts.sum())
-    if total == 0:
+    if total == 0 or (counts.ndim < 2 or len(counts) == 1) and np.count_nonzero(counts) == 1:
         return (math.nan, math.nan)
     mean, half = float(values.sum()) / total, Z95 * math.sqrt(_variance(values, counts))
     return (max(mean - half, 0.0), min(mean + half, most))

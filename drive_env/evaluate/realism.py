@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.evaluate import features
-from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs, remarks_on_split
+from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs, remarks_on_empty, remarks_on_split
 from drive_env.evaluate.features import Boxes, Edges
 from drive_env.evaluate.intervals import mean_interval
 from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
@@ -242,6 +242,7 @@ def evaluate_realism(
         about.append(
             "all roll-outs of a scene are alike: a policy that always takes its likeliest action has no spread (--sample)"
         )
+    about += remarks_on_empty(prepared.scenes.names, prepared.scenes.agents(config), config)
     about += [*remarks_on_split(config), *remarks_on(prepared.left_out)]
     return Report(rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism")
 

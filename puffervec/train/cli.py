@@ -70,7 +70,7 @@ def usage() -> str:
     """Return what `puffer-train --help` prints."""
     heads = {name: f"puffer-train {name} {verb.syntax}" for name, verb in VERBS.items()}
     verbs = "\n".join(f"       {heads[name]:<54}  {verb.summary}" for name, verb in VERBS.items())
-    return f"usage: {verbs.lstrip()}\n       puffer-train --version\n\n{train.ABOUT}"
+    return f"usage: {verbs.lstrip()}\n       puffer-train --version\n\n{train.about()}"
 
 
 def _run(args: list[str]) -> tuple[int, bool]:

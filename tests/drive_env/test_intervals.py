@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -81,6 +83,8 @@ def test_intervals_cover_the_spread_of_seeds_and_scenes() -> None:
 
 def test_one_scene_with_several_seeds() -> None:
     counts = np.full((4, 1), 10.0)
+    for alone in (np.array([5.0]), np.array([[5.0, 0.0]])):  # One scene tells nothing of others.
+        assert all(math.isnan(end) for end in mean_interval(alone, 2 * alone))
     low, high = mean_interval(np.array([[2.0], [4.0], [6.0], [8.0]]), counts)
     assert (low + high) / 2 == pytest.approx(0.5) and high - low == pytest.approx(2 * 1.96 * 0.258 / 2, abs=0.01)
     assert mean_interval(np.full((4, 1), 5.0), counts) == (0.5, 0.5)

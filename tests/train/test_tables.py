@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
+import sys
+
 import pytest
 
 from puffervec.evaluation import Interval, Report
@@ -35,3 +38,20 @@ def test_of_many_parts_the_total_and_the_lowest_scores_are_printed(capsys: pytes
     tables.print_report(report, "many", every=True)
     out = capsys.readouterr().out
     assert all(f"scene {i} " in out for i in range(100)) and out.count("failed") == 70
+
+
+def test_tables_and_remarks_fit_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"scene": f"scene {i}", **{f"rate {n}": Interval(n / 9, 0.0, 1.0) for n in range(9)}} for i in range(12)]
+    report = Report(rows, remarks=["said of all scenes " * 9])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    tables.print_report(report, "wide")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("  scene 11 ") for line in lines) == 3  # of each part of the table
+    assert " ".join(lines).count("[0.00, 1.00]") == 12 * 9 and sum("rate 8" in line for line in lines) == 1
+    alone = {"score": Interval(0.77, math.nan, math.nan)}
+    tables.print_report(Report([alone]), "one scene")
+    assert "0.77" in (out := capsys.readouterr().out) and "[" not in out

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import puffervec.envs
 from puffervec.train import cli
 from tests.train.test_cli import SMALL, run
 
@@ -23,6 +24,11 @@ def test_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run([verb, "--help"], capsys)
     assert (code, err) == (0, "") and out.startswith(f"usage: puffer-train {verb}")
     assert f"puffer-train {verb}" in cli.usage()
+
+
+def test_help_lists_all_envs() -> None:
+    for text in (cli.usage(), cli.VERBS["train"].help(["--help"])):  # type: ignore[misc]
+        assert all(name in text for name in puffervec.envs.names())
 
 
 def test_help_and_refused_flags_load_no_torch() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Collection
 
 from puffervec.evaluation import Report, cells_of
@@ -19,7 +20,7 @@ REST = "--all prints every one, --csv and --json have them"
 
 
 def print_report(report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()) -> None:
-    """Print the report of an evaluation. A table that is too wide is printed with a line per column.
+    """Print the report of an evaluation. A table that is too wide is turned or cut (`_fitting`).
 
     Where there are many parts, what is printed is the total and, below it, the parts with the lowest scores.
 
@@ -44,17 +45,37 @@ def print_report(report: Report, title: str, parts: bool = True, every: bool = F
         columns = () if name in whole else report.columns.get(name, ())
         lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown, columns))] if rows else []
         lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
-    print("\n" + printable("\n".join([title, *lines, *(f"  {one_line(remark)}" for remark in report.remarks)])))
+    remarks = [f"  {one_line(remark)}" for remark in report.remarks]
+    if sys.stdout.isatty():
+        remarks = [line for remark in remarks for line in textwrap.wrap(remark, _room(), subsequent_indent="    ")]
+    print("\n" + printable("\n".join([title, *lines, *remarks])))
 
 
 def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table, turned where it is too wide."""
-    lines = table_lines(cells)
-    room = shutil.get_terminal_size((WIDE, 0)).columns if sys.stdout.isatty() else WIDE
-    turned = table_lines(list(zip(*cells, strict=True)))
-    if max(map(len, lines)) > room and max(map(len, turned)) < max(map(len, lines)):
-        lines = turned
-    return lines
+    """Return the lines of a table. One that is too wide is turned, or where that does not fit either, cut into several below
+    each other, of which each begins with the first column."""
+    room = _room()
+
+    def fits(table: list[tuple[str, ...]]) -> bool:
+        return max(map(len, table_lines(table))) <= room
+
+    turned = list(zip(*cells, strict=True))
+    if fits(cells) or fits(turned):
+        return table_lines(cells if fits(cells) else turned)
+    lines: list[str] = []
+    block = [row[:1] for row in cells]
+    for column in turned[1:]:
+        wider = [(*row, cell) for row, cell in zip(block, column, strict=True)]
+        if len(block[0]) > 1 and not fits(wider):
+            lines += [*table_lines(block), ""]
+            wider = [(row[0], cell) for row, cell in zip(cells, column, strict=True)]
+        block = wider
+    return lines + table_lines(block)
+
+
+def _room() -> int:
+    """Return the width for tables, in characters: that of the terminal, or WIDE where the output goes elsewhere."""
+    return shutil.get_terminal_size((WIDE, 0)).columns if sys.stdout.isatty() else WIDE
 
 
 def note(text: str) -> None:

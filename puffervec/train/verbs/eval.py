@@ -26,7 +26,8 @@ from puffervec.train.verbs.verb import StopSignals, Verb
 ABOUT = """\
   Evaluates a run, or of an ENV with --baseline what needs no training.
 
-  --baseline WHO,...    random, what the env brings (drive: stop, lane-follow, idm, log, expert), or another run or checkpoint.
+  --baseline WHO,...    random, what the env brings (drive: stop, lane-follow, idm, log, expert), module:Class for an actor of
+                        yours (puffervec.evaluation.Actor), or another run or checkpoint.
                         They are evaluated in the same way and stand below the run, with whether their scores are apart
   --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
   --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
@@ -118,6 +119,9 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     others = [find_other(request, who, player, as_asked) for who in beside]
     config, own = player.config, own_evaluation(player.config.target)
     report = evaluated(config, own, player.actor, request)
+    if own is not None and own.seen is not None and player.trained is not None:
+        if seen := own.seen(player.trained.env, config.env):
+            report = dataclasses.replace(report, remarks=[seen, *report.remarks])
     if others:
         found = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
         report = side_by_side(report, player.label, found)

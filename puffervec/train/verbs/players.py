@@ -8,14 +8,15 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import puffervec.envs
 from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor, Evaluation
+from puffervec.python.creators import Creator, named
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.config.target import env_spec, native_env, own_evaluation
+from puffervec.train.config.target import env_spec, guarded, native_env, own_evaluation
 from puffervec.train.metrics.tables import note
 
 _VALUES = ("baseline", "device", "env", "policy")
@@ -41,6 +42,7 @@ class Player:
 
     config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline. folder: of the run whose
     policies act; None for a baseline, and for a checkpoint that lies elsewhere. checkpoint: its name, "" for a baseline.
+    trained: the config with which it was trained; None for a baseline.
     """
 
     config: TrainConfig
@@ -48,6 +50,7 @@ class Player:
     label: str
     folder: Path | None = None
     checkpoint: str = ""
+    trained: TrainConfig | None = None
 
 
 def take_player(args: list[str]) -> dict[str, Any]:
@@ -100,7 +103,7 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
     from puffervec.train.act import evaluate as ev
     from puffervec.train.device.device import choose_device
     from puffervec.train.policies.mapping import policy_rows
-    from puffervec.train.run.find import read_newest
+    from puffervec.train.run.find import read_newest, run_folder_of
     from puffervec.train.run.rundir import CHECKPOINTS
 
     device = choose_device(request.device)
@@ -117,15 +120,22 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
     else:
 
         def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
-            return ev.load_policies(found, device, request.code, adapt=adapted)
+            def of_run(config: TrainConfig) -> TrainConfig:
+                if request.target == "latest":
+                    note(f"latest is {run_folder_of(found) or found}, a run of {config.target}")
+                trained.append(config)
+                return adapted(config)
 
+            return ev.load_policies(found, device, request.code, adapt=of_run)
+
+        trained: list[TrainConfig] = []
         path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
         if request.baseline is None:
             rows = policy_rows(env_spec(config), config)
             acting = ev.as_planned(config, policies)
             actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
-            return Player(config, actor, str(folder or path), folder, path.name)
+            return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
     own = own_evaluation(config.target)
     return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
 
@@ -156,12 +166,24 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
         who = given[-1]
         if name not in rows:
             raise ConfigError(f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}")
-        if who in known_baselines(config.target):
+        if who in known_baselines(config.target) or ":" in who:
             others[name] = baseline(config.target, own, who, request.seed)
         else:
             _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
             others[name] = ev.PolicyActor(policies, device, request.deterministic, request.seed, policy_rows(spec, theirs))
     return Sides(actor, others, rows)
+
+
+def _own_actor(name: str, seed: int) -> Actor:
+    """Make an actor of the user's. Raises: ConfigError where that fails."""
+    make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
+    actor = guarded(name, "cannot be made", lambda: make.make(seed))
+    if missing := [method for method in ("reset", "act") if not callable(getattr(actor, method, None))]:
+        raise ConfigError(
+            f"--baseline {name} gave a {type(actor).__name__} without {' and '.join(missing)}: give a class or function that "
+            "makes an actor with reset(vec) and act(obs, vec), see puffervec.evaluation.Actor"
+        )
+    return cast(Actor, actor)
 
 
 def is_env(target: str) -> bool:
@@ -184,10 +206,12 @@ def known_baselines(target: str) -> list[str]:
 
 
 def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
-    """Return the baseline of that name. Raises: ConfigError: the env has none of that name."""
+    """Return the baseline of that name, or what "module:Class" makes. Raises: ConfigError: there is none, or it is no actor."""
     from puffervec.train.act.evaluate import RandomActor
 
+    if ":" in name:
+        return _own_actor(name, seed)
     known = {"random": RandomActor, **(own.baselines if own is not None else {})}
     if name not in known:
-        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}")
+        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}; or give module:Class for an actor of yours")
     return known[name](seed)

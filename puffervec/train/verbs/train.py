@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import puffervec.envs
 from puffervec.errors import ConfigError, SceneWarning
 from puffervec.host.output import table_lines
 from puffervec.train.config import flags
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from puffervec.train.run.trainer import Trainer
 
 ABOUT = """\
-  ENV is a C env (drive, tag_grid, cartpole, probe, or one of an installed package), a Gymnasium id, or module:factory, where
-  factory is a function or class of yours that makes a gymnasium.Env or a PettingZoo ParallelEnv
+  ENV is a C env (the line below), a Gymnasium id, or module:factory, where factory is a function or class of yours that makes a
+  gymnasium.Env or a PettingZoo ParallelEnv
 
   puffer-train drive                            train on generated scenes
   puffer-train drive --scenes FOLDER            ... on your own
@@ -43,6 +45,13 @@ ABOUT = """\
   --opponent NAME=RUN   the policy NAME is not trained, but played by that of RUN: a run, a checkpoint, or a folder of
                         checkpoints, of which one is drawn for each episode
 """
+
+
+def about() -> str:
+    """Return what stands below the usage of `puffer-train --help`: ABOUT, and the C envs that there are."""
+    first, rest = ABOUT.split("\n\n", 1)
+    known = textwrap.fill(", ".join(puffervec.envs.names()), 120, initial_indent="  C envs: ", subsequent_indent=" " * 10)
+    return f"{first}\n{known}\n\n{rest}"
 
 
 def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]:
@@ -63,7 +72,8 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
         if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
-            raise ConfigError(f"--resume {resume} is a run of {config.target!r}, not of {target!r}")
+            which = f"{resume} ({run_folder_of(checkpoint) or checkpoint})" if resume == "latest" else resume
+            raise ConfigError(f"--resume {which} is a run of {config.target!r}, not of {target!r}")
     elif init is not None:
         source, before = _of_checkpoint(init, target, args)
         config = dataclasses.replace(TrainConfig.of(target or before.target), policy=before.policy)
@@ -125,7 +135,7 @@ def settings(args: list[str]) -> str:
     """Return the settings of the env that is named: those that people change most, or with --help-all every one."""
     target = flags.take_target(args)
     if target is None:
-        return VERB.usage
+        return VERB.usage.replace(ABOUT, about())
     config = flags.of_algorithm(TrainConfig.of(target), args)
     return VERB.usage + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config)
 
