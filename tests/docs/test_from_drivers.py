@@ -21,7 +21,7 @@ from drive_env.env import TRAINING
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.evaluate import EVALUATION
 from puffervec.train import cli
-from puffervec.train.config.flags import known_flags
+from puffervec.train.config.flags import apply_flags, known_flags
 from puffervec.train.config.sections import TrainConfig
 from tests.docs import pages
 
@@ -66,20 +66,26 @@ def is_importable(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("simulator", ["gpudrive", "pufferdrive"])
+@pytest.mark.parametrize("simulator", ["gpudrive", "pufferdrive", "waymax"])
 def test_every_name_of_ours_exists(simulator: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = pages.ROOT / "docs" / f"from-{simulator}.md"
     page = path.read_text(encoding="utf-8")
     found = ours(page)
-    assert len(found) > 40 and [name for name in found if not exists(name)] == []
+    assert len(found) > 20 and [name for name in found if not exists(name)] == []
     assert pages.missing_links(path) == []
     (command,) = (block.text for block in pages.blocks(page) if block.info == "sh")
-    words = shlex.split(command)[2:]
+    words = shlex.split(command.replace("\\\n", ""))[2:]
     given = dict(zip(words[::2], words[1::2], strict=True))
     assert set(given) <= FLAGS
-    settings: dict[str, Any] = {flag.removeprefix("--env.").replace("-", "_"): value for flag, value in given.items()}
-    config = DriveConfig(**settings)
-    assert config.observation == simulator and config.dynamics == f"classic_{simulator}"
+    config = apply_flags(TrainConfig.of("drive"), words)
+    config.check()
+    if simulator != "waymax":
+        assert config.env.observation == simulator and config.env.dynamics == f"classic_{simulator}"
+    rewards = {field.name for field in fields(DriveConfig) if re.fullmatch("reward_(?!ranges).*", field.name)}
+    preset = {name for name in rewards if getattr(config.env, name) != getattr(DriveConfig(), name)}
+    said = {flag.removeprefix("--env.").replace("-", "_") for flag in given}
+    assert preset <= said and {"--env.reward-goal", "--env.reward-collision", "--env.reward-offroad"} <= set(given)
+    assert {"--train.horizon", "--train.gamma", "--train.lr"} <= set(given)
 
 
 def test_a_name_that_does_not_exist_is_noticed() -> None:

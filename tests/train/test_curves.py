@@ -76,6 +76,12 @@ def test_the_same_seed_twice_is_no_band() -> None:
     assert len(curves.join_seeds(elsewhere)) == 2
 
 
+def test_panels_are_in_the_order_of_the_env() -> None:
+    one = run("one", env__zeal=5.0, env__age=7.0, env__miles=9.0)
+    found = [keys for _, keys in panels([one]) if keys[0].startswith("env/")]
+    assert found == [("env/zeal",), ("env/age",), ("env/miles",)]
+
+
 def panels(runs: list[curves.Run], metrics: str | None = None) -> list[tuple[str, tuple[str, ...]]]:
     return [(panel.env, panel.keys) for panel in curves.panels_of(curves.join_seeds(runs), metrics)]
 

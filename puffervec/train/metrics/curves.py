@@ -160,7 +160,7 @@ def panels_of(series: Sequence[Series], metrics: str | None) -> list[Panel]:
         panels += [Panel(env, group, *_scale(mine, group)) for group in groups]
     for text in _names(metrics):
         if not any(_matches(text, key) for one in series for run in one.runs for key in [*map(base, run.keys()), TIME]):
-            every = sorted({base(key) for one in series for run in one.runs for key in run.keys()} | {TIME})
+            every = [*dict.fromkeys(base(key) for one in series for run in one.runs for key in run.keys()), TIME]
             raise ConfigError(f"--metrics {text}: no run has it{suggest(text, every)}")
     return panels
 
@@ -186,7 +186,7 @@ def _chosen(metrics: str, keys: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...]]:
     """The env's own rates in one panel where there is one series, else one panel each; its other records; the usual metrics."""
-    records = sorted(key for key in keys if key.startswith(ENV))
+    records = [key for key in keys if key.startswith(ENV)]
     usual = [key for key, metric in METRICS.items() if metric.usual and key in keys]
     rates = [key for key in records if _scale(series, (key,))[1]]
     first = [tuple(rates)] if len(series) == 1 and rates else [(key,) for key in rates]
