@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import ConfigError
-from puffervec.train.collect.episodes import EpisodeTracker, EpisodeWindow, InfoMeans, ReturnScale, as_records, mean_interval
+from puffervec.train.collect.episodes import (
+    OLDEST,
+    EpisodeTracker,
+    EpisodeWindow,
+    InfoMeans,
+    ReturnScale,
+    as_records,
+    mean_interval,
+)
 
 
 def test_episodes_are_those_of_a_loop_over_rows() -> None:
@@ -151,6 +160,48 @@ def test_a_saved_window_goes_on() -> None:
     assert windows[0].means() == windows[1].means() and windows[1].total == 121
     with pytest.raises(ValueError, match=r"shape \(5, 4\), not \(episodes, 3\)"):
         windows[1].load_state(np.zeros((5, 4)), 5)
+
+
+def of_places(ended: Mapping[int, tuple[float, int]]) -> np.ndarray:
+    """Records of 64 envs by slot: (return, length)."""
+    found = np.concatenate([returns(*[value] * 64) for value, _ in ended.values()] or [returns()])
+    found["env"] = np.tile(np.arange(64), len(ended))
+    found["slot"] = np.repeat(np.array([*ended], np.uint32), 64)
+    found["length"] = np.repeat(np.array([length for _, length in ended.values()], np.uint32), 64)
+    return found
+
+
+def test_tasks_of_different_lengths_do_not_make_the_means_jump() -> None:
+    """Three scenes of an env, of which the shortest ends in each roll-out and the longest in every third; saved on the way."""
+    window, plain = EpisodeWindow((), by_place=True), EpisodeWindow(())
+    found, jumping = [], []
+    for rollout in range(1, 13):
+        scenes = {0: (1.0, 30), 1: (2.0, 60), 2: (6.0, 90)}
+        ended = of_places({slot: scene for slot, scene in scenes.items() if rollout * 30 % scene[1] == 0})
+        window.add([ended])
+        plain.add([ended])
+        if rollout == 7:
+            again = EpisodeWindow((), by_place=True)
+            again.load_state(window.state(), window.total, window.ages())
+            window = again
+        if rollout > 3:
+            found.append(window.means()["episode/return"])
+            jumping.append(plain.means()["episode/return"])
+    assert found == [3.0] * 9 and max(jumping) - min(jumping) > 1
+    window.add([])
+    assert window.means()["episode/return"] == 3.0
+    for _ in range(OLDEST):  # The env has other scenes by now.
+        window.add([of_places({0: (1.0, 30)})])
+    assert window.means()["episode/return"] == 1.0
+
+
+def test_a_window_without_places_goes_on_with_them() -> None:
+    older, newer = EpisodeWindow(("speed",)), EpisodeWindow(("speed", "height"), by_place=True)
+    older.add([records((7.0, 3, (2.0,)))])
+    newer.load_state(older.state(), older.total)
+    assert newer.means()["episode/return"] == 7.0 and newer.means()["env/height"] == 0.0
+    with pytest.raises(ValueError, match="ages have the shape"):
+        newer.load_state(newer.state(), 1, np.zeros(7, np.int64))
 
 
 def test_a_window_of_an_env_that_recorded_less_goes_on() -> None:

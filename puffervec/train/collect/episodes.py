@@ -20,6 +20,8 @@ from puffervec.train.metrics import keys
 from puffervec.train.metrics.keys import ENV
 
 LEAST_EPISODES = 100  # A mean of fewer says little.
+OLDEST = 50  # Roll-outs; a place in which no episode has ended for longer is one that its env no longer has.
+MOST_SLOTS = 2**20  # Of an env, in the numbers of places.
 
 
 class EpisodeWindow:
@@ -28,16 +30,24 @@ class EpisodeWindow:
     They are over the episodes that ended in the latest roll-out; where those are fewer than LEAST_EPISODES, over the latest
     LEAST_EPISODES. There is a line of metrics per roll-out, so a mean follows the policy, however many envs there are.
 
+    Tasks of one env may have episodes of different lengths, as the scenes of drive do. Envs that begin together then end the
+    short ones in one roll-out and the long ones in another, and the means would jump between these. So with `by_place` they are
+    over the latest episodes of each place (an env and a slot in it), whenever they ended within the last OLDEST roll-outs.
+
     Where a record stands for several agents and holds sums over them, `per_agent` says which of its values are such sums: they
     are shown per agent, or as "sum/count" per another of its values. The return is shown per agent then.
     """
 
     def __init__(
-        self, record_names: Sequence[str], per_agent: Mapping[str, str] | None = None, types: Sequence[str] = ()
+        self,
+        record_names: Sequence[str],
+        per_agent: Mapping[str, str] | None = None,
+        types: Sequence[str] = (),
+        by_place: bool = False,
     ) -> None:
         """Args: record_names: from `vec.spec`; per_agent: shown name -> record name, or "sum/count"; types: names by the
-        records' agent type, where the return of each is shown too."""
-        self.names, self.types = tuple(record_names), tuple(types)
+        records' agent type, where the return of each is shown too; by_place: see above."""
+        self.names, self.types, self.by_place = tuple(record_names), tuple(types), by_place
         self.per_agent = {
             name: (of.partition("/")[0], of.partition("/")[2] or "agents") for name, of in (per_agent or {}).items()
         }
@@ -45,6 +55,8 @@ class EpisodeWindow:
         if missing := needed - set(self.names):
             raise ConfigError(f"training.rates of this env need records that it does not have: {', '.join(sorted(missing))}")
         self._rows = np.zeros((0, self.columns))  # The window, oldest first.
+        self._ended = np.zeros(0, np.int64)  # Of each row: the number of the roll-out in which it was added.
+        self._rollouts = 0
         self.total = 0
 
     def add(self, batches: Iterable[np.ndarray]) -> None:
@@ -58,7 +70,7 @@ class EpisodeWindow:
     @property
     def columns(self) -> int:
         """Numbers that are kept of an episode."""
-        return 2 + len(self.names) + bool(self.types)
+        return 2 + len(self.names) + bool(self.types) + self.by_place
 
     def rows(self, batches: Iterable[np.ndarray]) -> np.ndarray:
         """Return what `add` takes of episode records: (n, columns) float64 for `add_rows`, of this process or another."""
@@ -70,13 +82,22 @@ class EpisodeWindow:
             agents = batch["values"][:, self.names.index("agents")] if self.per_agent else 1.0
             columns = [batch["return"] * agents, batch["length"]] + [batch["values"][:, i] for i in range(len(self.names))]
             columns += [batch["agent_type"]] if self.types else []
+            columns += [batch["env"] * float(MOST_SLOTS) + batch["slot"]] if self.by_place else []
             found.append(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
         return np.concatenate(found)
 
     def add_rows(self, rows: np.ndarray) -> None:
         """Add the episodes of a roll-out, of all ranks: what `rows` has returned."""
         self.total += len(rows)
-        self._rows = np.concatenate([self._rows, rows])[-max(len(rows), LEAST_EPISODES) :]
+        self._rollouts += 1
+        both, ended = np.concatenate([self._rows, rows]), np.append(self._ended, np.full(len(rows), self._rollouts))
+        kept = np.arange(len(both)) >= len(both) - max(len(rows), LEAST_EPISODES)
+        if self.by_place:
+            places, which = np.unique(both[:, -1], return_inverse=True)
+            latest = np.zeros(len(places), np.int64)
+            np.maximum.at(latest, which, ended)
+            kept |= (ended == latest[which]) & (ended > self._rollouts - OLDEST)
+        self._rows, self._ended = both[kept], ended[kept]
 
     def means(self) -> dict[str, float]:
         """Return `episode/return`, `episode/length`, `env/<name>` and `episode/return/<type>`; empty before the first episode
@@ -91,7 +112,7 @@ class EpisodeWindow:
         hidden = {record for pair in self.per_agent.values() for record in pair} | ({"agents"} if self.per_agent else set())
         shown |= {keys.ENV + name: means[name] for name in self.names if name not in hidden}
         for kind, name in enumerate(self.types):
-            if len(own := self._rows[self._rows[:, -1] == kind]):
+            if len(own := self._rows[self._rows[:, 2 + len(self.names)] == kind]):
                 shown[f"{keys.EPISODE_RETURN}/{name}"] = float(own[:, 0].mean())
         return shown
 
@@ -99,15 +120,31 @@ class EpisodeWindow:
         """Return what the means are over, (episodes, values) float64, for a checkpoint."""
         return self._rows.copy()
 
-    def load_state(self, rows: np.ndarray, total: int) -> None:
-        """The inverse of `state`. Raises: ValueError where the rows are of other values."""
-        if self.types and rows.ndim == 2 and rows.shape[1] == self.columns - 1:  # Of older versions, without types.
+    def ages(self) -> np.ndarray:
+        """Return how many roll-outs ago each row of `state` was added, (episodes,) int64, for a checkpoint."""
+        return self._rollouts - self._ended
+
+    def load_state(self, rows: np.ndarray, total: int, ages: np.ndarray | None = None) -> None:
+        """The inverse of `state`. Args: ages: None: of an older version, without places.
+
+        Raises: ValueError where the rows are of other values.
+        """
+        columns, places = self.columns - self.by_place, np.full((len(rows), 1), -1.0)
+        if ages is not None and rows.ndim == 2:
+            rows, places = rows[:, :-1], rows[:, -1:]
+        if self.types and rows.ndim == 2 and rows.shape[1] == columns - 1:  # Of older versions, without types.
             rows = np.column_stack([rows, np.full(len(rows), -1.0)])
-        elif rows.ndim == 2 and 2 <= rows.shape[1] < self.columns:  # Of older versions of an env, which recorded less.
-            rows = np.column_stack([rows, np.zeros((len(rows), self.columns - rows.shape[1]))])
-        if rows.ndim != 2 or rows.shape[1] != self.columns:
-            raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {self.columns})")
+        elif rows.ndim == 2 and 2 <= rows.shape[1] < columns:  # Of older versions of an env, which recorded less.
+            rows = np.column_stack([rows, np.zeros((len(rows), columns - rows.shape[1]))])
+        if rows.ndim != 2 or rows.shape[1] != columns:
+            raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {columns})")
+        rows = np.column_stack([rows, places]) if self.by_place else rows
+        ages = np.zeros(len(rows), np.int64) if ages is None else ages
+        if ages.shape != (len(rows),):
+            raise ValueError(f"ages have the shape {ages.shape}, not ({len(rows)},)")
         self._rows, self.total = rows.astype(np.float64), total
+        self._rollouts = int(ages.max(initial=0))
+        self._ended = self._rollouts - ages
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

@@ -27,13 +27,14 @@ _INFO = "info/"
 
 @dataclasses.dataclass(frozen=True)
 class EpisodeFacts:
-    """What episodes of an env leave. Attributes: records, rates, types: as of `EpisodeWindow`; agents: as of `InfoMeans`, None
-    of C envs."""
+    """What episodes of an env leave. Attributes: records, rates, types, by_place: as of `EpisodeWindow`; agents: as of
+    `InfoMeans`, None of C envs."""
 
     records: tuple[str, ...] = ()
     rates: Mapping[str, str] = dataclasses.field(default_factory=dict)
     types: tuple[str, ...] = ()
     agents: tuple[object, ...] | None = None
+    by_place: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,8 @@ def facts_of(vec: Any, policies: Sequence[str], python: bool) -> EpisodeFacts:
     rates, kinds = ({}, tuple(policies)) if python else (_rates(vec), vec.env.agent_types)
     types = tuple(kinds) if len(kinds) > 1 and not rates else ()
     agents = tuple(getattr(vec.driver_env, "possible_agents", ())) if python else None
-    return EpisodeFacts(() if python else tuple(vec.spec.record_names), rates, types, agents)
+    names = () if python else tuple(vec.spec.record_names)
+    return EpisodeFacts(names, rates, types, agents, by_place=vec.spec.tasks > 1)
 
 
 def _rates(vec: Any) -> dict[str, str]:
@@ -74,7 +76,7 @@ class Tally:
 
     def expect(self, facts: EpisodeFacts) -> None:
         """Say what episodes leave, before any are counted."""
-        self.episodes = EpisodeWindow(facts.records, facts.rates, facts.types)
+        self.episodes = EpisodeWindow(facts.records, facts.rates, facts.types, facts.by_place)
         self.info_means = None if facts.agents is None else InfoMeans(facts.agents)
 
     def counted(self, episodes: Iterable[np.ndarray], numeric: Iterable[NumericInfos], whole: bool = True) -> Counted:
@@ -116,6 +118,8 @@ class Tally:
                 for name, scale in self.return_scales.items()
             }
         files["episodes"] = {"window": torch.from_numpy(self.episodes.state()), "total": torch.tensor([self.episodes.total])}
+        if self.episodes.by_place:
+            files["episodes"]["ages"] = torch.from_numpy(self.episodes.ages())
         infos = {} if self.info_means is None else self.info_means.state()
         files["episodes"] |= {f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()}
         return files
@@ -127,7 +131,8 @@ class Tally:
             scale.mean_square, scale.rollouts = mean_square, int(rollouts)
         if "episodes" in files:  # Not in older checkpoints: the means begin anew then.
             tensors = files["episodes"]
-            self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()))
+            ages = tensors["ages"].numpy() if "ages" in tensors else None
+            self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()), ages)
             if self.info_means is not None:
                 infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
                 self.info_means.load_state(infos)
