@@ -119,8 +119,9 @@ def _modules_that_move() -> Iterator[None]:
 
     def apply(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> nn.Module:
         for child in self.children() if recurse else ():
-            child._apply(fn)
-        for table in (self._parameters, self._buffers):
+            child._apply(fn)  # type: ignore[no-untyped-call]
+        tables: tuple[dict[str, Any], ...] = self._parameters, self._buffers
+        for table in tables:
             for name, old in table.items():
                 if old is not None:
                     new = fn(old)
