@@ -27,14 +27,16 @@ Floats = NDArray[np.float64]
 MOST_READ = 1 << 24  # bytes at once
 LONGEST_LINE = 1 << 20
 MOST_POINTS = 600  # of a curve that is shown; of more, neighbours are averaged
+MOST_KEYS = 2000  # metrics of a run; a page can list no more
 
 
 class Follower:
     """The metrics of a file that may grow, be replaced, or not be there yet.
 
     Attributes:
-        version: changes with what is known. error: why nothing can be read, "" where that is not so. config, env: of its head.
-        age_s: since the file was last written to, None where there is none.
+        version: changes with what is known. error: why nothing can be read, "" where that is not so. remark: what is left out
+        of what was read, "" where nothing is. config, env: of its head. age_s: since the file was last written to, None where
+        there is none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,11 +45,15 @@ class Follower:
         self._begin(None)
 
     def _begin(self, file: tuple[int, int] | None) -> None:
-        self.env, self.config = "", dict[str, Any]()
+        self.env, self.config, self.remark = "", dict[str, Any](), ""
         self.age_s: float | None = None
         self._file, self._offset, self._rest, self._headed = file, 0, b"", False
-        self._count = 0
-        self._columns: dict[str, array[float]] = {}
+        self._count = 0  # lines of metrics
+        # Of each metric the lines that have it, and their numbers: memory grows with the file, not with lines times keys.
+        self._columns: dict[str, tuple[array[int], array[float]]] = {}
+        # Of each resume the number of lines before it, and the step of the checkpoint that it went on from.
+        self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
+        self._kept: NDArray[np.bool_] | None = None  # lines that no resume has taken back; None: not known yet
 
     def poll(self) -> None:
         """Read what has come. Nothing is raised: `error` says what is wrong."""
@@ -104,24 +110,48 @@ class Follower:
             config = values.get("config")
             self.env, self.config = str(values.get("env", "")), config if isinstance(config, dict) else {}
         elif values.get("event") == RESUMED:
-            self._cut(_number(values.get(STEP)))
+            self._resume(_number(values.get(STEP)))
         elif "event" not in values and not self.error:
             self._add(values)
 
     def _add(self, values: Mapping[str, Any]) -> None:
         for key, value in values.items():
             number = _number(value)
-            if key in self._columns or not math.isnan(number):
-                column = self._columns.setdefault(key, array("d"))
-                column.extend([math.nan] * (self._count - len(column)))
-                column.append(number)
+            if math.isnan(number):
+                continue
+            if key not in self._columns and len(self._columns) == MOST_KEYS:
+                self.remark = f"it has more than {MOST_KEYS} metrics: those that came later are left out"
+                continue
+            lines, numbers = self._columns.setdefault(key, (array("q"), array("d")))
+            lines.append(self._count)
+            numbers.append(number)
         self._count += 1
+        self._kept = None
 
-    def _cut(self, step: float) -> None:
-        """Leave out lines of work that was done once more."""
-        kept = np.flatnonzero(~(self.column(STEP) > step))
-        self._columns = {key: array("d", self.column(key)[kept]) for key in self._columns}
-        self._count = len(kept)
+    def _resume(self, step: float) -> None:
+        """Take back the lines after a step: that work is done once more."""
+        lines, steps = self._resumes
+        lines.append(self._count)
+        steps.append(0.0 if math.isnan(step) else step)
+        self._kept = None
+
+    def _lines_kept(self) -> NDArray[np.bool_]:
+        """Return (lines,) True for the lines whose step no later resume has gone back behind."""
+        if self._kept is None:
+            before, steps = self._resumes
+            limits = np.full(self._count + 1, math.inf)
+            np.minimum.at(limits, np.array(before, np.int64), np.array(steps, np.float64))
+            lowest = np.minimum.accumulate(limits[::-1])[::-1]
+            self._kept = ~(self._every(STEP) > lowest[1:])
+        return self._kept
+
+    def _every(self, key: str) -> Floats:
+        """Return the numbers of a key on all lines, with those that were taken back."""
+        column = np.full(self._count, math.nan)
+        if key in self._columns:
+            lines, numbers = self._columns[key]
+            column[np.array(lines, np.int64)] = np.array(numbers, np.float64)
+        return column
 
     @property
     def keys(self) -> list[str]:
@@ -130,8 +160,8 @@ class Follower:
 
     def column(self, key: str) -> Floats:
         """Return (lines,) the numbers of a key, NaN where a line has none."""
-        column = np.array(self._columns.get(key, ()), np.float64)
-        return np.pad(column, (0, self._count - len(column)), constant_values=math.nan)
+        found: Floats = self._every(key)[self._lines_kept()]
+        return found
 
     def last(self, key: str) -> float | None:
         """Return the newest number of a key."""
@@ -144,21 +174,31 @@ class Follower:
 
         Of more than `most` lines neighbours are averaged.
         """
-        there = np.isfinite(self.column(STEP)) & np.isfinite(self.column(ELAPSED_S))
+        steps = self.column(STEP)
+        there = np.flatnonzero(np.isfinite(steps) & np.isfinite(self.column(ELAPSED_S)))
+        order = there[np.argsort(steps[there], kind="stable")]
         names = [key for key in dict.fromkeys(keys) if key in self._columns]
-        table = np.stack([self.column(key)[there] for key in (STEP, ELAPSED_S, *names)])
-        table = _thinned(table[:, np.argsort(table[0], kind="stable")], most)
-        step, elapsed, *rest = ([None if math.isnan(n) else _short(n) for n in row] for row in table.tolist())
-        return {"step": step, "elapsed_s": elapsed, "keys": dict(zip(names, rest, strict=True)), "lines": int(there.sum())}
+
+        def shown(key: str) -> list[float | None]:
+            numbers = _thinned(self.column(key)[order], most).tolist()
+            return [None if math.isnan(number) else _short(number) for number in numbers]
+
+        return {
+            "step": shown(STEP),
+            "elapsed_s": shown(ELAPSED_S),
+            "keys": {key: shown(key) for key in names},
+            "lines": len(order),
+        }
 
 
-def _thinned(table: Floats, most: int) -> Floats:
-    """Return at most `most` columns of a table: means of neighbours, which leave out what is NaN."""
-    if table.shape[1] <= most:
-        return table
-    edges = np.linspace(0, table.shape[1], most + 1).astype(np.int64)[:-1]
-    known = np.isfinite(table)
-    sums, counts = np.add.reduceat(np.where(known, table, 0.0), edges, axis=1), np.add.reduceat(known, edges, axis=1)
+def _thinned(column: Floats, most: int) -> Floats:
+    """Return at most `most` numbers of a column: means of neighbours, which leave out what is NaN."""
+    if len(column) <= most:
+        return column
+    edges = np.linspace(0, len(column), most + 1).astype(np.int64)[:-1]
+    known = np.isfinite(column)
+    sums = np.add.reduceat(np.where(known, column, 0.0), edges)
+    counts = np.add.reduceat(known.astype(np.int64), edges)
     means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means
 

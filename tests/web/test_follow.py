@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import cProfile
 import json
 import math
 import os
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 
 from puffervec.train.metrics.log import JsonLog, read_metrics
-from puffervec.web.follow import Follower
+from puffervec.web.follow import MOST_KEYS, Follower
 
 
 def line(step: int, **more: Any) -> dict[str, Any]:
@@ -138,3 +141,49 @@ def test_long_runs_are_thinned_to_means(path: Path) -> None:
     expected = [None if np.isnan(part).all() else float(np.nanmean(part)) for part in parts]
     assert found["step"] == [10 * n + 4.5 for n in range(100)] and found["lines"] == 1000
     assert found["keys"]["a"] == [None if one is None else pytest.approx(one, rel=1e-6) for one in expected]
+
+
+def test_a_metric_of_its_own_on_each_line_takes_memory_as_the_file_does(path: Path) -> None:
+    count = MOST_KEYS + 500
+    lines = [line(n, **{f"env/{n}": 1.5}) for n in range(count)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in [{"schema_version": 1}, *lines]))
+    follower = Follower(path)
+    tracemalloc.start()
+    follower.poll()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 * path.stat().st_size
+    assert len(follower.keys) == MOST_KEYS and f"more than {MOST_KEYS} metrics" in follower.remark
+    found = follower.curves(["env/7"], most=count)
+    assert found["keys"]["env/7"] == [1.5 if n == 7 else None for n in range(count)]
+
+
+def test_any_number_of_resumes_takes_one_pass(path: Path) -> None:
+    rng = np.random.default_rng(2)
+    text, step = [json.dumps({"schema_version": 1})], 0
+    for number in range(2000):
+        if rng.random() < 0.3:
+            step = max(0, step - int(rng.integers(0, 5)))
+            text.append(json.dumps({"event": "resumed", "step": step} if rng.random() < 0.99 else {"event": "resumed"}))
+        else:
+            step += 1
+            text.append(json.dumps(line(step, number=number)))
+    path.write_text("\n".join(text) + "\n")
+    expected = list[dict[str, Any]]()
+    for values in map(json.loads, text[1:]):
+        if "event" in values:
+            expected = [earlier for earlier in expected if earlier["step"] <= values.get("step", 0)]
+        else:
+            expected.append(values)
+    follower = Follower(path)
+    assert _calls(follower.poll) < 50 * len(text)
+    assert follower.column("number").tolist() == [one["number"] for one in expected]
+    assert _calls(lambda: list(read_metrics(path))) < 50 * len(text)
+    assert list(read_metrics(path)) == expected
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """Count the calls of functions, also of those in C, while something works."""
+    profile = cProfile.Profile()
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())

@@ -132,11 +132,16 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     if head.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"{path} has schema_version {head.get('schema_version')!r:.40}: {SCHEMA_VERSION} is known")
     for values in lines:
-        if values.get("event") == RESUMED:
-            found = [earlier for earlier in found if _step(earlier) <= _step(values)]
-        elif "event" not in values:
+        if values.get("event") == RESUMED or "event" not in values:
             found.append(values)
-    yield from found
+    # From the end, so that any number of resumes takes one pass.
+    kept, limit = list[dict[str, Any]](), math.inf
+    for values in reversed(found):
+        if values.get("event") == RESUMED:
+            limit = min(limit, _step(values))
+        elif _step(values) <= limit:
+            kept.append(values)
+    yield from reversed(kept)
 
 
 def read_head(path: Path) -> dict[str, Any]:
