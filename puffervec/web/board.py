@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from puffervec.train.metrics.keys import (
     ELAPSED_S,
     ENV,
     EPISODE,
+    EPISODE_RETURN,
     METRICS,
     SECONDS_LEFT,
     SPAN_S,
@@ -35,8 +38,11 @@ from puffervec.web.follow import Follower
 
 RUN_FILES = (METRICS_FILE, "config.json", "run.json")
 CHECKPOINTS = "checkpoints"
+MANIFEST = "manifest.json"  # of a checkpoint
 MOST_RUNS = 100  # of a folder: the newest
+MOST_CHECKPOINTS = 1000  # of a run that are looked at: those with the most steps
 MOST_JSON = 1 << 22
+_CHECKPOINT_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # agent-steps, and a number where the same step was saved again
 # What a page hands out of a run folder, by the end of its name.
 SERVED = {
     ".json": "application/json", ".jsonl": "text/plain", ".csv": "text/plain", ".png": "image/png", ".gif": "image/gif",
@@ -53,6 +59,7 @@ class Run:
     name: str
     metrics: Follower
     about: dict[str, Any] = field(default_factory=dict)  # run.json, {} where there is none
+    _saved: tuple[list[str], str | None] = ([], None)  # names of its checkpoints, and the newest of them
 
     def to_json(self, number: int) -> dict[str, Any]:
         """What a page says of it, all but its curves."""
@@ -64,6 +71,7 @@ class Run:
             "name": self.name,
             "env": metrics.env,
             "error": metrics.error,
+            "remark": metrics.remark,
             "version": metrics.version,
             "training": metrics.age_s is not None and metrics.age_s < max(QUIET_SPANS * span, QUIET_S),
             "age_s": metrics.age_s,
@@ -75,8 +83,13 @@ class Run:
         }
 
     def checkpoint(self) -> str | None:
-        """The name of the newest checkpoint."""
-        return newest_checkpoint(self.path)
+        """Return the name of the checkpoint saved last. Manifests are read again only where names have changed."""
+        with contextlib.suppress(OSError), Folder(self.path) as folder, folder.below(CHECKPOINTS) as saved:
+            names = saved.names()
+            if names != self._saved[0]:
+                self._saved = names, _saved_last(saved, names)
+            return self._saved[1]
+        return None
 
     def files(self) -> list[str]:
         """Names of the files in its folder that a page may ask for."""
@@ -85,7 +98,10 @@ class Run:
         return []
 
 
-_LAST = {"step": STEP, "update": UPDATE, "elapsed_s": ELAPSED_S, "per_s": AGENT_STEPS_PER_S, "left_s": SECONDS_LEFT}
+_LAST = {
+    "step": STEP, "update": UPDATE, "elapsed_s": ELAPSED_S, "per_s": AGENT_STEPS_PER_S, "left_s": SECONDS_LEFT,
+    "score": f"{ENV}score", "return": EPISODE_RETURN,
+}  # fmt: skip
 _NO_CURVES = (STEP, UPDATE, ELAPSED_S, SPAN_S)
 
 
@@ -93,9 +109,9 @@ class Board:
     """Runs by number: the same as long as the page is served."""
 
     def __init__(self, where: Sequence[Path]) -> None:
-        """Find the runs. Args: where: run folders, and folders that hold some.
+        """Find the runs. Args: where: run folders, and folders that hold some, now or later.
 
-        Raises: ConfigError: there is no such folder, or no run in it.
+        Raises: ConfigError: there is no such folder.
         """
         self.runs: list[Run] = []
         self._holders = [path for path in where if not is_run(path)]
@@ -105,13 +121,11 @@ class Board:
             if is_run(path):
                 self._add(path)
         self.refresh()
-        if not self.runs:
-            raise ConfigError(f"there is no run in {', '.join(map(str, where))}: give run folders, or folders of runs")
 
     def refresh(self) -> None:
         """Look for new runs and read what has come to all metrics."""
         for holder in self._holders:
-            for path in runs_in(holder):
+            for path in [holder] if is_run(holder) else runs_in(holder):
                 self._add(path)
         for run in self.runs:
             run.metrics.poll()
@@ -127,6 +141,7 @@ class Board:
         keys = ranked(key for run in self.runs for key in curve_keys(run.metrics))
         return {
             "runs": [run.to_json(number) for number, run in enumerate(self.runs)],
+            "folders": [name_of(path) for path in self._holders],
             "metrics": {key: told_of(key) for key in keys},
             "time": time_meanings(),
         }
@@ -161,13 +176,18 @@ def time_meanings() -> dict[str, str]:
 
 
 def time_shares(metrics: Follower) -> dict[str, float]:
-    """The mean share of the whole run's time of each of its parts: lines stand for spans of unequal length."""
+    """Return the mean share of the whole run's time of each of its parts: lines stand for spans of unequal length.
+
+    Times that go back count as none, and shares are cut to [-1, 1], so that no file makes a number that JSON has no word for.
+    """
     ends = metrics.column(ELAPSED_S)
     known = np.isfinite(ends)
-    spans = np.diff(ends[known], prepend=0.0)
-    whole = max(float(spans.sum()), 1e-9)
-    parts = {part: np.nan_to_num(metrics.column(key)[known]) for part, key in TIME_PARTS.items()}
-    return {part: float((shares * spans).sum() / whole) for part, shares in parts.items()} if known.any() else {}
+    spans = np.maximum(np.diff(ends[known], prepend=0.0), 0.0)
+    if not spans.any():
+        return {}
+    weights = spans / spans.max()
+    parts = {part: np.nan_to_num(metrics.column(key)[known]).clip(-1.0, 1.0) for part, key in TIME_PARTS.items()}
+    return {part: float((shares * weights).sum() / weights.sum()) for part, shares in parts.items()}
 
 
 def is_run(path: Path) -> bool:
@@ -191,9 +211,30 @@ def runs_in(holder: Path) -> list[Path]:
 
 
 def newest_checkpoint(run: Path) -> str | None:
-    """Return the name of the newest checkpoint of a run folder, None where there is none."""
+    """Return the name of the checkpoint of a run folder that was saved last, None where there is none."""
     with contextlib.suppress(OSError), Folder(run) as folder, folder.below(CHECKPOINTS) as saved:
-        return max((name for name in saved.names() if name.isdigit()), key=int, default=None)
+        return _saved_last(saved, saved.names())
+    return None
+
+
+def _saved_last(saved: Folder, names: Iterable[str]) -> str | None:
+    """Return the name of the checkpoint that was saved last.
+
+    A run that was resumed from an older checkpoint leaves folders with more steps than the newest one has, so the order is that
+    of `sequence` in the manifests, as in puffervec/train/run/checkpoint.py.
+    """
+    named = [found for name in names if (found := _CHECKPOINT_NAME.fullmatch(name))]
+    by_steps = sorted(named, key=lambda found: (int(found[1]), int(found[2] or 0)))[-MOST_CHECKPOINTS:]
+    orders = [(_sequence(saved, found[0]), place) for place, found in enumerate(by_steps)]
+    newest = max(((order, place) for order, place in orders if order is not None), default=None)
+    return None if newest is None else by_steps[newest[1]][0]
+
+
+def _sequence(saved: Folder, name: str) -> int | None:
+    """Return the how many-th checkpoint of its run this is, 0 where an older version wrote it, None where it is none."""
+    with contextlib.suppress(OSError), saved.below(name) as folder:
+        sequence = _table(folder, MANIFEST).get("sequence", 0) if folder.kind(MANIFEST) == "file" else None
+        return sequence if isinstance(sequence, int) else None
     return None
 
 
@@ -204,10 +245,22 @@ def name_of(path: Path) -> str:
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
     """Return a JSON table of a run folder, {} where there is none that can be read."""
-    with contextlib.suppress(OSError, ValueError, RecursionError), Folder(path) as folder:
-        found = json.loads(folder.read(name, MOST_JSON))
+    with contextlib.suppress(OSError), Folder(path) as folder:
+        return _table(folder, name)
+    return {}
+
+
+def _table(folder: Folder, name: str) -> dict[str, Any]:
+    """Return a JSON table, {} where there is none. NaN and infinity, which are no JSON, become None: pages cannot hold them."""
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        found = json.loads(folder.read(name, MOST_JSON), parse_constant=lambda word: None, parse_float=_finite)
         return found if isinstance(found, dict) else {}
     return {}
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None  # 1e999 is infinite
 
 
 def served_as(name: str) -> str | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
 MOST_BODY = 1 << 16  # bytes of a request
+MOST_STRANGERS = 100  # open connections without the token; a browser opens few
 
 
 class Server:
@@ -44,7 +45,9 @@ class Server:
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             socket = request.headers.get("Upgrade") is not None
             why = refusal(self.token, request.raw_path, request.headers, socket)
-            if why is not None:
+            if why is None:
+                self._known.add(request.protocol)
+            else:
                 return web.Response(status=403, text=f"403: {why}\n", headers=HEADERS)
             try:
                 return await handler(request)
@@ -52,6 +55,7 @@ class Server:
                 error.headers.update(HEADERS)
                 raise
 
+        self._known = set[Any]()  # connections that have named the token
         self.app = web.Application(middlewares=[web.middleware(guarded)], client_max_size=MOST_BODY)
 
     def get(self, path: str, handler: Handler) -> None:
@@ -96,12 +100,13 @@ class Server:
         runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         beside: asyncio.Task[None] | None = None
+        listening: asyncio.Server | None = None
         try:
             try:
-                await web.TCPSite(runner, self.host, self.port).start()
+                listening = await loop.create_server(lambda: self._connection(runner.server), self.host, self.port)
             except OSError as error:
                 raise ConfigError(f"--port {self.port}: {error.strerror}: give another one, or none for any") from error
-            self.port = runner.addresses[0][1]
+            self.port = listening.sockets[0].getsockname()[1]
             name = f"[{self.host}]" if ":" in self.host else self.host
             self.url = f"http://{name}:{self.port}/{self.token}/"
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -114,11 +119,24 @@ class Server:
             if beside is not None and beside.done():
                 beside.result()
         finally:
+            if listening is not None:
+                listening.close()
             if beside is not None:
                 beside.cancel()
                 await asyncio.wait([beside])
             await runner.cleanup()
         return received[0]
+
+    def _connection(self, server: Any) -> Any:
+        """Return the protocol of a new connection; of too many that have not named the token the oldest are closed.
+
+        Otherwise any program of this machine could use up the file descriptors of this process, and no page would be answered.
+        """
+        self._known.intersection_update(server.connections)
+        strangers = [connection for connection in server.connections if connection not in self._known]
+        for connection in strangers[: max(0, len(strangers) - MOST_STRANGERS)]:
+            connection.force_close()
+        return server()
 
 
 async def _awaited(work: Callable[[], Awaitable[None]]) -> None:

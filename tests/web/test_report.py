@@ -109,6 +109,14 @@ def test_hostile_names_are_text(browser: Browser, a_run: Path) -> None:
     assert (page.requests, page.errors) == ([page.requests[0]], [])
 
 
+def test_numbers_that_are_no_json_are_left_out(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("run.json", "config.json"):
+        text = (a_run / name).read_text()
+        (a_run / name).write_text(text.replace("{", '{"odd": [NaN, -Infinity, 1e999],', 1))
+    assert cli.main(["report", str(a_run), *FAST, "--no-replays"]) == 0, capsys.readouterr().err
+    assert data_of(a_run / "report.html")["settings"]["odd"] == [None, None, None]
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -18,6 +20,7 @@ import pytest
 from puffervec import extras
 from puffervec.train import cli
 from puffervec.train.metrics.log import JsonLog
+from puffervec.web.serve import MOST_STRANGERS
 from tests.web.conftest import Served
 
 Serve = Callable[..., Served]
@@ -106,6 +109,26 @@ def test_asking_for_jobs(serve: Serve, runs: Path) -> None:
     assert post(json.dumps({"run": 0, "kind": "eval", "part": ""})) == (409, b"409: the run has no checkpoint yet\n")
     assert post("x" * 100_000)[0] == 413
     assert served.get("jobs/0")[0] == 404
+
+
+def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs: Path) -> None:
+    """More of them than the process may have open files: the page is answered, and a connection of the page stays."""
+    served = serve("watch", "runs")
+    resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (MOST_STRANGERS + 200, MOST_STRANGERS + 200))
+    place = (served.address.hostname, served.address.port)
+    request = GET.format(path=f"{served.address.path}state", host=served.address.netloc, more="").replace("close", "keep-alive")
+    with contextlib.ExitStack() as opened:
+        ours = opened.enter_context(socket.create_connection(place, timeout=60))
+        for number in range(MOST_STRANGERS + 400):
+            if number == MOST_STRANGERS // 2:
+                ours.sendall(request.replace("\n", "\r\n").encode())
+                assert ours.recv(15) == b"HTTP/1.1 200 OK"
+            opened.enter_context(socket.create_connection(place, timeout=60))
+        assert served.get("state")[0] == 200
+        while b"\r\n\r\n" not in ours.recv(1 << 16):
+            pass
+        ours.sendall(request.replace("\n", "\r\n").encode())
+        assert ours.recv(15) == b"HTTP/1.1 200 OK"
 
 
 def test_signals_end_it(serve: Serve, runs: Path) -> None:
