@@ -14,7 +14,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +24,38 @@ from puffervec.errors import ConfigError
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_listener: ContextVar[Callable[[str, float], None] | None] = ContextVar("listener", default=None)
+
+
+def report_progress(act: str, share: float) -> None:
+    """Report how much of an evaluation or a replay is done. It costs next to nothing where nothing listens.
+
+    Args: act: what is done, as people read it: "evaluating", "playing". share: from 0 to 1.
+    """
+    listener = _listener.get()
+    if listener is not None:
+        listener(act, share)
+
+
+@contextmanager
+def progress_to(listener: Callable[[str, float], None] | None) -> Iterator[None]:
+    """Call `listener(act, share)` for each `report_progress` in the block. Args: listener: None: nothing listens."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+@contextmanager
+def progress_part(index: int, count: int) -> Iterator[None]:
+    """Let what is reported in the block be about one part of `count` equal ones. Args: index: from 0."""
+    outer = _listener.get()
+    inner = None if outer is None else lambda act, share: outer(act, (index + share) / count)
+    with progress_to(inner):
+        yield
 
 
 @dataclass(frozen=True)

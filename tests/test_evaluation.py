@@ -15,7 +15,7 @@ import pytest
 
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Evaluation, Interval, Report
+from puffervec.evaluation import Evaluation, Interval, Report, progress_part, progress_to, report_progress
 
 REPORT = Report(
     rows=[
@@ -80,3 +80,17 @@ def test_an_evaluation_is_loaded_when_it_is_asked_for() -> None:
     own = Evaluation(evaluate=lambda actor, config, **how: REPORT)
     assert dataclasses.replace(PROBE, evaluation=lambda: own).own_evaluation() is own
     assert PROBE.own_evaluation() is None
+
+
+def test_progress_goes_to_who_listens_as_a_share_of_the_whole() -> None:
+    found: list[tuple[str, float]] = []
+    report_progress("playing", 0.5)  # Nobody listens.
+    with progress_to(lambda act, share: found.append((act, share))):
+        report_progress("evaluating", 1.0)
+        for number in range(2):
+            with progress_part(number, 2):
+                report_progress("playing", 0.5)
+        with progress_to(None):
+            report_progress("playing", 0.9)
+    report_progress("playing", 0.9)
+    assert found == [("evaluating", 1.0), ("playing", 0.25), ("playing", 0.75)]

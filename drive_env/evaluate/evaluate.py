@@ -43,7 +43,7 @@ from drive_env.scenes.schema import Floats
 from puffervec import extras
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
-from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row, Suite
+from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row, Suite, progress_part, report_progress
 from puffervec.host.folder import replace_file, said
 
 if TYPE_CHECKING:
@@ -163,11 +163,13 @@ def evaluate(
     with make_envs(config, batch, seed, backend) as vec:
         names = tuple(vec.spec.record_names)
         limit = turns_needed(config, episodes, int(longest(scenes)))
+        starts = range(0, len(todo), batch)
         for number in range(seeds):
-            for first in range(0, len(todo), batch):
+            for first in starts:
                 own = seed + number * SEED_STEP
                 left = partial(add_agents, vec, scenes, agents_driven, number)
-                run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
+                with progress_part(number * len(starts) + first // batch, seeds * len(starts)):
+                    run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
     remarks = (*remarks_on_empty(scenes.names, agents, config), *remarks_on_split(config), *remarks_on(prepared.left_out))
     if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
         remarks = (f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)", *remarks)
@@ -203,7 +205,8 @@ def run_batch(
     open_scenes = {int(scene) for scene in scenes}
     obs, infos = _received(vec)
     actor.reset(vec)
-    for _ in range(limit):
+    for turn in range(limit):
+        report_progress("evaluating", turn / limit)
         vec.send(actor.act(obs, vec))
         obs, infos = _received(vec)
         for record in infos.episodes:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor, Report
+from puffervec.evaluation import Actor, Report, progress_part
 from puffervec.native import NativeEnv
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import native_env, own_evaluation
@@ -85,8 +85,9 @@ def played(config: TrainConfig, actor: Actor, choices: list[Choice], most_steps:
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
     settings = shown_settings(env, config.env, actor)
     share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
-    for choice in choices:
-        found = play(env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps)
+    for number, choice in enumerate(choices):
+        with progress_part(number, len(choices)):
+            found = play(env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps)
         yield replay_of(found, title=choice.name, score=choice.score, measure=choice.measure, picture_bytes=share)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import puffervec
 from puffervec.drawing import State
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor
+from puffervec.evaluation import Actor, report_progress
 from puffervec.native import NativeEnv
 from puffervec.render.episode import Episode, Moment
 from puffervec.render.sight import pictures_of, rows_of
@@ -83,6 +83,7 @@ def play(
             vec.send(actions)
             obs = vec.recv()[0]
             taker.take(vec.peek(0))
+            report_progress("playing", len(taker.moments) / (most_steps + 1))
         return taker.played()
 
 

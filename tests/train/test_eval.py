@@ -18,7 +18,8 @@ import pytest
 from drive_env.generate import generate
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.evaluation import Interval, Report
-from puffervec.train import TrainConfig, Trainer
+from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train.metrics import tables
 from puffervec.train.verbs import beside
 from puffervec.train.verbs.beside import paired, verdict
 from puffervec.train.verbs.eval import EvalRequest, chosen_parts, parse, run_evaluation
@@ -238,3 +239,12 @@ def test_what_is_asked_for() -> None:
 def test_bad_flags(args: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse(args.split())
+
+
+@pytest.mark.parametrize("args", ["cartpole --episodes 48", "drive --scenes generated:3 --env.max-steps 20"])
+def test_progress_for_programs(args: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PROGRESS_EVERY_S", 0.0)
+    assert cli.main(["eval", *args.split(), "--baseline", "random", "--progress"]) == 0
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    shares = [float(share) for word, act, share in lines if (word, act) == ("progress", "evaluating")]
+    assert len(shares) == len(lines) > 10 and shares == sorted(shares) and 0 == shares[0] < shares[-1] <= 1

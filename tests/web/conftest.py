@@ -36,7 +36,7 @@ COMMAND = """
 import sys
 from puffervec.train.cli import main
 from puffervec.web import jobs
-jobs.LOWEST, jobs.step_back = (), lambda pid: None
+jobs.stepping_back, jobs.share_among_sessions = lambda nice: [], lambda pid, nice: None
 sys.exit(main())
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -15,8 +16,27 @@ import pytest
 from puffervec.web import jobs as module
 from puffervec.web.board import Run
 from puffervec.web.follow import Follower
-from puffervec.web.jobs import KEPT_BY_ITSELF, MOST_WAITING, Job, Jobs, Latest, command_of
+from puffervec.web.jobs import (
+    ASKED_NICE,
+    BY_ITSELF_NICE,
+    FAILED_WAITS,
+    KEPT_BY_ITSELF,
+    MOST_WAITING,
+    Job,
+    Jobs,
+    Latest,
+    command_of,
+    share_among_sessions,
+    stepping_back,
+)
 from tests.helpers import POLL_S
+
+
+@pytest.fixture(autouse=True)
+def unhindered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let jobs not step back: a test that waits for what uses idle cores alone waits long where there are none."""
+    monkeypatch.setattr(module, "stepping_back", lambda nice: ["env", f"NICE={nice}"])
+    monkeypatch.setattr(module, "share_among_sessions", lambda pid, nice: None)
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -42,7 +62,7 @@ async def until(job: Job, *states: str) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_job_is_made_once_in_a_process_of_lowest_priority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_made_once_with_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(monkeypatch, "import os, sys; open(sys.argv[1], 'w').write(os.environ['OMP_NUM_THREADS'])")
     jobs = Jobs(tmp_path)
 
@@ -56,27 +76,116 @@ def test_a_job_is_made_once_in_a_process_of_lowest_priority(tmp_path: Path, monk
         await until(again, "done")
 
     working(jobs, steps)
-    command = command_of(tmp_path, "eval", "", tmp_path / "x.json", [])
-    assert command[:3] == ["nice", "-n", "19"] and (shutil.which("ionice") is None or command[3:6] == ["ionice", "-c", "3"])
+    assert stepping_back(ASKED_NICE) == ["nice", "-n", "5"]
+    idle = [] if shutil.which("ionice") is None else ["ionice", "-c", "3"]
+    assert stepping_back(BY_ITSELF_NICE) == ["nice", "-n", "19", *idle]
 
 
-@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions have no priority of their own here")
-def test_its_session_steps_back_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without it, nice would count within the job's own session only, and the job would get as much as a training."""
-    scripted(
-        monkeypatch,
-        "import sys, time\nwhile 'nice 19' not in (said := open('/proc/self/autogroup').read()): time.sleep(0.01)\n"
-        "open(sys.argv[1], 'w').write(said)",
-    )
-    before, jobs = Path("/proc/self/autogroup").read_text(), Jobs(tmp_path)
+def nices() -> str:
+    """Return the niceness of this process and, where sessions have one, of its session."""
+    session = Path("/proc/self/autogroup")
+    return f"{os.nice(0)} {session.read_text().split()[-1]}" if session.exists() else f"{os.nice(0)}"
+
+
+def test_a_click_gets_a_share_and_what_nobody_asked_for_gets_what_is_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In each sense that Linux has: the process within its session, and the session among others."""
+    script = """
+import os, pathlib, sys, time
+session = pathlib.Path("/proc/self/autogroup")
+while session.exists() and not session.read_text().strip().endswith(f" {os.nice(0)}"):
+    time.sleep(0.01)
+open(sys.argv[1], "w").write(str(os.nice(0)))
+"""
+    scripted(monkeypatch, script)
+    monkeypatch.setattr(module, "stepping_back", stepping_back)
+    monkeypatch.setattr(module, "share_among_sessions", share_among_sessions)
+    before, jobs, base = nices(), Jobs(tmp_path), os.nice(0)
 
     async def steps() -> None:
-        job = jobs.ask(0, tmp_path, "eval", "", "1")
+        for by_itself, nice in ((False, ASKED_NICE), (True, BY_ITSELF_NICE)):
+            job = jobs.ask(0, tmp_path, "eval", "", str(by_itself), by_itself)
+            assert job is not None
+            await until(job, "done")
+            assert int(job.out.read_text()) == min(base + nice, 19)
+
+    working(jobs, steps)
+    assert nices() == before
+
+
+BEGINNING = """
+import os, sys, time
+with open(os.path.dirname(sys.argv[1]) + "/begun", "a") as begun:
+    begun.write(f"{os.path.basename(sys.argv[1])} ")
+if sys.argv[1].endswith(".html") and not os.path.exists(sys.argv[1] + ".go"):
+    time.sleep(1000)
+open(sys.argv[1], "w").write("x")
+"""
+
+
+def test_a_click_goes_before_what_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay under way is ended for it and made again afterwards; clicks keep their order."""
+    scripted(monkeypatch, BEGINNING)
+    jobs, begun = Jobs(tmp_path), tmp_path / "begun"
+
+    async def steps() -> None:
+        unasked = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
+        assert unasked is not None
+        while not begun.exists():
+            await asyncio.sleep(0.01)
+        unasked.out.with_name("0.html.go").touch()
+        clicks = [jobs.ask(0, tmp_path, "eval", part, "1") for part in "ab"]
+        assert jobs.queue() == clicks
+        await until(unasked, "done")
+        assert [job.state for job in clicks if job is not None] == ["done", "done"]
+
+    working(jobs, steps)
+    assert begun.read_text().split() == ["0.html", "1.json", "2.json", "0.html"]
+
+
+def test_a_replay_under_way_that_somebody_asks_for_begins_again_with_a_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(
+        monkeypatch,
+        "import os, sys, time\nopen(sys.argv[1] + '.log', 'a').write('x')\n"
+        f"if os.environ['NICE'] == '{BY_ITSELF_NICE}': time.sleep(1000)\nopen(sys.argv[1], 'w').write('x')",
+    )
+    jobs = Jobs(tmp_path)
+
+    async def steps() -> None:
+        job = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
         assert job is not None
+        while not job.out.with_name(job.out.name + ".log").exists():
+            await asyncio.sleep(0.01)
+        assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.by_itself
         await until(job, "done")
 
     working(jobs, steps)
-    assert Path("/proc/self/autogroup").read_text() == before
+
+
+def test_progress_is_told_and_is_none_of_the_words_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(
+        monkeypatch,
+        "import os, sys, time\nprint('progress evaluating 0.250', file=sys.stderr, flush=True)\n"
+        "while not os.path.exists(sys.argv[1] + '.go'): time.sleep(0.01)\n"
+        "print('progress of nothing\\n' + 'x' * 100000, file=sys.stderr)\nsys.exit(3)",
+    )
+    jobs = Jobs(tmp_path)
+
+    async def steps() -> None:
+        job = jobs.ask(0, tmp_path, "eval", "", "1")
+        assert job is not None and job.to_json()["seconds"] is None
+        while not job.share:
+            await asyncio.sleep(0.01)
+        told = job.to_json()
+        assert (told["act"], told["share"], told["said"]) == ("evaluating", 0.25, "") and told["seconds"] >= 0
+        job.out.with_name(job.out.name + ".go").touch()
+        await until(job, "failed")
+        assert job.said.endswith("xxx") and len(job.said) <= 4000 and "evaluating" not in job.said
+
+    working(jobs, steps)
 
 
 def test_a_failure_is_told_in_its_words_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +230,12 @@ def run_of(folder: Path) -> Run:
 def saved(folder: Path, step: int) -> str:
     name = f"{step:012d}"
     (folder / "checkpoints" / name).mkdir(parents=True)
+    (folder / "checkpoints" / name / "manifest.json").write_text(json.dumps({"sequence": step}))
     return name
+
+
+def removed(folder: Path, name: str) -> None:
+    shutil.rmtree(folder / "checkpoints" / name)
 
 
 def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +255,7 @@ def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(tmp_path: 
     older = saved(tmp_path, 10)
     job = jobs.ask(0, tmp_path, "replay", "", older)
     assert job is not None
-    (tmp_path / "checkpoints" / older).rmdir()
+    removed(tmp_path, older)
     newer = saved(tmp_path, 20)
 
     async def steps() -> None:
@@ -196,7 +310,28 @@ def test_new_checkpoints_are_played_by_themselves(tmp_path: Path, monkeypatch: p
     working(jobs, steps)
 
 
-def test_what_fails_by_itself_is_not_tried_by_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_is_removed_while_it_is_read_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has saved a newer one by then, which is taken."""
+    script = "import os, shutil, sys\nif 'old' in os.listdir(sys.argv[2]): shutil.move(sys.argv[2], sys.argv[1] + '.away')\n"
+    script += "open(sys.argv[1] if os.path.isdir(sys.argv[2]) else '/none/x', 'w').write('x')"
+    monkeypatch.setattr(
+        module, "command_of", lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out), str(path)]
+    )
+    older, newer, jobs = saved(tmp_path, 1), saved(tmp_path, 2), Jobs(tmp_path)
+    (tmp_path / "checkpoints" / newer / "old").touch()
+
+    async def steps() -> None:
+        job = jobs.ask(0, tmp_path, "replay", "", newer)
+        assert job is not None
+        await until(job, "done", "failed")
+        assert (job.state, job.checkpoint, job.said) == ("done", older, "")
+
+    working(jobs, steps)
+
+
+def test_after_a_failure_newer_checkpoints_are_played_by_themselves_but_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted(monkeypatch, "import sys; sys.exit('it cannot be drawn')")
     folder = tmp_path / "run"
     saved(folder, 1)
@@ -205,12 +340,20 @@ def test_what_fails_by_itself_is_not_tried_by_itself_again(tmp_path: Path, monke
 
     async def steps() -> None:
         latest.looked_at(0, run)
+        latest.looked_at(0, run)  # under way
         await until(jobs.jobs[0], "failed")
-        saved(folder, 2)
-        now[0] = 1000.0
+        now[0] = 60.0 * FAILED_WAITS + 1
         latest.looked_at(0, run)
-        assert len(jobs.jobs) == 1
-        assert jobs.ask(0, folder, "replay", "", "000000000002") is not None
+        assert len(jobs.jobs) == 1  # the same checkpoint
+        saved(folder, 2)
+        now[0] = 60.0 * FAILED_WAITS - 1
+        latest.looked_at(0, run)
+        assert len(jobs.jobs) == 1  # too early
+        scripted(monkeypatch, "import sys; open(sys.argv[1], 'w').write('x')")
+        now[0] = 60.0 * FAILED_WAITS + 1
+        latest.looked_at(0, run)
+        await until(jobs.jobs[-1], "done")
+        assert [job.checkpoint for job in jobs.jobs] == ["000000000001", "000000000002"]
 
     working(jobs, steps)
 
@@ -218,5 +361,6 @@ def test_what_fails_by_itself_is_not_tried_by_itself_again(tmp_path: Path, monke
 def test_commands_name_the_run_by_its_path_and_take_flags() -> None:
     command = command_of(Path("drive/checkpoints/7"), "replay", "a b", Path("/tmp/0.html"), ["--seed", "3"])
     assert command[command.index("puffervec.train.cli") + 1 :] == [
-        "render", str(Path("drive/checkpoints/7").absolute()), "--out", "/tmp/0.html", "--draw", "part:a b", "--seed", "3",
+        "render", str(Path("drive/checkpoints/7").absolute()), "--progress", "--out", "/tmp/0.html",
+        "--draw", "part:a b", "--seed", "3",
     ]  # fmt: skip

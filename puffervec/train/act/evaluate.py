@@ -19,7 +19,7 @@ import torch
 import puffervec
 from puffervec.core.slab import RECORD_DTYPE
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor, Cell, Interval, Report
+from puffervec.evaluation import Actor, Cell, Interval, Report, report_progress
 from puffervec.train.act.acting import PolicyActor as PolicyActor
 from puffervec.train.act.acting import env_actions
 from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records, mean_interval
@@ -148,6 +148,7 @@ def _received(
     while (finished < rounds).any():
         before, received = finished.copy(), vec.recv()
         yield received
+        report_progress("evaluating", float(np.minimum(finished, rounds).mean()) / rounds)
         since = np.where((finished < rounds) & (finished == before), since + 1, 0)
         if stuck := int((since >= MOST_STEPS).sum()):
             raise ConfigError(

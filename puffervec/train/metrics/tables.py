@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Collection
 
 from puffervec.evaluation import Report, cells_of
@@ -16,6 +18,8 @@ from puffervec.host.output import one_line, printable, table_lines
 WIDE = 160  # characters of a table in a file or a pipe
 MOST_ROWS = 20  # of a table that is printed whole; of a longer one, FIRST_ROWS
 FIRST_ROWS = 10
+PROGRESS = "progress"  # begins a line of `ProgressLines`
+PROGRESS_EVERY_S = 0.5
 REST = "--all prints every one, --csv and --json have them"
 
 
@@ -81,6 +85,20 @@ def _room() -> int:
 def note(text: str) -> None:
     """Say something beside the results: on standard error."""
     print(f"puffer-train: note: {printable(text)}", file=sys.stderr)
+
+
+class ProgressLines:
+    """Prints "progress ACT SHARE" on standard error, for programs: at most twice a second, and at the end of an act."""
+
+    def __init__(self) -> None:
+        self._last = ("", -math.inf)
+
+    def __call__(self, act: str, share: float) -> None:
+        """Take the share of an act that is done (see `puffervec.evaluation.report_progress`)."""
+        now = time.monotonic()
+        if act != self._last[0] or now >= self._last[1] + PROGRESS_EVERY_S or share >= 1.0:
+            self._last = act, now
+            print(f"{PROGRESS} {act} {share:.3f}", file=sys.stderr, flush=True)
 
 
 def print_command(*words: object) -> None:

@@ -20,7 +20,7 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, own_evaluation
 from puffervec.train.metrics.tables import print_report
 from puffervec.train.verbs.beside import asked_for, find_other, side_by_side
-from puffervec.train.verbs.players import PlayerRequest, find_player, take_player
+from puffervec.train.verbs.players import PlayerRequest, find_player, progress_of, take_player
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
@@ -45,6 +45,7 @@ ABOUT = """\
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
   --all                 print every part; without it, of more than 20 the total and those with the lowest scores
+  --progress            say on standard error how much is done, for programs: lines of "progress evaluating 0.250"
   --failures            print every line of the table of failures, with all columns, where the evaluation has one
 
   Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
@@ -252,7 +253,9 @@ def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train eval RUN`."""
-    run_evaluation(parse(args))
+    request = parse(args)
+    with progress_of(request):
+        run_evaluation(request)
 
 
 VERB = Verb(

@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import puffervec.envs
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor, Evaluation
+from puffervec.evaluation import Actor, Evaluation, progress_to
 from puffervec.python.creators import Creator, named
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec, guarded, native_env, own_evaluation
-from puffervec.train.metrics.tables import note
+from puffervec.train.metrics.tables import ProgressLines, note
 
 _VALUES = ("baseline", "device", "env", "policy")
 
@@ -34,6 +35,7 @@ class PlayerRequest:
     code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
     opponents: tuple[str, ...] = ()  # NAME=WHO, as given
+    progress: bool = False  # tell on standard error how much is done
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,13 @@ def take_player(args: list[str]) -> dict[str, Any]:
         "code": (values["env"], values["policy"]),
         "env_flags": _take_env_flags(args),
         "opponents": tuple(flags.take_all(args, "--opponent")),
+        "progress": flags.take_switch(args, "--progress"),
     }
+
+
+def progress_of(request: PlayerRequest) -> AbstractContextManager[None]:
+    """Return a block in which progress is printed where that was asked for."""
+    return progress_to(ProgressLines() if request.progress else None)
 
 
 def _take_env_flags(args: list[str]) -> tuple[str, ...]:

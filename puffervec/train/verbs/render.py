@@ -21,7 +21,7 @@ from puffervec.host.folder import make_folder, refuse_odd_file, replace_file, sa
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import as_evaluated, env_spec, native_env
-from puffervec.train.verbs.players import Player, PlayerRequest, find_player, is_env, take_player
+from puffervec.train.verbs.players import Player, PlayerRequest, find_player, is_env, progress_of, take_player
 from puffervec.train.verbs.plot import COLOURS, new_figure
 from puffervec.train.verbs.verb import StopSignals, Verb
 
@@ -49,6 +49,7 @@ ABOUT = """\
   --seed N              of envs and of drawn actions [default: 0]
   --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
   --sample              draw actions instead of taking the likeliest one
+  --progress            say on standard error how much is done, for programs: lines of "progress playing 0.250"
 """
 FORMATS = ("html", "mp4", "gif", "png")
 FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
@@ -310,7 +311,9 @@ _PARTS: dict[str, Callable[[Recording, str, RenderRequest, str], tuple[bytes, st
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train render RUN`."""
-    render(parse(args))
+    request = parse(args)
+    with progress_of(request):
+        render(request)
 
 
 VERB = Verb(
