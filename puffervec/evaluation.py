@@ -109,6 +109,7 @@ class Report:
         columns: by table, the printed ones of its columns; a table without an entry is printed with all.
         weight: the column that says of how many a part's score is a share, for comparisons part by part; None: there is none.
         tasks: of each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts are no tasks.
+        meanings: what columns are, by name, in a line each, for people who do not know the env.
     """
 
     rows: Sequence[Row]
@@ -122,6 +123,7 @@ class Report:
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     weight: str | None = None
     tasks: Sequence[int] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     def worst(self, count: int) -> list[str]:
         """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
@@ -237,6 +239,7 @@ class Evaluation:
         seen: seen(trained, evaluated) -> a remark where a run with the config `trained` is evaluated on what it was trained on.
         same_task: same_task(config, other) -> the config of another run, with the task of the first one; without it, it is the
             first one's config.
+        compared: names of the baselines that `puffer-train report` puts beside a run where the user names none.
     """
 
     evaluate: Callable[..., Report]
@@ -249,6 +252,7 @@ class Evaluation:
     same_task: Callable[[Any, Any], Any] | None = None
     seen: Callable[[Any, Any], str] | None = None
     replay: Callable[[Any], Any] | None = None
+    compared: tuple[str, ...] = ("random",)
 
 
 def as_text(cell: Cell) -> str:

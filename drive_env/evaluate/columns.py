@@ -38,3 +38,15 @@ MEANS = {  # and means
     "fde_m": "fde_m/logged",
 }
 MOST = {"route_share": 1.0}  # What a mean is at most, where there is such a number; all are 0 or more.
+MEANINGS = {  # of columns that tables show, for people who do not know the env; docs/drive.md says more
+    "agents": "vehicles that were driven, over all episodes",
+    "score": "share of the agents that reached their goal with no collision and no departure from the road before",
+    "goal": "share that reached their goal",
+    "collision": "share that touched another object",
+    "offroad": "share that left the road",
+    "at_fault": "share that caused a contact",
+    "comfortable": "share of the half-seconds in which accelerations and jerks were within the limits of comfort",
+    "lawful": "share that ran no red light or stop sign, kept to its side, and was at most 5 mph above a limit",
+    "goal_time": "time to the goal over that of the log",
+    "path_m": "mean distance from the path of the log, in metres",
+}

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from drive_env.config import EVALUATED_ON, HELD_OUT_SCENES, DriveConfig, sets_of
 from drive_env.evaluate.baselines import BASELINES, baseline
 from drive_env.evaluate.causes import causes_of, contacts_of
-from drive_env.evaluate.columns import MEANS, MORE_RATES, MOST, RATES
+from drive_env.evaluate.columns import MEANINGS, MEANS, MORE_RATES, MOST, RATES
 from drive_env.evaluate.describe import describe_scenes
 from drive_env.evaluate.envs import (
     FOREVER,
@@ -128,6 +128,7 @@ class Outcome:
             },
             unprinted=("agents", "left_out"),
             columns={"failures": SHOWN_FAILURES},
+            meanings=MEANINGS,
         )
 
 
@@ -440,4 +441,5 @@ EVALUATION = Evaluation(
     same_task=same_task,
     seen=seen_in_training,
     replay=_with(metrics=1, resample_steps=FOREVER),
+    compared=("idm",),
 )

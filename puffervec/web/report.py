@@ -66,6 +66,7 @@ def contents(run: Path, found: Evaluated, replays: Sequence[Replay], date: str) 
             **report.to_json(),
             "score": report.score,
             "shown": list(report.shown),
+            "meanings": dict(report.meanings),
             "columns": {name: list(columns) for name, columns in report.columns.items()},
             "checkpoint": found.checkpoint,
             "settings": dict(found.settings),

@@ -51,7 +51,7 @@ def test_the_page_says_what_the_run_says(report: Path, a_run: Path, tmp_path: Pa
     config = json.loads((a_run / "config.json").read_text())
     assert data["settings"] == {key: value for key, value in config.items() if key != "log"}
     assert str(a_run.parent) not in report.read_text()
-    assert cli.main(["eval", str(a_run), *FAST[:4], "--json", str(tmp_path / "eval.json")]) == 0
+    assert cli.main(["eval", str(a_run), *FAST[:4], "--baseline", "random", "--json", str(tmp_path / "eval.json")]) == 0
     found = json.loads((tmp_path / "eval.json").read_text())
     assert {key: found[key] for key in ("rows", "total", "remarks", "settings", "seed")} == {
         key: data["evaluation"][key] for key in ("rows", "total", "remarks", "settings", "seed")
@@ -74,7 +74,14 @@ def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd"), strict=True))
     assert facts["trained"].startswith(f"{shortly(lines[-1]['step'])} agent-steps") and facts["written"] == "2026-01-02"
     row = data["evaluation"]["rows"][0]
-    cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=True))
+    cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=False))
+    random = data["evaluation"]["tables"]["beside"][1]
+    assert random["driver"] == "random" and "first" == data["evaluation"]["tables"]["beside"][0]["driver"]
+    assert page.texts(".headline div") == [
+        f"{name}: return {one['return']:.2f} [{one['return_95'][0]:.2f}, {one['return_95'][1]:.2f}]"
+        for name, one in (("first", row), ("random", random))
+    ]
+    assert "losses/entropy" in page.texts(".definitions dt") and "return" in page.texts(".definitions dt")
     assert cells["return"] == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
     for key in ("episode/return", "losses/entropy"):
         assert last_of(page, key) == [shortly([line[key] for line in lines if line.get(key) is not None][-1])]

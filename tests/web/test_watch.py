@@ -48,7 +48,9 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
     page = opened(browser, served, width=1600, height=1000)
     lines = list(read_metrics(a_run / "metrics.jsonl"))
     row = page.texts('[data-run="0"] td')
-    assert row[:2] == ["first", "cartpole"] and row[3] == shortly(lines[-1]["step"])
+    heads = page.texts(".runs th")
+    assert row[:2] == ["first", "cartpole"] and row[heads.index("agent-steps")] == shortly(lines[-1]["step"])
+    assert row[heads.index("return")] == shortly(lines[-1]["episode/return"]) and "score" not in heads
     for key in ("episode/return", "episode/length", "losses/value", "losses/entropy", "charts/agent_steps_per_s"):
         known = [line[key] for line in lines if line.get(key) is not None]
         assert last_of(page, key) == [shortly(known[-1])], key
@@ -105,6 +107,107 @@ def test_it_follows_a_run_and_finds_new_ones(browser: Browser, serve: Serve, tmp
     assert page.errors == [] and asked_elsewhere(page, served) == []
     log.close()
     other.close()
+
+
+def test_values_under_the_pointer_and_a_zoom_that_all_charts_share_and_keep(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    logs = [JsonLog(_made(tmp_path / f"run-{number}") / "metrics.jsonl", {"env": "probe"}) for number in range(2)]
+    for number, log in enumerate(logs):
+        for step in range(0, 101 - 50 * number):
+            log.write({"step": step, "elapsed_s": float(step), "env/a": step + 0.5, "env/b": -step - 0.25})
+    page = opened(browser, serve("watch", "run-0", "run-1"))
+    page.eval("const range = document.querySelector('.smooth'); range.value = 0; range.dispatchEvent(new Event('input'))")
+    left, top, width, height = page.place('[data-key="env/a"] .u-over')
+    shown_x = "(() => [...page_charts()].map(({plot}) => [plot.scales.x.min, plot.scales.x.max]))()"
+    page.eval("window.page_charts = () => watchPage.charts.charts.values(); 0")
+
+    def pointer(share: float) -> None:
+        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + share * width, y=top + height / 2)
+
+    pointer(0.3)
+    page.wait("document.querySelector('[data-key=\"env/a\"] .at').innerText === 'at 30 steps'")
+    assert last_of(page, "env/a") == ["30.5", "30.5"] and last_of(page, "env/b") == ["-30.25", "-30.25"]
+    pointer(0.7)  # where the second run has ended
+    page.wait("document.querySelector('[data-key=\"env/b\"] .at').innerText === 'at 70 steps'")
+    assert last_of(page, "env/a") == ["70.5", "-"] and last_of(page, "env/b") == ["-70.25", "-"]
+    page.drag((left + 0.2 * width, top + 9), (left + 0.6 * width, top + 9))
+    page.wait("!document.querySelector('.zoom-out').hidden")
+    zoomed = page.eval(shown_x)
+    assert len(zoomed) == 2 and zoomed[0] == zoomed[1] and abs(zoomed[0][0] - 20) < 1 and abs(zoomed[0][1] - 60) < 1
+    logs[0].write({"step": 101, "elapsed_s": 101.0, "env/a": 7.0, "env/b": 8.0, "env/c": 9.0})
+    page.wait("document.querySelectorAll('.chart').length === 3")
+    assert page.eval(shown_x) == [zoomed[0]] * 3
+    page.click(".zoom-out")
+    page.wait("[...page_charts()][0].plot.scales.x.max === 101")
+    assert page.eval(shown_x)[:2] == [[0, 101]] * 2
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    page.wait("document.querySelector('[data-key=\"env/a\"] .at').innerText === 'newest'")
+    assert last_of(page, "env/a") == ["7", "50.5"] and page.errors == []
+    for log in logs:
+        log.close()
+
+
+def test_a_folder_without_a_run_is_watched(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    page = opened(browser, serve("watch", "runs"))
+    assert page.text(".runs .none") == "There is no run in runs yet: runs appear here when they begin."
+    assert page.eval("document.querySelector('.ask-eval').disabled")
+    JsonLog(_made(tmp_path / "runs" / "first") / "metrics.jsonl", {"env": "probe"}).close()
+    page.wait("document.querySelector('[data-run=\"0\"]') !== null")
+    assert page.errors == []
+
+
+def test_many_runs_look_different(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
+    page = opened(browser, serve("watch", "run"))
+    looks = page.eval("[...Array(64).keys()].map((n) => JSON.stringify(lookOf(n)))")
+    assert len(set(looks)) == 64
+    assert page.eval("new Set([...Array(16).keys()].map((n) => lookOf(n).colour)).size") == 16
+
+
+def test_the_first_column_and_the_replay_buttons_stay_in_view(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    """In a table that is wider than the window."""
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
+    page = opened(browser, serve("watch", "run"), width=1280)
+    row = {"scene": "one", **{f"rate {n}": 0.5 for n in range(20)}}
+    row |= {f"rate {n}_95": [0.25, 0.75] for n in range(20)}
+    report = json.dumps({"rows": [row], "score": "rate 1"})
+    page.eval(
+        f"document.querySelector('.report').append(...reportTables({report}, () => button('replay', 'play', () => 0))); 0"
+    )
+    assert (
+        page.eval("(() => { const e = document.querySelector('.report .wide'); return e.scrollWidth - e.clientWidth; })()")
+        > 300
+    )
+    for scrolled in (0, 150, 9999):
+        page.eval(f"document.querySelector('.report .wide').scrollLeft = {scrolled}; 0")
+        for selector in (".report td:first-child", ".report td.act button"):
+            box = f"document.querySelector('{selector}').getBoundingClientRect()"
+            left, right = page.eval(f"[{box}.left, {box}.right]")
+            assert 0 <= left < right <= 1280, (selector, scrolled)
+
+
+def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: Path) -> None:
+    page = opened(browser, serve("watch", "runs", "--replay-every", "0"))
+    jobs = [
+        {"number": 0, "run": 0, "kind": "eval", "part": "", "checkpoint": "000000001000", "state": "working"}
+        | {"act": "evaluating", "share": 0.42, "seconds": 63.0, "by_itself": False},
+        {"number": 1, "run": 0, "kind": "replay", "part": "a", "checkpoint": "000000001000-1", "state": "waiting"}
+        | {"act": "", "share": 0, "seconds": None, "by_itself": True},
+        {"number": 2, "run": 0, "kind": "replay", "part": "", "checkpoint": "000000001000", "state": "waiting"}
+        | {"act": "", "share": 0, "seconds": None, "by_itself": False},
+    ]
+    words = page.eval(
+        f"watchPage.state.jobs = {json.dumps(jobs)}, watchPage.state.jobs.map((job) => watchPage.jobWords(job)[0])"
+    )
+    assert words == [
+        "evaluation, checkpoint 1,000: evaluating, 42 %, 63 s",
+        "replay of a, checkpoint 1,000-1: waits for the evaluation, checkpoint 1,000, and 1 more",
+        "replay, checkpoint 1,000: waits for the evaluation, checkpoint 1,000",
+    ]
+    order = page.eval("[...document.querySelectorAll('.page h2')].map((head) => head.innerText)")
+    assert order.index("What the policy does") < order.index("Curves")
 
 
 def _made(path: Path) -> Path:

@@ -31,6 +31,11 @@ from puffervec.train.run.trained import load_policies as load_policies
 from puffervec.vec.vector_env import VectorEnv
 
 EVALUATED_AT_ONCE = 16  # Python envs.
+MEANINGS = {
+    "episodes": "whole episodes that were played",
+    "return": "sum of the rewards of an episode",
+    "length": "steps of an episode",
+}
 MOST_STEPS = 100_000  # Of an env until it ends an episode; some never do.
 
 
@@ -74,7 +79,7 @@ def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) ->
             row[name if name not in row else ENV + name] = Interval(mean, mean - half, mean + half)
         rows.append(row)
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=remarks)
+    return Report([{name: row.get(name) for name in columns} for row in rows], remarks=remarks, meanings=MEANINGS)
 
 
 def evaluate_generic(

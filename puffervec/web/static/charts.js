@@ -4,11 +4,25 @@
 // Curves of runs, a chart for each metric, drawn by uPlot; and how the time of a run was spent.
 
 const CHART_PX = 190;
-// Colours that keep apart for the colour-blind (Okabe and Ito 2008).
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2e33"];
+// The first seven keep apart for the colour-blind (Okabe and Ito 2008).
+const COLOURS = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#2b2e33", "#882255",
+    "#117733", "#332288", "#999933", "#aa4499", "#44aa99", "#a6761d", "#e7298a", "#7f7f7f",
+];
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];  // px of line, of gap; for more runs than colours
+const HOVER = new Set(["mousemove", "mouseleave"]);  // what charts share of the pointer
 
-function colourOf(number) {
-    return COLOURS[number % COLOURS.length];
+// How the curves of a run look, by its number: the first 64 differ.
+function lookOf(number) {
+    return {colour: COLOURS[number % COLOURS.length], dash: DASHES[Math.floor(number / COLOURS.length) % DASHES.length]};
+}
+
+function swatchOf({colour, dash}, dark) {
+    const made = element("i", {class: "swatch"}), ink = shown(colour, dark);
+    let at = 0;
+    const stops = dash.map((px, i) => `${i % 2 ? "transparent" : ink} ${at}px ${at += px}px`);
+    made.style.background = stops.length ? `repeating-linear-gradient(90deg, ${stops.join(", ")})` : ink;
+    return made;
 }
 
 // A number for people: 12,345,678 or 0.01235.
@@ -25,6 +39,13 @@ function onAxis(number) {
         if (size >= unit) return `${Number((number / unit).toPrecision(4))}${sign}`;
     }
     return String(Number(number.toPrecision(4)));
+}
+
+// The steps of a checkpoint, by its name: 000000001000, or 000000001000-1 where the same step was saved again.
+function checkpointWords(name) {
+    if (name === null) return "-";
+    const [steps, again] = name.split("-");
+    return shortly(Number(steps)) + (again ? `-${again}` : "");
 }
 
 // Seconds for people: 45 s, 12 min, 3.5 h.
@@ -67,70 +88,138 @@ function pointsOf(curves, key, options) {
     return [xs, ys];
 }
 
+// Return the place of the number that is nearest to a place in a column with gaps; null outside of what the column covers.
+function nearest(column, at) {
+    let left = at, right = at;
+    while (left >= 0 && column[left] == null) left--;
+    while (right < column.length && column[right] == null) right++;
+    if (left < 0 || right >= column.length) return null;
+    return at - left <= right - at ? left : right;
+}
+
 class Charts {
     constructor(holder) {
         this.holder = holder;
-        this.plots = [];
+        this.charts = new Map();  // by env and metric: {card, plot, looks}
+        this.zoomed = null;  // the part of the x axis that is shown, [from, to]; null: all
+        this.zoomOut = button("zoom out", "show the whole curves; a double click does so too", () => this.zoom(null), {class: "zoom-out"});
+        this.zoomOut.hidden = true;
+        holder.before(this.zoomOut);
         this.observer = new ResizeObserver(() => this.fit());
         this.observer.observe(holder);
     }
 
-    // runs: [{name, env, colour, curves: {step, elapsed_s, keys}}, ...]. metrics: what is known of keys. options: {keys, x, smooth (%),
-    // log, dark}.
+    // runs: [{name, env, look, curves: {step, elapsed_s, keys}}, ...]. metrics: what is known of keys. options: {keys, x, smooth (%),
+    // log, dark}. Charts that look as before keep their place, zoom and cursor, and get new numbers.
     show(runs, metrics, options) {
-        for (const plot of this.plots) plot.destroy();
-        this.plots = [];
-        const envs = [...new Set(runs.map((run) => run.env))];
-        const cards = [];
+        if (options.x !== this.along) this.zoom(null);
+        this.along = options.x;
+        const envs = [...new Set(runs.map((run) => run.env))], before = this.charts, fresh = [];
+        this.charts = new Map();
         for (const env of envs) {
             const mine = runs.filter((run) => run.env === env);
             for (const key of options.keys) {
-                const there = mine.filter((run) => pointsOf(run.curves, key, options)[0].length);
-                if (there.length) cards.push([this.card(key, metrics[key], envs.length > 1 ? env : "", there, options), key, there]);
+                const there = mine.filter((run) => pointsOf(run.curves, key, options)[0].length), id = `${env}\n${key}`;
+                if (!there.length) continue;
+                const looks = JSON.stringify([options.x, options.smooth, options.log, options.dark, envs.length, there.map(({name, look}) => [name, look])]);
+                const old = before.get(id), kept = old && old.looks === looks ? old : null;
+                const chart = kept || {looks, card: this.card(key, metrics[key], envs.length > 1 ? env : "", there, options)};
+                this.charts.set(id, chart);
+                if (kept) before.delete(id);
+                fresh.push([chart, key, there]);
             }
         }
-        this.holder.replaceChildren(...cards.map(([card]) => card));
-        for (const [card, key, there] of cards) this.plots.push(this.plot(card.querySelector(".plot"), key, there, options));
+        for (const {plot} of before.values()) plot.destroy();
+        const cards = fresh.map(([{card}]) => card);
+        if (cards.length !== this.holder.children.length || cards.some((card, i) => card !== this.holder.children[i])) this.holder.replaceChildren(...cards);
+        for (const [chart, key, there] of fresh) {
+            const data = this.dataOf(key, there, options);
+            chart.last = there.map((run) => pointsOf(run.curves, key, options)[1].pop());
+            if (chart.plot) {
+                chart.plot.setData(data, this.zoomed === null);
+                this.scale(chart.plot);
+            } else chart.plot = this.plot(chart, data, there, options);
+            this.tell(chart, options);
+        }
+    }
+
+    // Show a part of the x axis in all charts, or all of it.
+    zoom(range) {
+        this.zoomed = range;
+        this.zoomOut.hidden = range === null;
+        for (const {plot} of this.charts.values()) this.scale(plot);
+    }
+
+    scale(plot) {
+        const [xs] = plot.data, [min, max] = this.zoomed || [xs[0], xs[xs.length - 1]];
+        if (this.zoomed || xs.length > 1) plot.setScale("x", {min, max});
     }
 
     card(key, metric, env, runs, options) {
-        const items = runs.map((run) => {
-            const swatch = element("i", {class: "swatch"}), [, ys] = pointsOf(run.curves, key, options);
-            swatch.style.background = shown(run.colour, options.dark);
-            return element("li", {}, swatch, element("span", {}, run.name), element("b", {}, shortly(ys[ys.length - 1])));
-        });
+        const items = runs.map((run) => element("li", {}, swatchOf(run.look, options.dark), element("span", {}, run.name), element("b", {})));
         const unit = metric && metric.unit ? element("small", {}, ` ${metric.unit}`) : "";
         return element("section", {class: "chart", "data-key": key, title: metric ? metric.meaning : ""},
-            element("h3", {}, key, unit, env ? element("small", {}, ` in ${env}`) : ""), element("div", {class: "plot"}), element("ul", {}, ...items));
+            element("h3", {}, key, unit, env ? element("small", {}, ` in ${env}`) : ""), element("div", {class: "plot"}),
+            element("p", {class: "soft at"}), element("ul", {}, ...items));
     }
 
-    plot(place, key, runs, options) {
-        const {dark, log} = options, share = options.smooth / 100, tables = [], series = [{}];
+    // A column of x and, of each run, the raw numbers where they are smoothed, and the line.
+    dataOf(key, runs, options) {
+        const share = options.smooth / 100, tables = [];
         for (const run of runs) {
-            const [xs, ys] = pointsOf(run.curves, key, options), stroke = shown(run.colour, dark);
-            if (share > 0) {
-                tables.push([xs, ys]);
-                series.push({stroke, alpha: 0.28, width: 1, spanGaps: true, points: {show: false}});
-            }
+            const [xs, ys] = pointsOf(run.curves, key, options);
+            if (share > 0) tables.push([xs, ys]);
             tables.push([xs, smoothed(xs, ys, share)]);
-            series.push({stroke, width: 1.8, spanGaps: true, points: {show: xs.length === 1}});
+        }
+        return tables.length > 1 ? uPlot.join(tables) : tables[0];
+    }
+
+    // Say under a chart what its lines are where the pointer is, and without a pointer what the newest numbers are.
+    tell({card, plot, last}, options) {
+        const {idx, left} = plot.cursor, over = left >= 0 && idx !== null && idx !== undefined, per = (plot.series.length - 1) / last.length;
+        card.querySelector(".at").textContent = over ? `at ${onAxis(plot.data[0][idx])} ${options.x}` : "newest";
+        card.querySelectorAll("li b").forEach((place, i) => {
+            const column = plot.data[(i + 1) * per], at = over ? nearest(column, idx) : null;
+            place.textContent = over ? shortly(at === null ? null : column[at]) : shortly(last[i]);
+        });
+    }
+
+    plot(chart, data, runs, options) {
+        const {dark, log} = options, place = chart.card.querySelector(".plot"), series = [{}];
+        for (const {look, curves} of runs) {
+            const stroke = shown(look.colour, dark), line = {stroke, dash: look.dash, spanGaps: true};
+            if (options.smooth > 0) series.push({...line, dash: [], alpha: 0.28, width: 1, points: {show: false}});
+            series.push({...line, width: 1.8, points: {show: curves.step.length === 1}});
         }
         const ink = dark ? "#b7bcc6" : "#4a4f57", grid = {stroke: dark ? "#30343c" : "#e4e3de", width: 1};
         const axis = {stroke: ink, grid, ticks: {show: false}, font: "11px system-ui, sans-serif", values: (u, marks) => marks.map((n) => (n === null ? "" : onAxis(n)))};
+        const hover = (type) => HOVER.has(type), per = options.smooth > 0 ? 2 : 1;  // series of a run; the last one is its line
+        const bind = {
+            mouseup: (u, target, handler) => (event) => {
+                const {left, width} = u.select, range = width > 0 ? [left, left + width].map((px) => u.posToVal(px, "x")) : null;
+                handler(event);
+                if (range) this.zoom(range);
+            },
+            dblclick: () => () => this.zoom(null),
+        };
         const settings = {
             width: Math.max(place.clientWidth, 120),
             height: CHART_PX,
             legend: {show: false},
-            cursor: {drag: {x: true, y: false}, points: {show: false}},
-            scales: {x: {time: false}, y: log ? {distr: 3} : {}},
+            cursor: {
+                drag: {x: true, y: false}, y: false, bind, points: {size: 5},
+                dataIdx: (u, i, at) => (i === 0 ? at : i % per ? null : nearest(u.data[i], at)), sync: {key: "curves", scales: ["x", null], filters: {pub: hover, sub: hover}},
+            },
+            scales: {x: {time: false, ...(this.zoomed ? {min: this.zoomed[0], max: this.zoomed[1]} : {})}, y: log ? {distr: 3} : {}},
             axes: [{...axis, size: 24}, {...axis, size: 52, space: 26}],
             series,
+            hooks: {setCursor: [() => chart.plot && this.tell(chart, options)]},
         };
-        return new uPlot(settings, tables.length > 1 ? uPlot.join(tables) : tables[0], place);
+        return new uPlot(settings, data, place);
     }
 
     fit() {
-        for (const plot of this.plots) {
+        for (const {plot} of this.charts.values()) {
             const width = Math.max(plot.root.parentElement.clientWidth, 120);
             if (width !== plot.width) plot.setSize({width, height: CHART_PX});
         }

@@ -13,9 +13,19 @@ class ReportPage {
         this.chartsPlace = element("div", {class: "charts"});
         this.timePlace = element("div", {class: "time"});
         const head = element("header", {}, element("h1", {}, `${data.env}: ${data.name}`), theme.made);
-        root.append(head, this.summary(), ...this.evaluation(), ...this.replays(theme), ...this.curves(), ...this.settings());
+        root.append(head, this.headline(), this.summary(), ...this.evaluation(), ...this.replays(theme), ...this.curves(), ...this.settings());
         this.charts = new Charts(this.chartsPlace);
         theme.apply();
+    }
+
+    // What the evaluation found, in a line, and what others did on the same episodes.
+    headline() {
+        const {score, total, rows, tables} = this.data.evaluation, measure = score || "return";
+        const parts = total ? [total] : rows, first = Object.keys(rows[0] || {})[0], others = ((tables || {}).beside || []).slice(parts.length);
+        const told = (row, name) => element("div", {}, `${name}: `, element("b", {}, `${measure} ${cellText(row, measure)}`));
+        const known = (row) => row[measure] !== undefined;
+        const who = (row) => (total ? `${this.data.name}, ${row[first]}` : rows.length > 1 ? row[first] : this.data.name);
+        return element("section", {class: "headline"}, ...parts.filter(known).map((row) => told(row, who(row))), ...others.filter(known).map((row) => told(row, row.driver)));
     }
 
     summary() {
@@ -23,7 +33,7 @@ class ReportPage {
         const commit = start.git ? `${start.git.commit}${start.git.changed ? ", with changes" : ""}` : "";
         const facts = [
             ["trained", `${shortly(last.step)} agent-steps in ${duration(last.elapsed_s)}, ${shortly(last.update)} updates`],
-            ["evaluated", `checkpoint ${shortly(Number(evaluation.checkpoint))}, seed ${evaluation.seed}`],
+            ["evaluated", `checkpoint ${checkpointWords(evaluation.checkpoint)}, seed ${evaluation.seed}`],
             ["versions", Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(", ")],
             ["command", start.command], ["started", start.started && `${start.started}${starts.length > 1 ? `, ${starts.length} starts` : ""}`],
             ["device", start.device], ["machine", [start.cpu, start.usable_cores && `${start.usable_cores} cores`, start.platform].filter(Boolean).join(", ")],
@@ -34,7 +44,12 @@ class ReportPage {
     }
 
     evaluation() {
-        return [element("h2", {}, "Evaluation"), element("div", {class: "report"}, ...reportTables(this.data.evaluation))];
+        const {evaluation, metrics} = this.data, {shown, rows, meanings} = evaluation;
+        const columns = shown.length ? shown : columnsOf(rows), told = new Map(columns.map((name) => [name, meanings[name]]));
+        for (const key of this.options.keys) told.set(key, metrics[key].meaning);
+        const words = [...told].filter(([, meaning]) => meaning);
+        const definitions = element("details", {class: "definitions", open: true}, element("summary", {}, "What the numbers are"), factList(words));
+        return [element("h2", {}, "Evaluation"), element("div", {class: "report"}, ...reportTables(evaluation)), definitions];
     }
 
     replays(theme) {
@@ -72,7 +87,7 @@ class ReportPage {
 
     draw() {
         const {name, env, curves, metrics, time, meanings} = this.data;
-        this.charts.show([{name, env, colour: colourOf(0), curves}], metrics, this.options);
+        this.charts.show([{name, env, look: lookOf(0), curves}], metrics, this.options);
         this.timePlace.replaceChildren(...timeBars([{name, time}], meanings));
     }
 }

@@ -26,7 +26,7 @@ function table(rows, {columns, total = null, sort = null, more = null}) {
     const body = element("tbody"), isNumber = (column) => rows.some((row) => typeof row[column] === "number");
     const line = (row, settings) => {
         const cells = columns.map((column) => element("td", {class: isNumber(column) ? "number" : ""}, cellText(row, column)));
-        return element("tr", settings, ...cells, more ? element("td", {}, settings.class ? "" : more(row) || "") : null);
+        return element("tr", settings, ...cells, more ? element("td", {class: "act"}, settings.class ? "" : more(row) || "") : null);
     };
     const fill = () => {
         const sorted = by === null ? rows : [...rows].sort((a, b) => (falling ? -1 : 1) * compared(a[by], b[by]));
@@ -47,7 +47,7 @@ function table(rows, {columns, total = null, sort = null, more = null}) {
         return element("th", {class: isNumber(column) ? "number" : "", scope: "col"}, made);
     });
     fill();
-    const head = element("thead", {}, element("tr", {}, ...heads, more ? element("th") : null));
+    const head = element("thead", {}, element("tr", {}, ...heads, more ? element("th", {class: "act"}) : null));
     return element("div", {class: "wide"}, element("table", {}, head, body));
 }
 
@@ -74,7 +74,7 @@ function reportTables(report, more = null) {
         const known = (report.columns && report.columns[name]) || columnsOf(rows);
         const ofPart = more && rows.some((row) => names.has(row[known[0]])) ? (row) => (names.has(row[known[0]]) ? more(row) : null) : null;
         const lines = table(rows, {columns: known, more: ofPart});
-        made.push(element("details", {class: "further"}, element("summary", {}, `${name}: ${rows.length}`), lines));
+        made.push(element("details", {class: "further", open: name === "beside"}, element("summary", {}, `${name}: ${rows.length}`), lines));
     }
     return made;
 }

@@ -10,7 +10,7 @@ class WatchPage {
     constructor(root) {
         this.root = root;
         root.className = "page";
-        this.state = {runs: [], metrics: {}, time: {}, jobs: []};
+        this.state = {runs: [], folders: [], metrics: {}, time: {}, jobs: []};
         this.hidden = new Set();  // numbers of runs
         this.curves = new Map();  // by the number of a run
         this.chosen = null;  // metrics; null: the usual ones
@@ -23,7 +23,7 @@ class WatchPage {
             this.options.dark = dark;
             if (this.charts) this.draw();
         });
-        root.append(this.head(), ...this.curvesSection(), ...this.timeSection(), ...this.policySection(), ...this.filesSection());
+        root.append(this.head(), ...this.policySection(), ...this.curvesSection(), ...this.timeSection(), ...this.filesSection());
         this.charts = new Charts(this.chartsPlace);
         this.theme.apply();
         document.addEventListener("visibilitychange", () => this.poll());
@@ -64,14 +64,14 @@ class WatchPage {
         this.runChoice.addEventListener("change", () => this.act(Number(this.runChoice.value)));
         this.replayButton = button("replay", "play the newest checkpoint now", () => this.ask("replay", ""), {class: "ask-replay"});
         this.evalButton = button("evaluate", "evaluate the newest checkpoint, part by part", () => this.ask("eval", ""), {class: "ask-eval"});
-        this.jobsText = element("p", {class: "soft jobs", role: "status"});
+        this.jobsText = element("div", {class: "soft jobs", role: "status"});
         this.jobsTrouble = element("p", {class: "bad"});
         this.newerPlace = element("p", {class: "newer"});
         this.replayPlace = element("div", {class: "replays"});
         this.reportPlace = element("div", {class: "report"});
         return [
             element("h2", {}, "What the policy does"),
-            element("p", {class: "soft"}, "The newest checkpoint plays from time to time, and when you ask. All this runs beside the training, at the lowest priority, with one thread."),
+            element("p", {class: "soft"}, "The newest checkpoint plays from time to time on what is idle. What you ask for goes first and takes a share of one core, beside the training."),
             element("div", {class: "bar"}, this.runChoice, this.replayButton, this.evalButton),
             this.jobsText, this.jobsTrouble, this.newerPlace, this.replayPlace, this.reportPlace,
         ];
@@ -161,7 +161,7 @@ class WatchPage {
 
     draw() {
         const runs = this.shownRuns().filter((run) => this.curves.has(run.id)).map((run) => {
-            return {name: run.name, env: run.env, colour: colourOf(run.id), curves: this.curves.get(run.id)};
+            return {name: run.name, env: run.env, look: lookOf(run.id), curves: this.curves.get(run.id)};
         });
         this.charts.show(runs, this.state.metrics, {...this.options, keys: this.keys()});
         this.showTime();
@@ -169,18 +169,32 @@ class WatchPage {
     }
 
     showRuns() {
-        const heads = ["run", "env", "state", "agent-steps", "steps/s", "trained for", "left", "checkpoint"];
-        const rows = this.state.runs.map((run) => {
-            const box = element("input", {type: "checkbox"}), swatch = element("i", {class: "swatch"});
+        const {runs, folders} = this.state;
+        if (!runs.length) {
+            const words = `There is no run in ${folders.join(", ")} yet: runs appear here when they begin.`;
+            this.runsPlace.replaceChildren(element("p", {class: "soft none"}, folders.length ? words : ""));
+            return;
+        }
+        const there = (name) => runs.some((run) => run[name] !== null);
+        const columns = [
+            ["env", (run) => run.env],
+            ["state", (run) => run.error || run.remark || (run.training ? "training" : run.step === null ? "no metrics yet" : "ended")],
+            ...["score", "return"].filter(there).map((name) => [name, (run) => shortly(run[name])]),
+            ["agent-steps", (run) => shortly(run.step)],
+            ["steps/s", (run) => shortly(run.per_s)],
+            ["trained for", (run) => duration(run.elapsed_s)],
+            ["left", (run) => (run.training ? duration(run.left_s) : "-")],
+            ["checkpoint", (run) => checkpointWords(run.checkpoint)],
+        ];
+        const kind = (name, run) => (!["env", "state"].includes(name) ? "number" : run && name === "state" && run.error ? "bad" : "");
+        const rows = runs.map((run) => {
+            const box = element("input", {type: "checkbox"}), swatch = swatchOf(lookOf(run.id), this.options.dark);
             box.checked = !this.hidden.has(run.id);
             box.addEventListener("change", () => this.toggle(run.id, box.checked));
-            swatch.style.background = shown(colourOf(run.id), this.options.dark);
-            const state = run.error || (run.training ? "training" : run.step === null ? "no metrics yet" : "ended");
-            const cells = [run.env, state, shortly(run.step), shortly(run.per_s), duration(run.elapsed_s), run.training ? duration(run.left_s) : "-", run.checkpoint === null ? "-" : shortly(Number(run.checkpoint))];
             return element("tr", {"data-run": run.id}, element("td", {}, element("label", {}, box, element("span", {}, swatch, run.name))),
-                ...cells.map((words, i) => element("td", {class: i > 1 ? "number" : run.error && i === 1 ? "bad" : ""}, words)));
+                ...columns.map(([name, words]) => element("td", {class: kind(name, run), "data-column": name}, words(run))));
         });
-        const head = element("tr", {}, ...heads.map((words, i) => element("th", {class: i > 2 ? "number" : "", scope: "col"}, words)));
+        const head = element("tr", {}, ...["run", ...columns.map(([name]) => name)].map((name) => element("th", {class: name === "run" ? "" : kind(name), scope: "col"}, name)));
         this.runsPlace.replaceChildren(element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
     }
 
@@ -246,11 +260,10 @@ class WatchPage {
         if (this.runChoice.children.length !== runs.length) this.runChoice.replaceChildren(...names);
         if (this.acting !== null) this.runChoice.value = this.acting;
         const mine = jobs.filter((job) => job.run === this.acting), busy = mine.filter(({state}) => state === "working" || state === "waiting");
-        const said = busy.map((job) => `${job.kind === "eval" ? "evaluation" : "replay"}${job.part ? ` of ${job.part}` : ""}, checkpoint ${shortly(Number(job.checkpoint))}: ${job.state}`);
-        this.jobsText.textContent = said.join("; ");
+        this.jobsText.replaceChildren(...busy.map((job) => element("div", {class: "job"}, ...this.jobWords(job))));
         const none = this.acting === null || runs[this.acting].checkpoint === null;
         this.replayButton.disabled = this.evalButton.disabled = none;
-        if (none) this.jobsText.textContent = "The run has no checkpoint yet.";
+        if (none) this.jobsText.textContent = this.acting === null ? "" : "The run has no checkpoint yet.";
         const failed = mine.filter(({state}) => state === "failed").pop();
         if (failed && failed.by_itself && !busy.length) this.jobsText.textContent = failed.said;
         else if (failed && !failed.by_itself) this.jobsTrouble.textContent = failed.said;
@@ -258,6 +271,19 @@ class WatchPage {
         const done = (kind) => mine.filter((job) => job.kind === kind && job.state === "done");
         const report = done("eval").pop();
         if (report && report.number !== this.report) this.showReport(report);
+    }
+
+    // What a job is doing, or what it waits for.
+    jobWords(job) {
+        const {runs, jobs} = this.state, what = ({kind, part, checkpoint}) => `${kind === "eval" ? "evaluation" : "replay"}${part ? ` of ${part}` : ""}, checkpoint ${checkpointWords(checkpoint)}`;
+        if (job.state === "working") {
+            const words = job.act ? `${job.act}, ${Math.round(100 * job.share)} %` : "starting";
+            return [`${what(job)}: ${words}, ${duration(job.seconds)}`, element("progress", {max: 1, value: job.share, "aria-label": words})];
+        }
+        const before = jobs.filter((other) => other.state === "working" || (other.state === "waiting" && (other.by_itself - job.by_itself || other.number - job.number) < 0));
+        const first = before.find(({state}) => state === "working") || before[0], more = before.length - 1;
+        const whose = first && first.run !== job.run ? ` of ${runs[first.run].name}` : "";
+        return [`${what(job)}: ${first ? `waits for the ${what(first)}${whose}${more > 0 ? `, and ${more} more` : ""}` : "waits"}`];
     }
 
     // Show the newest replay of what was asked for last. One that somebody plays stays until they let go of it or want the other.
@@ -269,13 +295,13 @@ class WatchPage {
         if (!newest || newest.number === this.shownJob) return;
         const played = frame && (document.activeElement === frame || frame.matches(":hover"));
         if (!played || (this.wanted && this.wanted.number === newest.number)) this.showReplay(newest);
-        else this.newerPlace.append(button(`show checkpoint ${shortly(Number(newest.checkpoint))}`, "show the replay of a newer checkpoint", () => this.showReplay(newest)));
+        else this.newerPlace.append(button(`show checkpoint ${checkpointWords(newest.checkpoint)}`, "show the replay of a newer checkpoint", () => this.showReplay(newest)));
     }
 
     showReplay(job) {
         this.newerPlace.replaceChildren();
         this.shownJob = job.number;
-        const words = `checkpoint ${shortly(Number(job.checkpoint))}${job.part ? `, ${job.part}` : ""}`;
+        const words = `checkpoint ${checkpointWords(job.checkpoint)}${job.part ? `, ${job.part}` : ""}`;
         const frame = element("iframe", {class: "replay", src: `jobs/${job.number}`, sandbox: "allow-scripts", title: "replay"});
         const alone = element("a", {href: `jobs/${job.number}`, target: "_blank", rel: "noopener"}, "alone in a tab");
         this.replayPlace.replaceChildren(element("h3", {}, `Replay: ${words} `, alone), frame);
@@ -289,7 +315,7 @@ class WatchPage {
             const part = String(Object.values(row)[0]);
             return button("replay", `play ${part}`, () => this.ask("replay", part));
         };
-        const head = element("h3", {}, `Evaluation: checkpoint ${shortly(Number(job.checkpoint))}`);
+        const head = element("h3", {}, `Evaluation: checkpoint ${checkpointWords(job.checkpoint)}`);
         this.reportPlace.replaceChildren(head, ...reportTables(report, report.score ? replay : null));
     }
 }
@@ -301,4 +327,4 @@ async function asked(path, settings = {}) {
     return found;
 }
 
-new WatchPage(document.getElementById("app"));
+const watchPage = new WatchPage(document.getElementById("app"));
