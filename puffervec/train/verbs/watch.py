@@ -13,7 +13,8 @@ from puffervec.train.verbs.verb import StopSignals, Verb
 
 ABOUT = """\
   Serves a page that follows runs while they train: curves, how the time was spent, replays of the newest checkpoint, and the
-  evaluation with the scenes that fail. RUN is a run folder, or a folder of runs. Nothing is written there. Ctrl-C ends it.
+  evaluation with the scenes that fail. RUN is a run folder, or a folder of runs, which may be empty. Nothing is written there.
+  Ctrl-C ends it.
 
   The page is for this machine alone, and for who has the whole URL: it holds a secret. From elsewhere:
   ssh -L 8000:127.0.0.1:8000 MACHINE puffer-train watch runs --port 8000
