@@ -213,7 +213,8 @@ class _Builder:
     def _carry(self) -> None:
         """Give what replaces an input memory of its own, where it would show an input's that is replaced itself."""
         graph = self.graph
-        graph.carried |= self.carried
+        names = {node.name: value.name for node, value in self.values.items() if isinstance(value, Ref)}
+        graph.carried |= {names[output]: names[target] for output, target in self.carried.items()}
         replaced = {graph.root(target).name for target in graph.carried.values()}
         for index, value in enumerate(graph.outputs):
             if isinstance(value, Ref) and graph.root(value.name).name in replaced:

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
-from puffervec.train.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan
+from puffervec.train.plan.build import PlanError
+from puffervec.train.plan.policy import POLICY_CARRY, TOLERANCES, PolicyPlan, check_mode
 from puffervec.train.policies.distributions import Heads
 from puffervec.train.policies.leaves import Observation
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
+from puffervec.train.policies.protocol import Policy
 
 MOST_SIZES = 8  # those not used for longest go first
 ROUNDED = TOLERANCES[torch.bfloat16]
@@ -35,7 +36,16 @@ class PlanCache:
     stream. What it returns is the caller's."""
 
     def __init__(self, policy: nn.Module, mode: str, most: int = MOST_SIZES) -> None:
-        """Args: mode: see `compile_policy`; most: sizes that have plans at the same time."""
+        """Args: mode: see `compile_policy`; most: sizes that have plans at the same time.
+
+        Raises: PlanError: the module is not a policy, or an unknown mode.
+        """
+        check_mode(mode)
+        if not isinstance(policy, Policy):
+            raise PlanError(
+                f"PlanCache takes policies, and {type(policy).__name__} has no initial_state (see policies/protocol.py): use "
+                "compile_policy, once per batch size"
+            )
         self.policy, self.mode, self.most = policy, mode, most
         self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # all of a size
         self._free: dict[tuple[Any, ...], list[PolicyPlan]] = {}  # those that nobody uses now
@@ -76,17 +86,18 @@ class PlanCache:
 
         Args: fresh: the rows, of any dtype; None: those of `obs`. Others: see policies/protocol.py.
         """
-        kept, rest = _arrays(obs), (*state, reset, action_mask)
-        rows = len(kept[0])
-        key, plan = self._taken((obs, state, reset, action_mask), [*kept, *rest], rows)
-        given = kept if fresh is None else _arrays(fresh)
-        inputs = [None if room is None else room[:rows] for room in plan.runner.inputs]
-        for room, part in zip(inputs, [*given, *rest], strict=True):
+        kept, rest = _fields(obs), (*state, reset, action_mask)
+        rows = len(next(iter(kept.values())))
+        key, plan = self._taken((obs, state, reset, action_mask), rows)
+        given = kept if fresh is None else _fields(fresh)
+        first, *others = plan.inputs
+        for name, room in _fields(first).items():
+            room[:rows].copy_(given[name])
+            if fresh is not None:
+                kept[name].copy_(room[:rows])
+        for room, part in zip(tree_leaves(others), rest, strict=True):
             if room is not None:
-                room.copy_(part)  # type: ignore[arg-type]
-        for room, target in zip(inputs, kept if fresh is not None else (), strict=False):
-            if room is not None:
-                target.copy_(room)
+                room[:rows].copy_(part)
         plan.run()
         heads, value, after = plan.outputs
         found = tuple(x[:rows].clone() for x in heads), value[:rows].clone(), tuple(x[:rows].clone() for x in after)
@@ -94,10 +105,10 @@ class PlanCache:
             self._free.get(key, []).append(plan)
         return found
 
-    def _taken(self, args: tuple[Any, ...], leaves: Sequence[Tensor | None], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
+    def _taken(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
         """Return a plan with room for so many rows, which nobody else uses, and under what it is to be given back."""
         with self._lock:
-            kind = _kind(leaves, self.policy.training)
+            kind = _kind(args, rows, self.policy.training)
             size = rows if (rows, *kind) in self._plans else self._size(rows, kind)
             key = (size, *kind)
             if key not in self._plans:
@@ -133,15 +144,20 @@ def without_graphs(mode: str) -> str:
     return mode.removesuffix("+cudagraph") if mode != "cudagraph" else "eager"
 
 
-def _arrays(obs: Observation) -> list[Tensor]:
-    return list(obs.values()) if isinstance(obs, dict) else [obs]
+def _fields(obs: Observation) -> dict[str, Tensor]:
+    return obs if isinstance(obs, dict) else {"": obs}
 
 
-def _kind(leaves: Sequence[Tensor | None], training: bool) -> tuple[Any, ...]:
-    """What plans differ in besides the number of rows."""
-    assert leaves[0] is not None
-    device = leaves[0].device.type
-    shapes = tuple(None if leaf is None else (leaf.dtype, leaf.shape[1:]) for leaf in leaves)
+def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
+    """Return what plans differ in besides the number of rows, the device first. Raises: PlanError: other numbers of rows."""
+    obs, state, reset, mask = args
+    named = {f"obs[{name!r}]" if name else "obs": part for name, part in sorted(_fields(obs).items())}
+    named |= {f"state[{index}]": part for index, part in enumerate(state)} | {"reset": reset, "action_mask": mask}
+    for name, part in named.items():
+        if part is not None and len(part) != rows:
+            raise PlanError(f"{name} has {len(part)} rows, the observations have {rows}: all must have the same number")
+    device = next(iter(named.values())).device.type
+    shapes = tuple((name, part.dtype, part.shape[1:]) for name, part in named.items() if part is not None)
     return device, shapes, training, torch.is_autocast_enabled(device)
 
 

@@ -107,19 +107,36 @@ def _has_kernel(name: str, device: str) -> bool:
 
 
 def through(variant: Any, call: Call) -> Sequence[Work]:
-    """Call a variant with `out=`; through torch's own function of that name where there is one, which is called faster."""
+    """Call a variant with `out=`; through torch's own function of that name where there is one, which is called faster.
+
+    Raises: NotImplementedError: the variant resizes its outputs.
+    """
     args, kwargs = _wrapped(variant, call), call.kwargs
-    names = [argument.name for argument in variant._schema.arguments if argument.is_out]
     function = getattr(torch, variant.overloadpacket.__name__, None)
     if function is not None and len(call.out) == 1:
-        quick = functools.partial(function, *args, **kwargs, out=call.out[0])
+        quick = functools.partial(function, *args, **kwargs)
         try:
-            quick()
+            _try_out(quick, {"out": call.out[0]})
         except (TypeError, RuntimeError):
             pass
         else:
-            return [quick]
-    return [functools.partial(variant, *args, **kwargs, **dict(zip(names, call.out, strict=True)))]
+            return [functools.partial(quick, out=call.out[0])]
+    names = [argument.name for argument in variant._schema.arguments if argument.is_out]
+    work, out = functools.partial(variant, *args, **kwargs), dict(zip(names, call.out, strict=True))
+    _try_out(work, out)
+    return [functools.partial(work, **out)]
+
+
+def _try_out(work: Callable[..., Any], out: dict[str, Tensor]) -> None:
+    """Run the work with outputs like these whose memory holds nothing else.
+
+    Raises: NotImplementedError: it resizes them, and so would write over other tensors of the arena.
+    """
+    alone = {name: torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device) for name, x in out.items()}
+    sizes = [x.untyped_storage().nbytes() for x in alone.values()]
+    work(**alone)
+    if sizes != [x.untyped_storage().nbytes() for x in alone.values()]:
+        raise NotImplementedError("its out= variant resizes the result: give it a rule with plan.rule")
 
 
 def _wrapped(variant: Any, call: Call) -> list[Any]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch._decomp import core_aten_decompositions
 from torch._functorch.aot_autograd import aot_export_module
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -141,7 +142,7 @@ def _traced(both: _Both, tensors: list[Tensor]) -> tuple[fx.GraphModule, Any]:
 
 def _export(both: _Both, tensors: list[Tensor], table: dict[Any, Any]) -> tuple[fx.GraphModule, Any]:
     try:
-        with warnings.catch_warnings(), kept_whole():
+        with warnings.catch_warnings(), kept_whole(), sdpa_kernel(SDPBackend.MATH):  # fused backward passes have no rule
             warnings.simplefilter("ignore")
             traced = aot_export_module(both, tensors, trace_joint=True, output_loss_index=0, decompositions=table)
     except PlanError:

@@ -144,6 +144,18 @@ def _embedding(call: Call) -> Sequence[Work]:
     return [functools.partial(torch.index_select, weight, 0, indices.view(-1), out=rows)]
 
 
+@kernel(aten.embedding_dense_backward.default)
+def _embedding_backward(call: Call) -> Sequence[Work]:
+    """Rows are added in the order of the indices, as torch's own kernel does on a CPU."""
+    grad, indices, _, padding, by_frequency = call.args
+    if by_frequency:
+        raise NotImplementedError("nn.Embedding(scale_grad_by_freq=True) has no rule: use False")
+    out = call.out[0]
+    rows = grad.view(-1, grad.shape[-1])
+    work: list[Work] = [out.zero_, functools.partial(out.index_add_, 0, indices.view(-1), rows)]
+    return work if padding < 0 else [*work, out[padding].zero_]
+
+
 @kernel(aten.stack.default)
 def _stack(call: Call) -> Sequence[Work]:
     parts, *rest = call.args
@@ -170,6 +182,57 @@ def _pad(call: Call) -> Sequence[Work]:
         inner = inner.narrow(dim, max(low, 0), inner.shape[dim] - max(low, 0) - max(high, 0))
         given = given.narrow(dim, max(-low, 0), given.shape[dim] - max(-low, 0) - max(-high, 0))
     return [functools.partial(out.fill_, rest[0] if rest else 0), *copying(inner, given)]
+
+
+# ---- losses ----------------------------------------------------------------------------------------------------------------
+# Where these reduce, torch's `out=` variants resize the result to one number per element, and afterwards back again.
+
+_NONE, _MEAN, _SUM = range(3)  # values of the argument `reduction`
+
+
+def _reduction(args: Sequence[Any]) -> int:
+    return next((value for value in args if type(value) is int), _MEAN)
+
+
+def _elements(x: Tensor, target: Tensor, *args: Any) -> list[Tensor]:
+    """Return room for the loss of each element, where it is to be reduced."""
+    if _reduction(args) == _NONE:
+        return []
+    shape = torch.broadcast_shapes(x.shape, target.shape)
+    return [torch.empty(shape, dtype=torch.result_type(x, target), device="meta")]
+
+
+@kernel(
+    aten.mse_loss.default,
+    aten.smooth_l1_loss.default,
+    aten.huber_loss.default,
+    aten.binary_cross_entropy.default,
+    workspace=_elements,
+)
+def _loss(call: Call) -> Sequence[Work]:
+    variant, out, reduction = call.op.overloadpacket.out, call.out[0], _reduction(call.args)
+    if not call.workspace:
+        return [functools.partial(variant, *call.args, out=out)]
+    each, dims = call.workspace[0], list(range(call.workspace[0].dim()))
+    named = [argument.name for argument in call.op._schema.arguments]
+    arguments = dict(zip(named, call.args, strict=False)) | {"reduction": _NONE}
+    work = functools.partial(variant, **arguments, out=each)
+    if reduction == _SUM:
+        return [work, functools.partial(torch.sum, each, dims, out=out)]
+    return [work, *_mean_into(out, each, dims, False)]
+
+
+@kernel(aten.binary_cross_entropy_backward.default)
+def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
+    """Where the loss is a mean, torch divides by a number, which it would wrap in each call."""
+    out, variant = call.out[0], aten.binary_cross_entropy_backward.grad_input
+    grad, x, target, *rest = call.args
+    weight = rest[0] if rest else None
+    if _reduction(call.args) != _MEAN:
+        return [functools.partial(variant, *call.args, grad_input=out)]
+    count = torch.tensor(x.numel(), dtype=out.dtype)
+    work = functools.partial(variant, grad, x, target, weight, _SUM, grad_input=out)
+    return [work, functools.partial(torch.div, out, count, out=out)]
 
 
 # ---- normalisation ---------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map, t
 
 from puffervec.train.plan import draw, report
 from puffervec.train.plan.arena import Arena, place
+from puffervec.train.plan.arguments import Arguments
 from puffervec.train.plan.build import PlanError
 from puffervec.train.plan.capture import Captured, Runner
 from puffervec.train.plan.executor import Executor
@@ -92,7 +93,7 @@ class PolicyPlan:
     ) -> None:
         """See `compile_policy`."""
         self.module, self.mode, self.carry = module, mode, carry
-        self._args = args
+        self._args, self._arguments = args, Arguments("args", args)
         self.runner = self._make_runner(args)
         self.inputs = tree_unflatten(self.runner.inputs, tree_flatten(args)[1])
         expected, out_spec = self._expected(args)
@@ -156,15 +157,17 @@ class PolicyPlan:
                 away = difference(wanted, found)
                 worst = max(worst, away)
                 if not away <= self.tolerance:
+                    hint = "; it is in train mode: call .eval() first" if self.module.training else ""
                     raise PlanError(
                         f"mode {self.mode} of {type(self.module).__name__}: output {index} differs by {away:.1e} from the "
-                        f"module's own, more than {self.tolerance:.0e}"
+                        f"module's own, more than {self.tolerance:.0e}{hint}"
                     )
         return worst
 
+    @torch.no_grad()
     def _write(self, args: tuple[Any, ...]) -> None:
-        for kept, given in zip(self.runner.inputs, tree_leaves(args), strict=True):
-            if kept is not None and given is not kept:
+        for kept, given in zip(self.runner.inputs, self._arguments.leaves(args), strict=True):
+            if isinstance(kept, Tensor) and given is not kept:
                 kept.copy_(given)
 
     def run(self) -> None:
@@ -174,7 +177,9 @@ class PolicyPlan:
     def __call__(self, *args: Any) -> Any:
         """Write the arguments into `inputs`, run, and return `outputs`, which the next run overwrites.
 
-        Args: as of the module, of the same shapes. An argument that is the plan's own input is not copied.
+        Args: as of the module, with the shapes, dtypes and other values that the plan was made for, on any device; entries of a
+            dict are matched by key. An argument that is the plan's own input is not copied.
+        Raises: PlanError: anything else; the inputs are as they were.
         """
         self._write(args)
         self.run()
@@ -247,14 +252,19 @@ def compile_policy(
     Returns: the plan. Its memory is its own: use one per thread, or per stream of a GPU.
     Raises: PlanError: an operation without a rule (named with its place), outputs that differ, a mode that cannot run here.
     """
-    if mode not in MODES:
-        raise PlanError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
+    check_mode(mode)
     if isinstance(policy, Policy):
         args = batch if isinstance(batch, tuple) else (batch, *_fresh(policy, batch))
         carry = carry or POLICY_CARRY
     else:
         args = batch if isinstance(batch, tuple) else (batch,)
     return PolicyPlan(policy, args, mode, carry, tolerance)
+
+
+def check_mode(mode: str) -> None:
+    """Raise PlanError unless the mode is one of MODES."""
+    if mode not in MODES:
+        raise PlanError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
 
 
 def _fresh(policy: Policy, obs: Tensor | Mapping[str, Tensor]) -> tuple[Any, ...]:

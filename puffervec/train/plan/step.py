@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from puffervec.train.plan import draw, report
 from puffervec.train.plan.arena import place
+from puffervec.train.plan.arguments import Arguments
 from puffervec.train.plan.build import PlanError
 from puffervec.train.plan.executor import Executor
 from puffervec.train.plan.joint import Joint, Loss, trace_joint
@@ -60,6 +61,7 @@ class StepPlan:
         self.graph = joint.graph
         self.arena = place(joint.graph)
         self.runner = Executor(joint.graph, self.arena, self._parameters)
+        self._arguments = Arguments("batch", batch)
         leaves, spec = tree_flatten(batch)
         fixed = iter(self._batch_inputs())
         self.inputs = tree_unflatten([next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
@@ -103,9 +105,13 @@ class StepPlan:
         self.run()
         return self.outputs
 
+    @torch.no_grad()
     def write(self, batch: Any) -> None:
-        """Copy a batch into `inputs`."""
-        for kept, given in zip(tree_leaves(self.inputs), tree_leaves(batch), strict=True):
+        """Copy a batch into `inputs`; entries of a dict are matched by key.
+
+        Raises: PlanError: another shape, dtype, key or value than the plan was made for; the inputs are as they were.
+        """
+        for kept, given in zip(tree_leaves(self.inputs), self._arguments.leaves(batch), strict=True):
             if isinstance(kept, Tensor) and kept is not given:
                 kept.copy_(given)
 
@@ -149,7 +155,8 @@ class StepPlan:
         return [found.detach().view(()), *torch.autograd.grad(found, [known[name] for name in self.joint.gradients])]
 
     def _by_torch(self, batch: Any, drawn: list[Tensor]) -> list[Tensor]:
-        tensors = iter([*(leaf for leaf in tree_leaves(batch) if isinstance(leaf, Tensor)), *drawn])
+        leaves = self._arguments.leaves(batch)
+        tensors = iter([*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *drawn])
         known, names = self._parameters(), [node.name for node in self.joint.module.graph.nodes if node.op == "placeholder"]
         with torch.no_grad():
             found = self.joint.module(*(known[name] if name in known else next(tensors) for name in names))

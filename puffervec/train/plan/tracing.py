@@ -71,9 +71,22 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
     kinds |= {name: PARAMETER for name in sources}
     graph = from_graph(program.graph_module, kinds, carried)
     graph.outputs = graph.outputs[kept:]
+    _refuse_train_mode(module, graph)
     spec = program.call_spec.out_spec
     assert spec is not None
     return Traced(module, graph, spec, sources, constants)
+
+
+def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
+    """Raise PlanError where dropout or batch statistics are left in the graph because the module is in train mode."""
+    if not any(part.training for part in module.modules()):
+        return
+    for node in graph.unplanned:
+        draws = torch.Tag.nondeterministic_seeded in getattr(node.op, "tags", ())
+        if draws or "batch_norm" in str(node.op):
+            raise PlanError(
+                f"{type(module).__name__} is in train mode, in which {node.op} ({node.place}) has no plan: call .eval() first"
+            )
 
 
 def _carried(program: Any, args: tuple[Any, ...], carry: Carry | None) -> tuple[dict[str, str], int]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
 import torch
+from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
+from puffervec.train.plan.build import PlanError
 from puffervec.train.plan.cache import PlanCache, acting
 from puffervec.train.policies.pool import Pool
 from tests.train.plan.policies import make
@@ -66,6 +69,46 @@ def test_threads_at_the_same_time_have_memory_of_their_own() -> None:
             wanted = policy(args[0] + number, *args[1:])
         assert torch.equal(heads[0], wanted[0][0]) and torch.equal(value, wanted[1])
     assert len(results) == 4 and 1 <= len(cache.plans) <= 4
+
+
+class Fields(nn.Module):
+    """A policy that tells its observations apart by name."""
+
+    def initial_state(self, rows: int) -> tuple[Tensor, ...]:
+        return ()
+
+    def forward(self, obs: dict[str, Tensor], state: Any, reset: Any, action_mask: Any) -> Any:
+        return (obs["a"] + 2 * obs["b"],), obs["a"][:, 0] - obs["b"][:, 0], ()
+
+
+def test_observations_are_matched_by_field() -> None:
+    a, b = torch.ones(4, 3), torch.full((4, 3), 2.0)
+    cache = PlanCache(Fields(), "eager")
+    kept = {"a": torch.zeros(4, 3), "b": torch.zeros(4, 3)}
+    results = [cache({"a": a, "b": b}), cache({"b": b, "a": a}), cache.take({"b": b, "a": a}, kept, (), None, None)]
+    for (heads,), value, _ in results:
+        assert torch.equal(heads, a + 2 * b) and torch.equal(value, (a - b)[:, 0])
+    assert torch.equal(kept["a"], a) and torch.equal(kept["b"], b)
+    assert len(cache.plans) == 1
+
+
+def test_all_arguments_have_the_same_number_of_rows() -> None:
+    policy, (obs, state, *rest) = make("mingru", 4)
+    with pytest.raises(PlanError, match=r"state\[0\] has 1 rows, the observations have 4"):
+        PlanCache(policy, "eager")(obs, (state[0][:1],), *rest)
+
+
+@pytest.mark.parametrize(
+    ("module", "mode", "words"),
+    [
+        (nn.Linear(2, 2), "arena", "PlanCache takes policies, and Linear has no initial_state .* use compile_policy"),
+        (None, "arenas", "mode is 'arenas': use one of eager, arena"),
+    ],
+    ids=["no policy", "no mode"],
+)
+def test_what_it_cannot_hold_is_refused_at_once(module: nn.Module | None, mode: str, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        PlanCache(module or make("mlp", 2)[0], mode)
 
 
 def test_what_needs_no_plan_acts_itself() -> None:

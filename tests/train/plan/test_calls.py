@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from puffervec.train.plan.calls import automatic, copying, out_variant
+from puffervec.train.plan.calls import Call, automatic, copying, out_variant, through
 from tests.train.plan.memory import allocations
 
 aten = torch.ops.aten
@@ -39,3 +39,13 @@ def test_a_copy_of_a_transposed_matrix_allocates_nothing() -> None:
     (copy,) = copying(target, source)
     assert allocations(copy) == [] and torch.equal(target, source)
     assert allocations(lambda: target.copy_(source)), "else `copying` is needless"
+
+
+def test_a_variant_that_resizes_its_result_is_refused() -> None:
+    """In an arena it would write over its neighbours."""
+    x = torch.randn(4, 2)
+    memory = torch.zeros(8)
+    call = Call(aten.mse_loss.default, (memory[0],), (x, x + 1), {})
+    with pytest.raises(NotImplementedError, match="resizes the result"):
+        through(aten.mse_loss.out, call)
+    assert not memory.any()

@@ -106,6 +106,11 @@ def test_a_plan_that_gives_other_numbers_is_refused() -> None:
         plan.compile_policy(Wrong(), torch.zeros(3))
 
 
+def test_what_differs_in_train_mode_says_what_to_do() -> None:
+    with pytest.raises(plan.PlanError, match=r"differs by .*; it is in train mode: call \.eval\(\) first"):
+        plan.compile_policy(nn.Dropout(0.5), torch.ones(1000), "eager")
+
+
 @pytest.mark.parametrize(
     ("mode", "words"),
     [("fast", "mode is 'fast': use one of eager, arena, compile"), ("cudagraph", "mode cudagraph needs a GPU")],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from puffervec.train import plan
 from puffervec.train.collect.storage import Storage
@@ -143,6 +144,78 @@ def test_gradients_are_clipped_to_a_norm_over_all() -> None:
     assert float(clipped.norm()) == pytest.approx(1e-3, rel=1e-2)
 
 
+def _labels(x: Tensor) -> Tensor:
+    return (x > 0.5).to(torch.int64).view(-1)
+
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse": F.mse_loss,
+    "binary cross entropy": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y),
+    "mse, sum": lambda x, y: F.mse_loss(x, y, reduction="sum"),
+    "mse, none": lambda x, y: F.mse_loss(x, y, reduction="none").mean(),
+    "mse, two axes turned": lambda x, y: F.mse_loss(x.t(), y.t()),
+    "huber": lambda x, y: F.huber_loss(x, y, delta=0.1),
+    "smooth l1": lambda x, y: F.smooth_l1_loss(x, y, beta=0.1),
+    "l1": F.l1_loss,
+    "binary cross entropy, weighted sum": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y, weight=y, reduction="sum"),
+    "binary cross entropy of logits": F.binary_cross_entropy_with_logits,
+    "cross entropy": lambda x, y: F.cross_entropy(torch.cat([x, 1 - x], 1), _labels(y)),
+}
+
+
+@pytest.mark.parametrize("name", thinned(3, LOSSES))
+def test_losses_of_torch_stay_in_their_memory(name: str) -> None:
+    policy = nn.Linear(4, 1)
+    batch = torch.randn(64, 4), torch.rand(64, 1)
+    optimizer = torch.optim.SGD(policy.parameters(), 0.1)
+    made = plan.compile_step(policy, lambda policy, batch: LOSSES[name](policy(batch[0]), batch[1]), optimizer, batch)
+    before = {key: raw.untyped_storage().nbytes() for key, raw in made.runner.buffers.items()}
+    assert allocations(lambda: made(batch)) == []
+    assert made.difference <= 1e-6 and made.outputs.shape == ()
+    assert {key: raw.untyped_storage().nbytes() for key, raw in made.runner.buffers.items()} == before
+
+
+class Words(nn.Module):
+    """A row of indices, embedded."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.table, self.last = nn.Embedding(5, 4, **settings), nn.Linear(4, 1)
+
+    def forward(self, indices: Tensor) -> Tensor:
+        found: Tensor = self.last(self.table(indices))
+        return found
+
+
+class Attention(nn.Module):
+    """Each part of a row attends to all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.inner(x, x, x, need_weights=False)[0]
+        return found
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
+    "embedding": (Words, torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
+    "embedding with padding": (lambda: Words(padding_idx=1), torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
+    "attention": (Attention, torch.randn(3, 5, 4)),
+}
+
+
+@pytest.mark.parametrize("name", thinned(2, LAYERS))
+def test_embeddings_and_attention_learn_as_in_eager(name: str) -> None:
+    make, batch = LAYERS[name]
+    policy = make()
+    optimizer = torch.optim.SGD(policy.parameters(), 0.0)
+    made = plan.compile_step(policy, lambda policy, x: policy(x).square().mean(), optimizer, batch)
+    assert made.difference <= 1e-6
+    assert allocations(lambda: made(batch)) == []
+
+
 @pytest.mark.slow
 def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     policy = net(nn.Dropout(0.5))
@@ -185,6 +258,11 @@ BAD: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], str]] = {
         net,
         lambda policy, batch: squares(policy, (batch[0][torch.randperm(8)], batch[1])),
         r"randperm.*test_step.py.*cannot be an input of the plan",
+    ),
+    "frequencies": (
+        lambda: Words(scale_grad_by_freq=True),
+        lambda policy, batch: squares(policy, (_labels(batch[1]), batch[1])),
+        r"scale_grad_by_freq=True\) has no rule: use False",
     ),
     "running means": (lambda: net(nn.BatchNorm1d(16)), squares, "writes to its buffers"),
 }

@@ -57,6 +57,33 @@ def test_a_state_must_be_replaced_by_as_many_tensors() -> None:
         trace(Two(), (torch.ones(2),), carry=(0, 3))
 
 
+class Largest(nn.Module):
+    """Its state is one of two outputs of an operation."""
+
+    def forward(self, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        new = (x + state).max(0).values
+        return new * 2, new
+
+
+def test_a_state_may_be_one_of_several_outputs_of_an_operation() -> None:
+    traced = trace(Largest(), (torch.ones(3, 2), torch.zeros(2)), carry=(1, 1))
+    made = Executor(traced.graph, place(traced.graph))
+    for count in (1.0, 2.0, 3.0):
+        made.tensors["x"].fill_(1.0)
+        made.run()
+        assert made.outputs[0].tolist() == [2 * count] * 2 and made.tensors["state"].tolist() == [count] * 2
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"), [(nn.Dropout(0.5), "native_dropout"), (nn.BatchNorm1d(2), "batch_norm")], ids=["dropout", "batch norm"]
+)
+def test_layers_in_train_mode_say_what_to_do(layer: nn.Module, words: str) -> None:
+    net = nn.Sequential(nn.Linear(2, 2), layer)
+    with pytest.raises(PlanError, match=rf"^Sequential is in train mode, in which .*{words}[^\n]* has no plan: call .eval\(\)"):
+        trace(net, (torch.ones(3, 2),))
+    assert trace(net.eval(), (torch.ones(3, 2),)).graph.unplanned == []
+
+
 class Branch(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x if x.sum() > 0 else -x
