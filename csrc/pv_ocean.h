@@ -3,9 +3,9 @@
 //
 // Makes an env type of puffervec from an env in the convention of PufferLib's Ocean, whose header stays as it is:
 //
-//     typedef struct { float score; ...; float n; } Log;               floats, summed over n episodes
+//     typedef struct { float score; ...; float n; } Log;               floats in any order, summed over n episodes
 //     typedef struct { Log log; float* observations; int* actions;     or unsigned char* observations, float* actions, ...
-//                      float* rewards; unsigned char* terminals; ...; } MyEnv;
+//                      float* rewards; unsigned char* terminals; ...; } MyEnv;       or float* terminals
 //     void c_reset(MyEnv* env);  void c_step(MyEnv* env);  void c_close(MyEnv* env);
 //     void c_render(MyEnv* env);                                       is never called
 //
@@ -31,6 +31,7 @@
 //
 //     #define OCEAN_AGENTS config->num_agents            // agents per env, default 1
 //     #define OCEAN_INIT(env) init(env)                  // called once per env, after the settings are in
+//     #define OCEAN_SEED(env, seed) (env)->rng = (seed)  // called by a reset with seeds (uint32_t): for rand_r(&env->rng)
 //
 // `config` is a struct with the settings; the Python dataclass has the same fields in the same order. The header's folder must
 // be among the compiler's include folders.
@@ -50,8 +51,9 @@
 // Saving: the struct contains pointers, so save and load are refused, and save_bytes is 0. The state cannot be set (poke).
 //
 // Random numbers: rand() and srand() within the header use a generator per env, keyed by its seed: the same seed gives the same
-// bytes with any number of workers. rand() in other C files, rand_r, random, clocks and static variables stay as they are: with
-// those, bytes may depend on the workers, and the threading backend must not be used.
+// bytes with any number of workers. A header that calls rand_r, on a state of its own, needs OCEAN_SEED, else it does not compile.
+// rand() in other C files, random, clocks and static variables stay as they are: with those, bytes may depend on the workers, and
+// the threading backend must not be used.
 //
 // Records: when log.n > 0 after a step, the env leaves one record with the mean of each member, and n, and clears the log. The
 // members episode_return and episode_length, if any, are also the record's return and length.
@@ -82,6 +84,12 @@
 #ifndef OCEAN_INIT
 #define OCEAN_INIT(env) ((void)(env))
 #endif
+#ifndef OCEAN_SEED
+#define OCEAN_SEED(env, seed) ((void)(seed))
+// rand_r takes the state from the env, and all envs have the same one until they are seeded.
+#define rand_r(state) \
+    ((int)sizeof(struct { _Static_assert(!sizeof(state), "rand_r in the header needs OCEAN_SEED, see pv_ocean.h"); char c; }))
+#endif
 #ifndef OCEAN_ACTION_LOW
 #define OCEAN_ACTION_LOW -1.0f
 #define OCEAN_ACTION_HIGH 1.0f
@@ -109,6 +117,7 @@ static inline void ocean_srand(unsigned seed) { (void)seed; } // reset sets the 
 #include OCEAN_HEADER
 #undef rand
 #undef srand
+#undef rand_r
 
 // ---- settings ---------------------------------------------------------------------------------------------------------------
 
@@ -134,7 +143,7 @@ static void ocean_configure(OCEAN_ENV* env, const ocean_config* config) {
 #undef OCEAN_COPY
 }
 
-// ---- state: one slot per env, then the actions of all agents ----------------------------------------------------------------
+// ---- state: one slot per env, then for all agents their actions, then their ends where these are floats -----------------------
 
 typedef struct ocean_slot {
     OCEAN_ENV env;
@@ -160,7 +169,12 @@ static const uint32_t ocean_action_sizes[] = {OCEAN_ACTION_SIZES};
 #define OCEAN_DIMS ((uint32_t)(OCEAN_ACTION_DIMS))
 _Static_assert(OCEAN_FLOAT_ACTIONS, "continuous actions need float* actions in the env's struct");
 #endif
-_Static_assert(sizeof(Log) % sizeof(float) == 0 && offsetof(Log, n) == sizeof(Log) - sizeof(float), "Log ends in float n");
+#define OCEAN_FLOAT_TERMINALS _Generic(((OCEAN_ENV*)0)->terminals, float*: 1, unsigned char*: 0)
+_Static_assert(_Generic(((OCEAN_ENV*)0)->rewards, float*: 1, default: 0), "rewards must be float*");
+#define OCEAN_IS_FLOAT(name) _Static_assert(_Generic(((Log*)0)->name, float: 1, default: 0), "Log." #name " must be a float");
+OCEAN_LOG(OCEAN_IS_FLOAT)
+OCEAN_IS_FLOAT(n)
+#undef OCEAN_IS_FLOAT
 
 static uint32_t ocean_agents(const ocean_config* config) {
     (void)config;
@@ -174,9 +188,15 @@ static ocean_action* ocean_actions_at(pv_block* block, uint32_t env) {
     return first + (uint64_t)env * block->spec->groups[0].agents * OCEAN_DIMS;
 }
 
+// The ends that the env writes, where they are floats; rows->terminals are bytes.
+static float* ocean_terminals_at(pv_block* block, uint32_t env) {
+    return (float*)(void*)ocean_actions_at(block, block->env_count) + (uint64_t)env * block->spec->groups[0].agents;
+}
+
 static uint64_t ocean_bytes(const pv_context* context, uint32_t env_count) {
-    const uint64_t actions = (uint64_t)ocean_agents(ocean_config_of(context)) * OCEAN_DIMS;
-    return env_count * (sizeof(ocean_slot) + actions * sizeof(ocean_action));
+    const uint64_t agents = ocean_agents(ocean_config_of(context));
+    const uint64_t each = OCEAN_DIMS * sizeof(ocean_action) + (OCEAN_FLOAT_TERMINALS ? sizeof(float) : 0);
+    return env_count * (sizeof(ocean_slot) + agents * each);
 }
 
 // ---- describe ---------------------------------------------------------------------------------------------------------------
@@ -250,7 +270,8 @@ static int ocean_init(pv_block* block) {
         // The env writes straight into its rows.
         slot->env.observations = (void*)(rows->observations + env * agents * rows->observation_bytes);
         slot->env.rewards = rows->rewards + env * agents;
-        slot->env.terminals = rows->terminals + env * agents;
+        slot->env.terminals =
+            OCEAN_FLOAT_TERMINALS ? (void*)ocean_terminals_at(block, env) : (void*)(rows->terminals + env * agents);
         slot->env.actions = (void*)ocean_actions_at(block, env);
         ocean_stream = &slot->random;
         OCEAN_INIT(&slot->env);
@@ -270,6 +291,7 @@ static void ocean_clear_flags(pv_block* block, uint32_t env) {
     const uint64_t agents = block->spec->groups[0].agents, first = env * agents;
     memset(rows->rewards + first, 0, agents * sizeof(float));
     memset(rows->terminals + first, 0, agents);
+    if (OCEAN_FLOAT_TERMINALS) memset(ocean_terminals_at(block, env), 0, agents * sizeof(float));
     memset(rows->truncations + first, 0, agents);
     memset(rows->masks + first, 1, agents);
     memset(rows->agent_types + first, 0, agents);
@@ -289,7 +311,10 @@ static int ocean_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
         pv_block_at(block, env);
         ocean_slot* slot = ocean_slot_at(block, env);
         slot->episode = seeds ? 0 : slot->episode + 1;
-        if (seeds) slot->random = (ocean_random){seeds[env], 0};
+        if (seeds) {
+            slot->random = (ocean_random){seeds[env], 0};
+            OCEAN_SEED(&slot->env, (uint32_t)(seeds[env] ^ seeds[env] >> 32));
+        }
         memset(&slot->env.log, 0, sizeof slot->env.log);
         ocean_begin_episode(block, env);
         ocean_clear_flags(block, env);
@@ -350,8 +375,9 @@ static void ocean_step_env(pv_block* block, uint32_t env) {
     c_step(&slot->env);
     slot->steps++;
     uint32_t ended = 0;
-    for (uint64_t row = first; row < first + agents; row++) {
-        rows->terminals[row] = rows->terminals[row] != 0;
+    for (uint64_t i = 0; i < agents; i++) {
+        const uint64_t row = first + i;
+        rows->terminals[row] = slot->env.terminals[i] != 0;
         ended += rows->terminals[row];
         slot->episode_return += rows->rewards[row];
     }

@@ -24,12 +24,12 @@ from tests.libraries import compile_library
 # (both dims), a random number, the number of init calls.
 HEADER = """
 #include <stdlib.h>
-typedef struct { float alone; float together; float n; } Log;
+typedef struct { float alone; float n; float together; } Log;
 typedef struct {
     float* observations;
     FLOATS_OR_INTS* actions;
     float* rewards;
-    unsigned char* terminals;
+    FLAGS* terminals;
     Log log;
     int num_agents;
     float gain;
@@ -37,6 +37,7 @@ typedef struct {
     int steps[8];
     int inits;
     int clock;
+    unsigned int rng;
 } Swarm;
 static void init(Swarm* env) { env->inits++; srand(1); }
 static void show(Swarm* env, int agent) {
@@ -45,7 +46,7 @@ static void show(Swarm* env, int agent) {
     row[1] = (float)env->steps[agent];
     row[2] = (float)env->actions[2 * agent];
     row[3] = (float)env->actions[2 * agent + 1];
-    row[4] = (float)(rand() % 1000);
+    row[4] = (float)(DRAW % 1000);
     row[5] = (float)env->inits;
 }
 void c_reset(Swarm* env);
@@ -111,19 +112,30 @@ class SwarmConfig:
     limit: int = 7
 
 
-def swarm(folder: Path, actions: str, kind: str) -> NativeEnv:
-    """Compile the env with these actions, its pointer to them of this kind."""
+def swarm(folder: Path, actions: str, kind: str, flags: str = "unsigned char", draw: str = "rand()") -> NativeEnv:
+    """Compile the env with these actions.
+
+    Args: kind, flags: of what its pointers to actions and terminals point to; draw: an expression for a random number.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "swarm.h").write_text(HEADER.replace("FLOATS_OR_INTS", kind))
+    header = HEADER.replace("FLOATS_OR_INTS", kind).replace("FLAGS", flags).replace("DRAW", draw)
+    (folder / "swarm.h").write_text(header)
     source = folder / "glue.c"
     source.write_text(GLUE.replace("{actions}", actions))
     library = compile_library(source, folder / "swarm.so", f"-I{folder}")
     return NativeEnv(name="swarm", config=SwarmConfig, build=lambda config: EnvData(), shared_library=str(library))
 
 
-@pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> NativeEnv:
-    return swarm(tmp_path_factory.mktemp("swarm"), DISCRETE, "int")
+SEEDED = DISCRETE + "\n#define OCEAN_SEED(env, seed) (env)->rng = (seed)"
+
+
+@pytest.fixture(scope="module", params=["bytes and rand", "floats and rand_r"])
+def env(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NativeEnv:
+    """The same env as PufferLib 3.0 and as 4.0 would have it."""
+    folder = tmp_path_factory.mktemp("swarm")
+    if request.param == "bytes and rand":
+        return swarm(folder, DISCRETE, "int")
+    return swarm(folder, SEEDED, "int", "float", "rand_r(&env->rng)")
 
 
 @pytest.fixture
@@ -224,6 +236,24 @@ def test_continuous_actions_need_a_float_pointer(tmp_path: Path) -> None:
 def test_the_glue_must_say_what_actions_are(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="OCEAN_ACTION_SIZES .* or OCEAN_ACTION_DIMS"):
         swarm(tmp_path, "", "int")
+
+
+REFUSED = {
+    "rand_r without seeds": ("typedef struct", "typedef struct", "rand_r in the header needs OCEAN_SEED"),
+    "a log of integers": ("float together; }", "int together; }", "Log.together must be a float"),
+    "a counter of integers": ("float n;", "int n;", "Log.n must be a float"),
+    "rewards in double": ("float* rewards", "double* rewards", "rewards must be float"),
+    "ends as integers": ("unsigned char* terminals", "int* terminals", "_Generic"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_would_go_wrong_silently_does_not_compile(tmp_path: Path, case: str) -> None:
+    ours, theirs, words = REFUSED[case]
+    draw = "rand_r(&env->rng)" if case.startswith("rand_r") else "rand()"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(AssertionError, match=words):
+        patch.setitem(globals(), "HEADER", HEADER.replace("FLAGS", "unsigned char").replace(ours, theirs, 1))
+        swarm(tmp_path, DISCRETE, "int", draw=draw)
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])
