@@ -24,6 +24,10 @@ class ConfigError(APIUsageError, ValueError):
     """A setting that cannot be used."""
 
 
+class SpaceError(ConfigError, NotImplementedError):
+    """An observation or action space that the library at hand cannot take."""
+
+
 class SceneError(PuffervecError, ValueError):
     """A scene file or folder that cannot be read; the message names the file and the key."""
 

@@ -75,6 +75,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         `space.sample(mask)` takes it.
     Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start layout of tag_grid); without it
         the env draws. Other keys are refused.
+    Copies, by `pickle` or `copy.deepcopy`: envs of their own with the same settings, to be reset before they are stepped.
 
     Raises:
         ConfigError: an unknown env or setting, or a render mode that the env does not have.
@@ -83,6 +84,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
     def __init__(
         self, env: str | NativeEnv, settings: Mapping[str, Any] | Any | None = None, render_mode: str | None = None
     ) -> None:
+        self._arguments = env, settings, render_mode
         self.vec: VectorEnv = backends.make(
             env, None, settings, backend="serial", num_envs=1, seed=None, strict=True, autoreset_mode="disabled"
         )
@@ -102,6 +104,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self._no_episodes = np.zeros(0, RECORD_DTYPE)
         self.episodes = self._no_episodes
         self._make_spaces()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments
 
     def _make_spaces(self) -> None:
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -169,13 +174,18 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
 
         Returns:
             (observations, rewards, terminations, truncations, infos) by agent, for all that acted: the last observation of
-            those whose episode ended with this step is among them. Copies.
+            those whose episode ended with this step is among them. Copies. Five empty dicts where no agent is left and
+            `actions` is empty.
 
         Raises:
-            CallOrderError: before the first reset, or no agent is left. ActionError: an action is missing, of the wrong kind
-            or out of range, or an agent is unknown; nothing was stepped. ClosedError. WorkerError: the env failed.
+            CallOrderError: before the first reset, or actions where no agent is left. ActionError: an action is missing, of
+            the wrong kind or out of range, or an agent is unknown; nothing was stepped. ClosedError. WorkerError: the env
+            failed.
         """
         if not self.agents:
+            if self._seeded and isinstance(actions, Mapping) and not actions:
+                self.episodes = self._no_episodes
+                return {}, {}, {}, {}, {}
             raise CallOrderError("step: no agent is alive: call reset")
         self.vec.send(self._rows_of(actions))
         infos = self.vec.recv()[4]

@@ -25,6 +25,7 @@ BASES = {
     "WorkerDied": errors.WorkerError,
     "WorkerTimeout": errors.WorkerError,
     "MissingExtraError": ImportError,
+    "SpaceError": NotImplementedError,
     "SpaceMismatchError": errors.ConfigError,
     "EnvMismatchError": AssertionError,
 }

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import json
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -269,12 +271,52 @@ def test_calls_out_of_order() -> None:
     env.reset(seed=0)
     env.step(draw_actions(env))
     with pytest.raises(CallOrderError, match="reset"):
-        env.step({})
+        env.step(dict.fromkeys(env.possible_agents, 0))
     env.reset()
     env.close()
     env.close()
     with pytest.raises(ClosedError):
         env.step(draw_actions(env))
+
+
+def test_a_step_after_the_last_end_is_empty() -> None:
+    """Wrappers that keep dead agents in their list take such a step."""
+    env = parallel_env("tag_grid", **{**TAG, "episode_length": 1})
+    env.reset(seed=0)
+    env.step(draw_actions(env))
+    assert env.agents == [] and len(env.episodes) > 0
+    assert env.step({}) == ({}, {}, {}, {}, {})
+    assert env.agents == [] and len(env.episodes) == 0
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+def test_a_copy_is_an_env_of_its_own_with_the_same_settings(copied: Any) -> None:
+    env = parallel_env("tag_grid", **TAG, render_mode="rgb_array")
+    env.reset(seed=3)
+    other = copied(env)
+    assert (other.possible_agents, other.render_mode) == (env.possible_agents, "rgb_array")
+    with pytest.raises(CallOrderError, match="reset"):
+        other.step({})
+    other.reset(seed=3)
+    for _ in range(5):
+        actions = draw_actions(env)
+        env.step(actions)
+        other.step(actions)
+    assert np.array_equal(env.state(), other.state())
+    env.close()
+    other.step(draw_actions(other))
+
+
+def test_wrappers_of_supersuit() -> None:
+    supersuit = pytest.importorskip("supersuit", reason="supersuit is not installed: pip install supersuit")
+    env = supersuit.black_death_v3(parallel_env("tag_grid", **{**TAG, "episode_length": 2}))
+    for _ in range(3):
+        env.reset(seed=0)
+        while env.agents:
+            assert set(env.step(draw_actions(env))[0]) == set(env.possible_agents)
+    rows = supersuit.concat_vec_envs_v1(supersuit.pettingzoo_env_to_vec_env_v1(env), 2, base_class="gymnasium")
+    observations, _ = rows.reset(seed=0)
+    assert len(observations) == rows.num_envs == 2 * len(env.possible_agents)
 
 
 def test_settings_are_checked() -> None:

@@ -378,7 +378,6 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
         (lambda: adapter.VecEnv("CartPole-v1"), "name of a C env"),
         (lambda: adapter.VecEnv([Rich, Rich], num_envs=3), "num_envs"),
         (lambda: adapter.VecEnv([dict], backend="serial"), "gymnasium.Env"),
-        (lambda: adapter.VecEnv([Deep], backend="serial"), "SB3 takes no nested"),
         (lambda: adapter.VecEnv("probe", env_kwargs={"mode": 1}, backend="serial"), "several kinds"),
         (lambda: make("tag_grid", wrapper_class=gymnasium.wrappers.ClipReward), "C env"),
         (lambda: make("CartPole-v1", vec_env_cls=vec_env.VecNormalize), "vec_env_cls"),
@@ -386,6 +385,14 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
     ):
         with pytest.raises(ConfigError, match=words):
             call()
+
+
+def test_nested_observations_raise_what_they_raise_in_sb3() -> None:
+    for call in (lambda: vec_env.DummyVecEnv([Deep]), lambda: adapter.VecEnv([Deep], backend="serial")):
+        with pytest.raises(NotImplementedError, match="(?i)nested"):
+            call()
+    with pytest.raises(ConfigError, match="SB3 takes no nested spaces, flatten them"):
+        adapter.VecEnv([Deep], backend="serial")
 
 
 # ---- learning ----------------------------------------------------------------------------------------------

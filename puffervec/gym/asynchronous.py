@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
 
 from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, WorkerError
@@ -28,7 +29,7 @@ from puffervec.python.emulation.layout import LEAF_SPACES
 from puffervec.vec.backends import Multiprocessing, make
 
 
-class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv):
+class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Steps several envs in worker processes, which write into memory shared with this process.
 
     Each worker steps a share of the envs, so that 64 envs on 8 cores need 8 processes. Scripts need no main guard. After an env

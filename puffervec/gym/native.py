@@ -83,7 +83,7 @@ def add_records(batch: dict[str, Any], key: str, episodes: NDArray[Any], names: 
     batch[key], batch[f"_{key}"] = report, mask
 
 
-class NativeVectorEnv(TwoPartVectorEnv):
+class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Many copies of a C env, stepped by worker processes.
 
     Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's AsyncVectorEnv. `call`,

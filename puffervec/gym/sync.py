@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
+from numpy.typing import NDArray
 
 from puffervec.errors import WorkerError
 from puffervec.gym import arguments
@@ -18,7 +19,7 @@ from puffervec.gym.side_channel import fitting
 from puffervec.vec.backends import make
 
 
-class SyncVectorEnv(PythonVectorEnv):
+class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Steps several envs in this process, one after another.
 
     >>> import gymnasium

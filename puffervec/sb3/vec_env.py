@@ -26,7 +26,7 @@ from gymnasium.vector.utils import batch_space
 from puffervec import envs as registry
 from puffervec import extras
 from puffervec.core.actions import Native
-from puffervec.errors import CallOrderError, ConfigError, WorkerError
+from puffervec.errors import CallOrderError, ConfigError, SpaceError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.rows import ActionWriter, copied, row_of
 from puffervec.native import NativeEnv
@@ -71,8 +71,9 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     Aliasing: everything returned is a copy. Blocks: `step_wait` and `reset` wait for the workers, `step_async` does not.
 
     Raises:
-        ConfigError: an unusable setting, rows that SB3 cannot take (several groups, nested Dict or Tuple), an env
-            function that makes no gymnasium.Env. WorkerError: an env could not be made.
+        ConfigError: an unusable setting, rows of several groups, an env function that makes no gymnasium.Env.
+        SpaceError: a Dict or Tuple within another; a ConfigError, and a NotImplementedError as in SB3's own.
+        WorkerError: an env could not be made.
     """
 
     def __init__(
@@ -98,10 +99,11 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             if isinstance(error.__cause__, ConfigError):  # what the functions made cannot be used
                 raise error.__cause__ from None
             raise
-        problem = _problem(self.vec)
-        if problem:
+        try:
+            _check_rows(self.vec)
+        except ConfigError:
             self.vec.close()
-            raise ConfigError(problem)
+            raise
         self._agents = self.vec.spec.agents
         self._group, self._rows = self.vec.spec.groups[0], next(iter(self.vec.halves[0].groups.values()))
         self._observations = self._native(self._rows.observations)
@@ -421,15 +423,16 @@ def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any,
     return [IndexedEnvMaker(fn, i) for i, fn in enumerate(env_fns)], len(env_fns)
 
 
-def _problem(vec: VectorEnv) -> str:
-    """Return what keeps SB3 from using these rows, or ""."""
+def _check_rows(vec: VectorEnv) -> None:
+    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, as SB3's own vec envs, else ConfigError."""
     groups = vec.spec.groups
     if len(groups) != 1:
         names = ", ".join(group.name for group in groups)
-        return f"{vec.env.name} has rows of several kinds ({names}): Stable-Baselines3 takes one space for all rows"
+        raise ConfigError(f"{vec.env.name} has rows of several kinds ({names}): Stable-Baselines3 takes one space for all rows")
     plan = groups[0].observation_plan
     parts = getattr(plan.space, "spaces", ()) if plan is not None else ()
     nested = [part for part in (parts.values() if isinstance(parts, Mapping) else parts) if hasattr(part, "spaces")]
     if nested:
-        return f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested ones, flatten them"
-    return ""
+        raise SpaceError(
+            f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested spaces, flatten them"
+        )

@@ -51,6 +51,12 @@ def test_python_envs_go_to_worker_processes(made: Any) -> None:
     assert np.array_equal(envs.step([0, 1, 0])[0], theirs.step([0, 1, 0])[0])
 
 
+@pytest.mark.parametrize("kind", [AsyncVectorEnv, NativeVectorEnv, SyncVectorEnv])
+def test_a_vector_env_of_gymnasium_is_a_direct_base(kind: type) -> None:
+    """`wrap_env` of skrl looks at direct bases alone."""
+    assert gymnasium.vector.VectorEnv in kind.__bases__
+
+
 @pytest.mark.parametrize("mode", ["sync", VectorizeMode.SYNC, "async", VectorizeMode.ASYNC])
 def test_the_mode_can_be_chosen(made: Any, mode: Any) -> None:
     wanted = VectorizeMode(mode)
