@@ -4,9 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import re
 import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +59,46 @@ def test_flags_of_the_prediction_exist() -> None:
         if args[0] == "bench/scale.py":
             scale.parse(args[1:])
     assert all(f"`--{name.replace('_', '-')}`" in SCALE for name in ("host_cores", "gbit", "gpu_steps_per_s", "most_segments"))
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_start_work_in_their_order(tmp_path: Path) -> None:
+    """On one machine, which is the learner's and every other; the last command is for machines that join later."""
+    (block,) = [block for block in pages.blocks(PAGE.split("## Start")[1].split("## Settings")[0]) if block.info == "bash"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    env = kept | {"HOME": str(home), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    rest = [
+        "--vec.num-envs",
+        "8",
+        "--train.total-timesteps",
+        "2000",
+        "--log.folder",
+        str(tmp_path),
+        "--train.final-eval",
+        "false",
+    ]
+    with contextlib.ExitStack() as stack:
+        for line in block.text.splitlines():
+            words = shlex.split(line.replace("learner", "127.0.0.1").replace("6379", port), comments=True)
+            if words[0] == "export":
+                env |= dict([words[1].split("=")])
+            elif words[:2] == ["ray", "start"]:
+                cpus = [] if "--head" in words else ["--num-cpus", "1"]
+                command = [*words, *cpus, "--block"]
+                process = stack.enter_context(
+                    subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                )
+                stack.callback(process.terminate)
+                assert process.stdout is not None
+                assert any("Ray runtime started" in told for told in process.stdout), f"{line}: {process.wait(60)}"
+            elif words[0] in ("ray", "puffer-train"):
+                if words[0] == "puffer-train":
+                    address = "local" if "local" in words else f"127.0.0.1:{port}"
+                    words = ["puffer-train", "cartpole", "--ray", address, "--ray.hosts", "1", *rest]
+                done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=250)
+                assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import logging
 import os
+import secrets
 import signal
 import socket
 import time
@@ -78,6 +79,7 @@ def connect(section: RaySection, hosts: int) -> bool:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing about a run leaves it unasked.
     quiet: dict[str, Any] = {"include_dashboard": False} if section.address == LOCAL else {}
     if section.address == LOCAL:
+        _give_token()
         quiet["num_cpus"] = hosts * (section.cpus or max(1, usable_cores() // hosts))
     try:
         _reach(section.address)
@@ -88,8 +90,18 @@ def connect(section: RaySection, hosts: int) -> bool:
         raise ConfigError(
             f"ray.address is {section.address!r}: no Ray cluster could be joined there ({words}); start one with `ray start"
             " --head`, join it on this machine with `ray start --address=HOST:PORT --num-cpus=0`, or use --ray local"
+            f"{'' if 'RAY_AUTH_MODE' in os.environ else '; if it asks for a token: export RAY_AUTH_MODE=token'}"
         ) from None
     return True
+
+
+def _give_token() -> None:
+    """Set a token for a Ray of this process alone, unless the user has chosen one.
+
+    Ray would write one to ~/.ray/auth_token, and then every later `ray start --head` would ask for it.
+    """
+    if not any(name in os.environ for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
 def _reach(address: str) -> None:

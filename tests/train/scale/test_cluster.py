@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -54,6 +55,20 @@ def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatc
     ) as error:
         connect(RaySection(address="auto"), 1)
     assert "\n" not in str(error.value)
+
+
+def test_a_ray_of_ones_own_has_a_token_unless_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    monkeypatch.setattr("ray.init", lambda *args, **kwargs: seen.append(os.environ.get("RAY_AUTH_TOKEN")))
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    connect(RaySection(address="auto"), 1)
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    connect(RaySection(address="local"), 1)
+    del os.environ["RAY_AUTH_MODE"]
+    connect(RaySection(address="local"), 1)
+    assert seen[:2] == [None, None] and len(seen[2] or "") == 64
 
 
 def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,9 +45,13 @@ def left_of(pid: int) -> list[str]:
     return [command for command in commands if "/session_" in command and f"_{pid}" in command]
 
 
-def test_two_hosts_play_for_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_hosts_play_for_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     ray = ("--ray", "local", "--ray.hosts", "2")
     out = train(tmp_path, "cartpole", *ray, *ENVS, "--total-timesteps", "400", "--run-name", "one")
+    assert not (tmp_path / "home/.ray").exists(), "a token there, and the next `ray start --head` demands it of everyone"
     assert "2 hosts of 4 envs, 4 rows each, 2 segments an update" in out
     lines = list(read_metrics(tmp_path / "one/metrics.jsonl"))
     assert lines[-1]["step"] >= 400 and lines[-1]["ray/hosts"] == 2
