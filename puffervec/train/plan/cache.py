@@ -68,8 +68,7 @@ class PlanCache:
 
     def initial_state(self, rows: int) -> State:
         """The policy's."""
-        state: State = self.policy.initial_state(rows)  # type: ignore[operator]
-        return state
+        return self.policy.initial_state(rows)
 
     @torch.no_grad()
     def __call__(

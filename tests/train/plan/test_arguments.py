@@ -73,7 +73,8 @@ def test_a_step_learns_from_the_entries_by_key() -> None:
     optimizer = torch.optim.SGD(policy.parameters(), 0.0)
 
     def loss(policy: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-        return (policy(batch["x"]) - batch["t"]).square().mean()
+        found: Tensor = (policy(batch["x"]) - batch["t"]).square().mean()
+        return found
 
     x, t = torch.linspace(0, 1, 4).view(4, 1), torch.linspace(5, 9, 4).view(4, 1)
     step = plan.compile_step(policy, loss, optimizer, {"x": x, "t": t})
