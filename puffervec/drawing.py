@@ -12,7 +12,7 @@
 
 `puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/render/).
 The y axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`,
-`actions`, `observed` and `pictures` are for the replay alone (puffervec/web/): they say more of the agent that is looked at.
+`actions`, `words`, `observed` and `pictures` are for the replay alone (puffervec/web/): they say more of the chosen agent.
 """
 
 from __future__ import annotations
@@ -90,19 +90,28 @@ class Polygon(Shape):
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Words, with their middle at (x, y)."""
+    """Words, with their middle at (x, y). height: of the letters, in world units; 0: a size that can be read."""
 
     x: float
     y: float
     text: str
+    height: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Event(Shape):
-    """Something happened in this step at (x, y): a cross, which stays until the episode ends. Its role says what it was."""
+    """Something happened in this step at (x, y): a cross, which stays until the episode ends.
+
+    Attributes:
+        role: what happened; `of`: the name of who did it, or to whom it happened.
+        did: the same as a verb, "arrived" or "hit". other: the name of the second party. how: more words on it.
+    """
 
     x: float
     y: float
+    did: str = field(default="", kw_only=True)
+    other: str = field(default="", kw_only=True)
+    how: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -118,11 +127,15 @@ class Drawing:
             none.
         wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these as shares.
         fps: steps per second of a film.
+        step_s: seconds of the env's own time in a step; 0: it has no clock, and steps are counted.
+        unit: of lengths, as "m": pictures have a scale bar then.
+        close: how far one sees across, in world units, where a replay or a film looks at one agent; 0: the whole view.
         title: what the episode is of, as the name of a scene.
         agents: for each row of the env the name of its shape, "" for a row without one.
         facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their names.
         actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as `send` takes them. None: they
             are shown as they are.
+        words: for some of these actions and facts, by name, what the values 0, 1, 2, ... are called.
         observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by
             the name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
         pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}: what agents are given as a
@@ -136,10 +149,14 @@ class Drawing:
     numbers: Callable[[State], Mapping[str, float]] | None = None
     wholes: Mapping[str, float] = field(default_factory=dict)
     fps: float = 15.0
+    step_s: float = 0.0
+    unit: str = ""
+    close: float = 0.0
     title: str = ""
     agents: Sequence[str] = ()
     facts: Callable[[State], Mapping[str, Mapping[str, float]]] | None = None
     actions: Callable[[Any], Mapping[str, Any]] | None = None
+    words: Mapping[str, Sequence[str]] = field(default_factory=dict)
     observed: Callable[[Mapping[str, Any], State], Mapping[str, Iterable[Shape]]] | None = None
     pictures: Callable[[Mapping[str, Any], State], Mapping[str, Any]] | None = None
 
@@ -156,3 +173,6 @@ class Drawing:
                 raise ConfigError(f"the whole of {name!r} is {whole}: use a finite number above 0")
         if not 0 < self.fps <= 120:
             raise ConfigError(f"fps is {self.fps}: use more than 0 and at most 120")
+        for name in ("step_s", "close"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} is {getattr(self, name)}: use a finite number, 0 or more")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from drive_env.actions import axes_of, given_values
 from drive_env.config import DriveConfig
+from drive_env.drawing.events import Events
 from drive_env.drawing.objects import Objects
 from drive_env.drawing.sight import ROLE, Sight
 from drive_env.prepare import prepare_scenes
@@ -23,23 +24,17 @@ from drive_env.render.ground import GROUND, ground_of, lights_of, signs_of
 from drive_env.render.raster import as_colours, channels_of
 from drive_env.render.recording import roads_of
 from drive_env.scenes.sceneset import SceneSet
-from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Event, Line, Shape, State
+from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
 
 MARGIN_M = 14.0  # around what the agents do in their log and aim at
 WALKER_M = 0.7  # radius of a pedestrian, at least, so that it is seen
 NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
 COLOURS = {
     "agent": BLUE, "goal": GREEN, "log": "#cc79a7", "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
-    "ran a red light": "#8a4fc7", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
-    ROLE: "#e69f00", **GROUND,
+    "ran a red light": "#c4008f", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
+    ROLE: "#7b3ff2", **GROUND,
 }  # fmt: skip
-# What begins in a step: a count that grows, or where the settings count nothing, a flag that rises.
-BEGINS = {
-    "collision": ("contacts", "collided"),
-    "off-road": ("departures", "offroad"),
-    "at goal": ("goal_step", "reached"),
-    "ran a red light": ("red_lights", None),
-}
+CLOSE_M = 60.0  # across, where one agent is looked at
 FACTS = {"speed": "speed m/s", "steering": "steering rad", "model_acceleration": "acceleration m/s2"}
 
 
@@ -65,6 +60,8 @@ class SceneDrawing:
         self.objects = Objects(config, self.head, self.arrays, self.agents)
         self.names = [self.objects.names[agent] for agent in self.agents]
         self.sight = Sight(config)
+        self.dt_s = float(self.head["dt_s"])
+        self.events = Events(self.objects, self.rows, self.agents, self.dt_s)
 
     def drawing(self) -> Drawing:
         """All of it."""
@@ -80,7 +77,10 @@ class SceneDrawing:
             colours=COLOURS,
             still=[*ground_of(roads), *signs_of(self.arrays), *ways],
             numbers=self.numbers,
-            fps=round(1 / float(self.head["dt_s"]), 3),
+            fps=round(1 / self.dt_s, 3),
+            step_s=round(self.dt_s, 6),
+            unit="m",
+            close=CLOSE_M,
             title=self.title,
             agents=by_row,
             facts=self.facts,
@@ -112,7 +112,7 @@ class SceneDrawing:
         for row, name in present:
             x, y, heading, length, width = (float(state[key][row]) for key in ("x", "y", "heading", "length", "width"))
             yield self.body(name, "agent", (x, y, heading), (length, width))
-        yield from self.events(state, before)
+        yield from self.events.of(state, before)
 
     def body(self, name: str, role: str, pose: tuple[float, ...], size: tuple[float, float]) -> Shape:
         """A car or cyclist as a box, a pedestrian as a circle."""
@@ -120,18 +120,6 @@ class SceneDrawing:
         if name.startswith("pedestrian"):
             return Circle(x, y, max(WALKER_M, *(side / 2 for side in size)), role=role, name=name)
         return Box(x, y, *size, heading, role=role, name=name, front=True)
-
-    def events(self, state: State, before: State | None) -> Iterator[Event]:
-        """What begins in this step."""
-        if before is None:
-            return
-        for role, (count, flag) in BEGINS.items():
-            key = count if count in state else flag
-            if key is None or key not in state:
-                continue
-            for at in np.flatnonzero(state[key][self.rows] > before[key][self.rows]).tolist():
-                row = int(self.rows[at])
-                yield Event(float(state["x"][row]), float(state["y"][row]), role=role, of=self.names[at])
 
     def present(self, state: State) -> list[tuple[int, str]]:
         """Row and name of each agent that is in the scene."""

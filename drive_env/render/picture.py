@@ -21,7 +21,7 @@ from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
 from puffervec.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
 from puffervec.render.episode import Moment, Point
 from puffervec.render.film import png
-from puffervec.render.painter import PAPER, Sample, headed, mixed, world_of
+from puffervec.render.painter import PAPER, Sample, headed, mixed, scale_bar, world_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -44,7 +44,6 @@ WAY_M, LEAST_WAY_PX = 0.5, 3.0
 DASH_PX, LOG_PX = (9.0, 6.0), 2.3
 RING_PX, DOT_M, TICK_PX, MARK_PX = 2.6, 0.35, 3.2, 11.0
 PEDESTRIAN_M = 1.4  # across, at least, so that they are seen
-SCALE_BARS_M = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 LABEL_S, LABEL_GAP_M = 3, 7.0  # seconds between ticks with a number, and the least distance between two of them
 SAMPLE_PX = 26  # of the legend
 
@@ -168,15 +167,6 @@ def _longer(line: tuple[Point, Point], by: float) -> tuple[Point, Point]:
     middle = [(a + b) / 2 for a, b in zip(*line, strict=True)]
     first, last = ((middle[0] + by * (x - middle[0]), middle[1] + by * (y - middle[1])) for x, y in line)
     return first, last
-
-
-def scale_bar(left: float, bottom: float, width_m: float, px: float) -> list[Shape]:
-    """A bar of a round number of metres in the lower left corner, an eighth of the picture's width at most."""
-    length = max([bar for bar in SCALE_BARS_M if bar <= width_m / 8], default=SCALE_BARS_M[0])
-    x, y = left + 0.02 * width_m, bottom + 0.02 * width_m
-    ends = [(x, y + 6 * px), (x, y), (x + length, y), (x + length, y + 6 * px)]
-    bars = [Line(ends, width * px, role=role) for width, role in ((7.0, "paper"), (3.0, ""))]
-    return [*bars, Text(x + length / 2, y + 16 * px, f"{length} m")]
 
 
 # ---- above the picture

@@ -36,10 +36,13 @@ def drawing(config: CartpoleConfig, state: State) -> Drawing:
         still=[Line(((-2.8, 0.0), (2.8, 0.0))), *ends],
         numbers=lambda state: {"poles up": float(abs(state["theta"]) <= MOST_ANGLE_RAD and abs(state["x"]) <= MOST_X_M)},
         wholes={"poles up": 1.0},
-        fps=50,  # Its own: a step is 0.02 s.
+        fps=50,
+        step_s=0.02,
+        unit="m",
         agents=("cart",),
         facts=lambda state: {"cart": {name: float(state[name]) for name in ("x", "x_dot", "theta", "theta_dot")}},
-        actions=lambda rows: {"push": 2 * rows - 1},  # to the right: 1
+        actions=lambda rows: {"push": rows},
+        words={"push": ("left", "right")},
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from puffervec.drawing import Drawing, State
 from puffervec.envs.tag_drawing import drawing_of_plane
 from puffervec.errors import ConfigError
 from puffervec.native import EnvData, NativeEnv
@@ -172,8 +173,20 @@ def action_table(low: float, high: float, levels: int) -> np.ndarray:
     return np.concatenate([[0.0], np.linspace(low, high, levels)]).astype(np.float32)
 
 
+def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the choices of an action change: the speed, (levels + 1,) float32, and the direction, likewise in rad."""
+    faster = action_table(config.min_acceleration, config.max_acceleration, config.num_acceleration_levels)
+    return faster, action_table(config.min_turn, config.max_turn, config.num_turn_levels)
+
+
+def _drawing(config: TagContinuousConfig, state: State) -> Drawing:
+    changes = dict(zip(("acceleration", "turn rad"), changes_of(config), strict=True))
+    return drawing_of_plane(config, start_of(config).types, changes)
+
+
 def _build(config: TagContinuousConfig) -> EnvData:
     start = start_of(config)
+    faster, turn = changes_of(config)
     rewards = (
         config.edge_hit_penalty,
         config.step_penalty_for_tagger,
@@ -188,10 +201,8 @@ def _build(config: TagContinuousConfig) -> EnvData:
             "start_x": start.x,
             "start_y": start.y,
             "start_direction": start.directions,
-            "acceleration_changes": action_table(
-                config.min_acceleration, config.max_acceleration, config.num_acceleration_levels
-            ),
-            "turn_changes": action_table(config.min_turn, config.max_turn, config.num_turn_levels),
+            "acceleration_changes": faster,
+            "turn_changes": turn,
             "margin": np.array([config.tagging_distance * config.grid_length], np.float32),
             "rewards": np.array(rewards, np.float64),
         }
@@ -222,6 +233,6 @@ ENV = NativeEnv(
     build=_build,
     agent_types=("runner", "tagger"),
     row_types=lambda config: start_of(config).types.tolist(),
-    drawing=lambda config, state: drawing_of_plane(config, start_of(config).types),
+    drawing=_drawing,
     training=TRAINING,
 )

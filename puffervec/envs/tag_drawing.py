@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ import numpy as np
 from puffervec.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Line, Shape, State
 
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
-LEFT = "runners left"
+LEFT, STILL_IN = "runners left", "still in the game"
 TRAIL, CROWDED_TRAIL = 20, 3  # steps
 RADIUS, CROWDED = 1 / 80, 400  # Of an agent, in widths of the field; more agents than that are drawn smaller.
 MOST_CELLS_DRAWN = 25  # Across.
+MOVES = ("stay", "right", "left", "up", "down")  # The actions of csrc/tag/grid.c, whose y axis points up here.
 
 
 def drawing_of_grid(config: Any, state: State) -> Drawing:
@@ -35,7 +36,7 @@ def drawing_of_grid(config: Any, state: State) -> Drawing:
         for number, place in enumerate(taggers):
             yield Circle(*place, radius, role="tagger", name=f"tagger_{number}", trail=TRAIL)
         if caught:
-            yield Event(*runner, role="tag")
+            yield Event(*runner, role="tag", of="runner_0", did="was tagged")
 
     return Drawing(
         view=_around(-0.5, length + 0.5),
@@ -46,6 +47,8 @@ def drawing_of_grid(config: Any, state: State) -> Drawing:
         wholes={LEFT: 1.0},
         fps=10,
         agents=[*(f"tagger_{number}" for number in range(config.num_taggers)), "runner_0"],
+        actions=lambda rows: {"move": rows},
+        words={"move": MOVES},
     )
 
 
@@ -65,10 +68,10 @@ def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, floa
     return places
 
 
-def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
+def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.ndarray]) -> Drawing:
     """tag_continuous: agents in the plane, with a line ahead. The ring of a tagger is how near it must come.
 
-    Args: types: (N,) 1 for taggers.
+    Args: types: (N,) 1 for taggers. changes: what each choice of the two parts of an action changes, by the name of the part.
     """
     length, margin = config.grid_length, float(np.float32(config.tagging_distance * config.grid_length))
     taggers, runners = np.flatnonzero(types == 1), np.flatnonzero(types == 0)
@@ -96,7 +99,7 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
                 yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True, name=f"reach of {name}")
             yield Circle(x[agent], y[agent], radius, role=role, name=name, trail=trail, faded=gone)
         for agent in tagged(state, before).tolist():
-            yield Event(x[agent], y[agent], role="tag")
+            yield Event(x[agent], y[agent], role="tag", of=names[agent], did="was tagged")
 
     return Drawing(
         view=_around(0.0, length),
@@ -108,12 +111,18 @@ def drawing_of_plane(config: Any, types: np.ndarray) -> Drawing:
         fps=20,
         agents=names,
         facts=lambda state: {name: _motion(state, agent) for agent, name in enumerate(names)},
+        actions=lambda rows: {name: table[rows[:, part]] for part, (name, table) in enumerate(changes.items())},
+        words={STILL_IN: ("no", "yes")},
     )
 
 
 def _motion(state: State, agent: int) -> dict[str, float]:
     """How an agent of tag_continuous moves, and whether it is still in the game."""
-    return {name.replace("_", " "): float(state[name][agent]) for name in ("speed", "direction", "still_in_the_game")}
+    return {
+        "speed": float(state["speed"][agent]),
+        "direction rad": float(state["direction"][agent]),
+        STILL_IN: float(state["still_in_the_game"][agent]),
+    }
 
 
 def _radius(length: float, agents: int) -> float:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import itertools
 import tempfile
@@ -14,7 +15,9 @@ from pathlib import Path
 from PIL import Image
 
 from puffervec import extras
+from puffervec.drawing import Box, Circle, Drawing
 from puffervec.errors import ConfigError
+from puffervec.render.episode import Moment
 
 _H264 = {
     "codec": "libx264",
@@ -22,6 +25,7 @@ _H264 = {
     "quality": 6,
     "output_params": ["-preset", "veryfast", "-movflags", "+faststart"],
 }
+ALONE = 0.4  # Of the view, what is seen around an agent where the drawing does not say it.
 LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
 
 
@@ -60,6 +64,27 @@ def mp4(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
             return path.read_bytes()
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"MP4: ffmpeg failed: {' '.join(str(error).split())}") from error
+
+
+class Camera:
+    """What a film shows of the world: all of it, or what is around an agent; once that is gone, the place where it was last."""
+
+    def __init__(self, drawing: Drawing, follow: str | None = None) -> None:
+        """Args: follow: the name of an agent's shape; None for all of the view."""
+        left, bottom, right, top = drawing.view
+        self._drawing, self._follow = drawing, follow
+        self._across = drawing.close or ALONE * max(right - left, top - bottom)
+        self._at = (left + right) / 2, (bottom + top) / 2
+
+    def at(self, moment: Moment) -> Drawing:
+        """Return the drawing with what is shown at a moment."""
+        if self._follow is None:
+            return self._drawing
+        for shape in moment.shapes:
+            if shape.name == self._follow and isinstance(shape, (Box, Circle)):
+                self._at = shape.x, shape.y
+        (x, y), half = self._at, self._across / 2
+        return dataclasses.replace(self._drawing, view=(x - half, y - half, x + half, y + half))
 
 
 WRITERS: dict[str, Callable[[Iterable[Image.Image], int, float], bytes]] = {"mp4": mp4, "gif": gif}

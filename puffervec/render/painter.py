@@ -56,6 +56,19 @@ def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, in
     return headed(world_of(drawing, moment, size), title, words, legends, drawing.colours)
 
 
+def frame_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
+    """Return the same as `picture_of` in a picture of a given size. Args: size: of all of it, in pixels."""
+    width = size[0] - 2 * MARGIN_PX
+    words, legends = captions(drawing, moment, width), samples_of(drawing, width)
+    height = size[1] - (1 + len(words) + len(legends)) * LINE_PX - 2 * MARGIN_PX
+    return headed(world_of(drawing, moment, (width, max(height, LEAST_PX))), title, words, legends, drawing.colours)
+
+
+def title_of(title: str, drawing: Drawing) -> str:
+    """Return a title with the name of what the episode is of."""
+    return f"{title}, {drawing.title}" if drawing.title else title
+
+
 def headed(
     world: Image.Image,
     title: str,
@@ -125,11 +138,36 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
 def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
     """Return step and numbers as lines of words: as many lines for every moment of an episode. Args: width: in pixels."""
     texts, widths = [f"step {moment.step}"], [_font(FONT_PX).getlength("step 0000")]
+    if drawing.step_s:
+        texts.insert(0, f"{moment.step * drawing.step_s:.{digits_of(drawing.step_s)}f} s")
+        widths.insert(0, _font(FONT_PX).getlength("000.00 s"))
     for name, value in moment.numbers.items():
         of = f" of {drawing.wholes[name]:.4g}" if name in drawing.wholes else ""
         texts.append(f"{name} {value:.4g}{of}")
         widths.append(_font(FONT_PX).getlength(f"{name} {WIDEST}{of}"))
     return [GAP.join(line) for line in _in_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)]
+
+
+def digits_of(step_s: float) -> int:
+    """How many digits behind the point tell the times of steps apart.
+
+    >>> digits_of(0.1), digits_of(0.02), digits_of(1.0)
+    (1, 2, 0)
+    """
+    return max(0, math.ceil(-math.log10(step_s) - 1e-6))
+
+
+def scale_bar(left: float, bottom: float, width: float, px: float, unit: str = "m") -> list[Shape]:
+    """Return a bar of a round length in the lower left corner, an eighth of the picture's width at most, with its length.
+
+    Args: left, bottom, width: of the view, in world units. px: world units of a pixel.
+    """
+    power = 10.0 ** math.floor(math.log10(width / 8))
+    length = power * next(part for part in (5, 2, 1) if part * power <= width / 8)
+    x, y = left + 0.02 * width, bottom + 0.02 * width
+    ends = [(x, y + 6 * px), (x, y), (x + length, y), (x + length, y + 6 * px)]
+    bars = [Line(ends, wide * px, role=role) for wide, role in ((7.0, "paper"), (3.0, ""))]
+    return [*bars, Text(x + length / 2, y + 16 * px, f"{length:g} {unit}")]
 
 
 def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.Image:
@@ -147,6 +185,10 @@ def world_of(drawing: Drawing, moment: Moment, size: tuple[int, int]) -> Image.I
         brush.paint(shape)
     for event in (event for step, event in moment.events if moment.step - step < NEW_STEPS):
         brush.paint_event(event)
+    if drawing.unit:
+        left, bottom, width, px = brush.seen()
+        for shape in scale_bar(left, bottom, width, px, drawing.unit):
+            brush.paint(shape)
     return brush.image.reduce(FINER)
 
 
@@ -156,11 +198,16 @@ class _Brush:
     def __init__(self, drawing: Drawing, size: tuple[int, int]) -> None:
         self.image = Image.new("RGB", (FINER * size[0], FINER * size[1]), PAPER)
         self._draw = ImageDraw.Draw(self.image)
-        self._colours = drawing.colours
+        self._colours = {"paper": PAPER, **drawing.colours}
         left, bottom, right, top = drawing.view
         self._scale = min(self.image.width / (right - left), self.image.height / (top - bottom))  # pixels per unit
         self._left = self.image.width / 2 - self._scale * (left + right) / 2
         self._bottom = self.image.height / 2 + self._scale * (bottom + top) / 2
+
+    def seen(self) -> tuple[float, float, float, float]:
+        """Return left, bottom and width of what the picture shows, and the size of one of its pixels, in world units."""
+        width = self.image.width / self._scale
+        return -self._left / self._scale, (self._bottom - self.image.height) / self._scale, width, FINER / self._scale
 
     def paint(self, shape: Shape) -> None:
         colour = mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
@@ -186,7 +233,8 @@ class _Brush:
                         if min(math.dist((x, y), end) for end in (points[0], points[-1])) > half:
                             self._draw.ellipse((x - half, y - half, x + half, y + half), colour)
             case Text():
-                at, font = self._at((shape.x, shape.y)), _font(FONT_PX * FINER)
+                size = round(shape.height * self._scale) if shape.height else FONT_PX * FINER
+                at, font = self._at((shape.x, shape.y)), _font(max(size, 1))
                 self._draw.text(at, shape.text, colour, font, anchor="mm", stroke_width=2 * FINER, stroke_fill=PAPER)
 
     def paint_event(self, event: Event, size: float = 1.0) -> None:

@@ -20,13 +20,8 @@ from typing import Any
 from puffervec.web.replay import Replay
 
 # In this order: each may use what stands before it.
-REPLAY_SCRIPTS = (
-    "vendor/uPlot.js",
-    *(
-        f"static/{name}.js"
-        for name in ("decode", "scene", "colours", "dom", "stage", "player", "curves", "gestures", "pictures", "replay")
-    ),
-)
+PARTS = ("decode", "scene", "colours", "dom", "stage", "player", "curves", "gestures", "legend", "pictures", "replay")
+REPLAY_SCRIPTS = ("vendor/uPlot.js", *(f"static/{name}.js" for name in PARTS))
 REPLAY_STYLES = ("vendor/uPlot.css", "static/replay.css")
 
 

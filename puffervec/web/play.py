@@ -31,6 +31,7 @@ from puffervec.keys import Keys
 from puffervec.native import NativeEnv
 from puffervec.render.episode import Episode
 from puffervec.web.choose import shown_settings
+from puffervec.web.replay import clock_and_scale, event_of
 from puffervec.web.serve import Server
 from puffervec.web.shapes import Looks, numbers_of
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 FILES = (
     "static/pages.css", "static/play.css", "static/colours.js", "static/dom.js", "static/scene.js", "static/stage.js",
-    "static/gestures.js", "static/live.js",
+    "static/gestures.js", "static/legend.js", "static/live.js",
 )  # fmt: skip
 SCRIPT = "static/play.js"
 LET_GO_S = 2.0
@@ -154,6 +155,7 @@ class Table:
             "seed": self.seed,
             "view": list(drawing.view),
             "fps": drawing.fps,
+            **clock_and_scale(drawing),
             "still": still,
             "agents": list(self.agents()),
             "keys": dict(self.keys.names),
@@ -164,7 +166,8 @@ class Table:
         """What there is to see now."""
         moment = self.episode.moment
         shapes = [self._shape(shape) for shape in moment.shapes]
-        return {"step": moment.step, "shapes": shapes, "numbers": moment.numbers, **self._news()}
+        facts = {name: self.facts(row) for name, row in self.agents().items()} if moment.step == 0 else {}
+        return {"step": moment.step, "shapes": shapes, "numbers": moment.numbers, "facts": facts, **self._news()}
 
     def _shape(self, shape: Any) -> dict[str, Any]:
         words = {
@@ -175,7 +178,7 @@ class Table:
     def _news(self) -> dict[str, Any]:
         """Styles, roles and events that the page does not know yet."""
         events = self.episode.moment.events
-        places = [[step, self.looks.role(one.role), float(one.x), float(one.y)] for step, one in events[self.told[2] :]]
+        places = [event_of(step, one, self.looks) for step, one in events[self.told[2] :]]
         styles, roles = list(self.looks.styles), self.looks.roles
         news = {
             "styles": [list(style) for style in styles[self.told[0] :]],

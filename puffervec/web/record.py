@@ -56,6 +56,22 @@ class Played:
         took_part = np.isfinite(rewards).any(axis=0)
         return float(np.nansum(rewards, axis=0)[took_part].mean()) if took_part.any() else 0.0
 
+    def worst_first(self) -> list[int]:
+        """Return the rows that took part, the one with the lowest return first."""
+        rewards = self.series["reward"]
+        rows: list[int] = np.flatnonzero(np.isfinite(rewards).any(axis=0)).tolist()
+        returns = np.nansum(rewards, axis=0)
+        return sorted(rows, key=lambda row: float(returns[row]))
+
+    def agent_named(self, name: str) -> str:
+        """Return the agent of this name, of "worst" that with the lowest return. Raises: ConfigError: there is none."""
+        agents = self.episode.drawing.agents
+        there = [agents[row] for row in self.worst_first() if row < len(agents) and agents[row]]
+        if name != "worst" and name not in there or not there:
+            raise ConfigError(f"--follow {name}: the agents of {self.episode.drawing.title or 'the episode'} are "
+                              f"{', '.join(sorted(there)) or 'without names'}")  # fmt: skip
+        return there[0] if name == "worst" else name
+
 
 def play(
     env: NativeEnv, config: Any, actor: Actor, *, task: int | None = None, seed: int = 0, most_steps: int = MOST_STEPS

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from puffervec.drawing import Drawing, Event
 from puffervec.web.columns import Stream, exponent_of, put_column
 from puffervec.web.pictures import MOST_BYTES
 from puffervec.web.record import Played
-from puffervec.web.shapes import put_still, things_of
+from puffervec.web.shapes import Looks, put_still, things_of
 
 FIRST = ("reward", "value")  # of the series of an agent
 
@@ -67,7 +68,7 @@ def replay_of(
     events = Counter(event.role or "event" for _, event in moments[-1].events)
     agents = int(np.isfinite(played.series["reward"]).any(axis=0).sum())
     name = title or drawing.title
-    pictures = played.pictures.to_json(_worst_first(played, _rows(played)), picture_bytes)
+    pictures = played.pictures.to_json(played.worst_first(), picture_bytes)
     return Replay(name, len(moments) - 1, agents, packed(played), score, measure, events, pictures)
 
 
@@ -77,36 +78,42 @@ def packed(played: Played) -> bytes:
     stream, count = Stream(), len(moments)
     still = put_still(stream, looks, drawing.still, place)
     things = [thing.put(stream, count, place) for thing in things_of(moments, looks)]
-    rows = _rows(played)
+    rows = sorted(played.worst_first())
     head = {
         "view": list(drawing.view),
         "fps": drawing.fps,
+        **clock_and_scale(drawing),
         "count": count,
         "place": place,
         "still": still,
         "things": things,
         "agents": [{"row": row, "name": drawing.agents[row] if row < len(drawing.agents) else ""} for row in rows],
+        "first": _first(played, things),
         "series": _put_series(stream, played, rows),
         "numbers": _put_numbers(stream, played),
-        "seen": played.seen.put(stream, count, _worst_first(played, rows)),
-        "events": [
-            [step, looks.role(event.role), float(event.x), float(event.y), event.of] for step, event in moments[-1].events
-        ],
+        "seen": played.seen.put(stream, count, played.worst_first()),
+        "events": [event_of(step, event, looks) for step, event in moments[-1].events],
     }
     head["roles"] = [[role, looks.colours.get(role, "")] for role in looks.roles]
     head["styles"] = [list(style) for style in looks.styles]
     return stream.packed(head)
 
 
-def _rows(played: Played) -> list[int]:
-    """Rows that took part."""
-    found: list[int] = np.flatnonzero(np.isfinite(played.series["reward"]).any(axis=0)).tolist()
-    return found
+def clock_and_scale(drawing: Drawing) -> dict[str, Any]:
+    """Return what a page has to know of time and lengths."""
+    return {"step_s": drawing.step_s, "unit": drawing.unit, "close": drawing.close}
 
 
-def _worst_first(played: Played, rows: list[int]) -> list[int]:
-    returns = np.nansum(played.series["reward"], axis=0)
-    return sorted(rows, key=lambda row: float(returns[row]))
+def event_of(step: int, event: Event, looks: Looks) -> list[Any]:
+    """Return an event as puffervec/web/static/scene.js reads it."""
+    words = event.of, event.did, event.other, event.how
+    return [step, looks.role(event.role), float(event.x), float(event.y), *words]
+
+
+def _first(played: Played, things: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the row of the agent with which the page opens: of those that are drawn, the one with the lowest return."""
+    drawn, names = {thing.get("name") for thing in things}, played.episode.drawing.agents
+    return next((row for row in played.worst_first() if row < len(names) and names[row] in drawn), None)
 
 
 def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[str, Any]]:
@@ -116,7 +123,9 @@ def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[st
         table = played.series[name][:, rows]
         most = float(np.nanmax(np.abs(table), initial=0.0))
         exponent = exponent_of(most)
-        listed.append({"name": name, "e": exponent, "rows": [put_column(stream, column, exponent) for column in table.T]})
+        words = played.episode.drawing.words.get(name)
+        columns = [put_column(stream, column, exponent) for column in table.T]
+        listed.append({"name": name, "e": exponent, "rows": columns, **({"words": list(words)} if words else {})})
     return listed
 
 

@@ -36,7 +36,7 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
         case Polygon():
             return tuple(map(float, chain.from_iterable(shape.points)))
         case Text():
-            return float(shape.x), float(shape.y)
+            return float(shape.x), float(shape.y), float(shape.height)
     raise TypeError(f"{shape!r} cannot be drawn")
 
 

@@ -14,13 +14,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import puffervec
 from drive_env.config import DriveConfig
+from drive_env.drawing.drawing import drawing
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.contacts import Body, angle_of, end_met
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import cause_of
+from puffervec.drawing import Event
 from puffervec.evaluation import Interval, Row
 from puffervec.train import cli
 from tests.drive_env.worlds import Straight
@@ -145,6 +149,40 @@ def test_each_class_is_told(folder: Path, actor: str) -> None:
         "chase": pytest.approx((5, 10), abs=0.01), "head": pytest.approx((5, 5), abs=0.01),
         "walker": pytest.approx((5, 1), abs=0.01),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("metrics", [1, 0])
+def test_a_replay_tells_each_contact_once(folder: Path, metrics: int) -> None:
+    """With the other party, and with the same angle and fault as `eval`; boxes that stay in contact are one event."""
+    settings = {"scenes": str(folder), "metrics": metrics, "collision_behavior": "ignore", "goal_behavior": "respawn"}
+    with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        told = {}
+        for task, name in enumerate(sorted(FOUND)):
+            vec.set_tasks([0], [task])
+            vec.reset(seed=0)
+            state = vec.peek(0)
+            drawn = drawing(vec.config, state)
+            assert drawn.title == f"{name}.json"
+            found = []
+            for _ in range(FRAMES - 2):
+                vec.step(Straight().act(np.zeros(vec.num_agents), vec))
+                before, state = state, vec.peek(0)
+                found += [s for s in drawn.shapes(state, before) if isinstance(s, Event) and s.role == "collision"]
+            told[name] = [f"{event.of} {event.did} {event.other}: {event.how}" for event in found]
+    blame = {name: f", car 0{' not' * (name in ('chase', 'cross'))} at fault" for name in ("both", "chase", "head", "cross")}
+    assert {name: told[name] for name in (*blame, "walker", "late")} == {
+        "both": [f"car 0 hit car 1: rear-end{blame['both'] * metrics}"],
+        "chase": [f"car 1 hit car 0: rear-end{blame['chase'] * metrics}"],
+        "head": [f"car 0 hit car 1: head-on{blame['head'] * metrics}"],
+        "cross": [f"car 0 hit car 1: side{blame['cross'] * metrics}"],
+        "walker": [f"car 0 hit pedestrian 1: side{', car 0 at fault' * metrics}"],
+        "late": [],
+    }
+    for name, values in FOUND.items():
+        if values[0] == "collision":
+            angle = str(values[3]).replace("rear-ended", "rear-end")
+            assert len(told[name]) == 1 and f": {angle}" in told[name][0], name
+            assert not metrics or ("not at fault" in told[name][0]) == (values[5] == 0), name
 
 
 def test_who_starts_at_its_goal_does_not_fail_to_arrive(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:

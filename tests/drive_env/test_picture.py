@@ -122,14 +122,6 @@ def test_legends_have_what_is_shown() -> None:
     assert picture.caption_of(tracks) == "1 agents: 1 at the goal (0 of them without contact), 1 collided, 1 off-road"
 
 
-def test_the_bar_is_as_long_as_it_says() -> None:
-    for width_m, length in ((100.0, 10), (470.0, 50), (3.0, 1)):
-        shapes = picture.scale_bar(5.0, 6.0, width_m, width_m / 1500)
-        bar, word = shapes[1], shapes[2]
-        assert isinstance(bar, Line) and isinstance(word, Text)
-        assert bar.points[2][0] - bar.points[1][0] == pytest.approx(length) and word.text == f"{length} m"
-
-
 def test_broken_lines_are_broken() -> None:
     bend = np.array([[0.0, 0.0], [3.0, 0.0], [3.0, 0.0], [3.0, 4.0]])
     assert dashes(bend, 2.0, 2.0) == [[(0.0, 0.0), (2.0, 0.0)], [(3.0, 1.0), (3.0, 3.0)]]

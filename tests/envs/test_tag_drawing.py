@@ -67,7 +67,7 @@ def in_the_plane(**settings: Any) -> Episode:
     """A tagger between two runners. The first runner is tagged, then nothing happens."""
     config = type("Config", (PlaneConfig,), settings)()
     types = np.array([0, 1, 0])
-    make: Any = lambda config, state: drawing_of_plane(config, types)  # noqa: E731
+    make: Any = lambda config, state: drawing_of_plane(config, types, {})  # noqa: E731
     episode = Episode("tag_continuous", make, config, plane([1, 3, 8], [1, 1, 1]))
     stays = int(not config.runner_exits_game_after_tagged)
     episode.add(plane([2, 2.5, 8], [stays, 1, 1]))
@@ -110,3 +110,33 @@ def test_each_tag_of_the_game_is_marked(leaves: bool) -> None:
             tags = infos.episodes["values"][:, vec.spec.record_names.index("tags")] if infos else tags
     assert 3 < len(moment.events) == tags.max()
     assert moment.numbers[LEFT] == (10 - len(moment.events) if leaves else 10)
+
+
+def test_actions_have_names() -> None:
+    """What the env does with an action is what the page calls it."""
+    drawn = drawing_of_grid(TagGridConfig(num_taggers=1, grid_length=4), grid(0, (2, 2), (0, 0)))
+    assert drawn.actions is not None
+    places = {"stay": (2, 2), "right": (3, 2), "left": (1, 2), "up": (2, 3), "down": (2, 1)}
+    settings = {"num_taggers": 1, "grid_length": 4}
+    with puffervec.make("tag_grid", env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        for action in range(5):
+            vec.reset(seed=0)
+            vec.step([action, 0])
+            state = vec.peek(0)
+            told = drawn.words["move"][int(drawn.actions(np.array([action, 0]))["move"][0])]
+            assert (int(state["x"][0]), int(state["y"][0])) == places[told]
+
+
+def test_actions_in_the_plane_are_what_they_change() -> None:
+    settings = {"num_taggers": 1, "num_runners": 1, "grid_length": 20.0, "starting_directions": [0.0, 0.0]}
+    settings |= {"starting_location_x": [5.0, 15.0], "starting_location_y": [5.0, 15.0], "skill_level_tagger": 1.0}
+    env = get("tag_continuous")
+    with puffervec.make(env, env_kwargs=settings, backend="serial", num_envs=1) as vec:
+        vec.reset(seed=0)
+        drawn = env.drawing(vec.config, vec.peek(0))
+        vec.step(np.array([[3, 2], [0, 0]]))
+        told, state = drawn.actions(np.array([[3, 2], [0, 0]])), vec.peek(0)
+        assert list(told) == ["acceleration", "turn rad"] and told["acceleration"][1] == told["turn rad"][1] == 0
+        turned = (told["turn rad"][0] - float(state["direction"][0])) % (2 * np.pi)
+        assert min(turned, 2 * np.pi - turned) < 1e-5
+        assert float(state["speed"][0]) == pytest.approx(np.clip(told["acceleration"][0], 0, vec.config.max_speed), abs=1e-6)

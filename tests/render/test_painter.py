@@ -118,3 +118,27 @@ def test_a_sheet_has_a_panel_for_each_moment() -> None:
               for row in (four[four.shape[0] // 2 + 20], five[-120])]  # fmt: skip
     assert [len(found) for found in across] == [4, 1]
     assert one.shape[1] < four.shape[1] == five.shape[1] and five.shape[0] > four.shape[0]
+
+
+def test_the_bar_is_as_long_as_it_says() -> None:
+    for width, length, words in ((100.0, 10.0, "10 m"), (470.0, 50.0, "50 m"), (3.0, 0.2, "0.2 m")):
+        shapes = painter.scale_bar(5.0, 6.0, width, width / 1500)
+        bar, word = shapes[1], shapes[2]
+        assert isinstance(bar, Line) and isinstance(word, Text)
+        assert bar.points[2][0] - bar.points[1][0] == pytest.approx(length) and word.text == words
+
+
+def test_a_frame_has_the_size_that_is_asked_for_a_clock_and_a_scale() -> None:
+    def plain(**more: Any) -> Drawing:
+        return Drawing((0, 0, 30, 10), lambda state, before: (), {"car": "#0072B2"}, **more)
+
+    clock = plain(step_s=0.1, unit="m")
+    assert painter.captions(clock, Moment(23, ()), 600) == ["2.3 s,  step 23"] and painter.captions(
+        plain(), Moment(23, ()), 600
+    ) == ["step 23"]
+    frame = painter.frame_of(clock, Moment(23, ()), "a scene", (640, 360))
+    assert frame.size == (640, 360)
+    lower = np.asarray(frame)[200:, 12:200]
+    assert (lower < 100).any() and not (
+        np.asarray(painter.frame_of(plain(), Moment(23, ()), "a scene", (640, 360)))[200:] < 100
+    ).any()

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.drawing import Box
+from puffervec.drawing import Box, Event
 from puffervec.envs import get
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.web.page import replay_page
 from puffervec.web.record import Played, play
 from puffervec.web.replay import Replay, replay_of
 from tests.web.browser import Browser, Page
-from tests.web.test_replay import facts
+from tests.web.test_replay import facts, step_of
 
 SCENES = {"scenes": "streets:3", "num_agents": 64, "observation": "driver", "dynamics": "car", "metrics": 1}
 
@@ -56,6 +58,8 @@ def look(browser: Browser, written: Path) -> Iterator[Any]:
     def open_page(width: int = 1280, height: int = 800, **how: bool) -> Page:
         page = browser.open(written.as_uri(), width, height, **how)
         page.wait("document.querySelector('[data-ready]') !== null")
+        for key in ("Escape", "0"):  # It opens on an agent, from near.
+            page.press(key)
         pages.append(page)
         return page
 
@@ -68,10 +72,6 @@ def look(browser: Browser, written: Path) -> Iterator[Any]:
 def canvas(page: Page) -> str:
     """The picture of the scene."""
     return str(page.eval("document.querySelector('canvas.stage').toDataURL()"))
-
-
-def step_of(page: Page) -> int:
-    return int(page.text(".step").split()[1])
 
 
 def assert_facts(page: Page, ride: Played, name: str, step: int) -> None:
@@ -118,14 +118,14 @@ def test_playing(look: Any, ride: Played) -> None:
     page.press("]")
     assert page.text(".speed") == "2\u00d7"
     page.press(" ")
-    page.wait("Number(document.querySelector('.step').textContent.split(' ')[1]) > 4")
+    page.wait("Number(document.querySelector('.step').textContent.split(' ')[3]) > 4")
     page.press(" ")
     step = step_of(page)
     page.eval("new Promise(done => setTimeout(done, 300))")
     assert step_of(page) == step
     page.click(".play")
     last = len(ride.moments) - 1
-    page.wait(f"document.querySelector('.step').textContent === 'step {last} of {last}'")
+    page.wait(f"document.querySelector('.step').textContent.endsWith('step {last} of {last}')")
     assert page.text(".play") == "\u25b6"
 
 
@@ -156,9 +156,14 @@ def test_a_drag_moves_the_picture_and_chooses_nobody(look: Any) -> None:
     assert canvas(page) not in (before, moved)
 
 
+def sentence(event: Event) -> str:
+    words = f"{event.of} {event.did} {event.other}".strip()
+    return f"{words}: {event.how}" if event.how else words
+
+
 def test_events_on_the_time_line(look: Any, ride: Played) -> None:
     page = look()
-    events = [f"step {step}: {event.role}, {event.of}" for step, event in ride.moments[-1].events]
+    events = [f"{step / 10:.1f} s: {sentence(event)}" for step, event in ride.moments[-1].events]
     assert len(events) > 2 and page.texts(".events button") == events
     assert page.eval("document.querySelectorAll('.mark').length") == len(events)
     page.click(".events li:nth-child(2) button")
@@ -170,6 +175,87 @@ def test_events_on_the_time_line(look: Any, ride: Played) -> None:
     assert step_of(page) == later
     page.click(".mark")
     assert step_of(page) == ride.moments[-1].events[0][0]
+
+
+def test_it_opens_on_the_agent_with_the_lowest_return_from_near(browser: Browser, written: Path, ride: Played) -> None:
+    returns = np.nansum(ride.series["reward"], axis=0)
+    rows = [row for row, name in enumerate(ride.episode.drawing.agents) if name]
+    worst = ride.episode.drawing.agents[min(rows, key=lambda row: float(returns[row]))]
+    page = browser.open(written.as_uri())
+    page.wait("document.querySelector('[data-ready]') !== null")
+    assert page.eval("document.querySelector('select').selectedOptions[0].textContent") == worst
+    assert_facts(page, ride, worst, 0)
+    assert page.eval("document.querySelector('.follow').getAttribute('aria-pressed')") == "true"
+    near = canvas(page)
+    page.press("0")
+    assert canvas(page) != near
+    page.press("f")
+    assert canvas(page) == near
+    page.close()
+
+
+def test_an_address_names_a_moment(browser: Browser, written: Path, ride: Played) -> None:
+    step, event = ride.moments[-1].events[1]
+    assert ride.episode.drawing.agents.count(event.of) == 1
+    page = browser.open(f"{written.as_uri()}#episode=2&step={step}&agent={event.of.replace(' ', '+')}")
+    page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
+    assert step_of(page) == step
+    assert_facts(page, ride, event.of, step)
+    page.press("ArrowRight")
+    wanted = f"#episode=2&step={step + 1}&agent={event.of.replace(' ', '+')}"
+    page.wait(f"location.hash === {wanted!r}")
+    assert page.eval("document.querySelector('.step').getAttribute('href')") == wanted
+    page.eval("void (location.hash = '#episode=1&step=7')")
+    page.wait(
+        "document.querySelector('[data-ready=\"0\"]') !== null && document.querySelector('.step').text.includes('step 7 of')"
+    )
+    for odd in ("#episode=x&step=-1&agent=nobody", "#episode=99&step=999999", "#%zz"):
+        page.eval(f"void (location.hash = {odd!r})")
+        page.wait("document.querySelector('[data-ready]') !== null")
+    assert page.errors == [] and page.requests == [page.requests[0]]
+    page.close()
+
+
+def test_nothing_moves_the_canvas(look: Any) -> None:
+    """Neither a role that is hidden, nor a step, an agent or another episode."""
+    page = look()
+    page.press("n")
+
+    def box() -> Any:
+        return page.eval("(() => { const r = document.querySelector('canvas.stage').getBoundingClientRect(); "
+                         "return [r.left, r.top, r.width, r.height]; })()")  # fmt: skip
+
+    before = box()
+    for selector in (".legend button", ".legend button:last-child", ".events button", ".scenes li:nth-child(2) button"):
+        page.click(selector)
+        assert box() == before, selector
+    page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
+    for key in ("End", "n", "Home", "Escape"):
+        page.press(key)
+        assert box() == before, key
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_that_lie_on_each_other_differ(look: Any, dark: bool) -> None:
+    """What is observed is drawn over lines, and crosses over both: by their distance in the colour space CIELAB."""
+    page = look(dark=dark)
+    script = """['agent', 'observed', 'yellow line', 'off-road', 'collision', 'at goal', 'log', 'kerb', 'white line'].map(
+        (name) => [name, [...document.querySelectorAll('.legend button')].find((one) => one.innerText.trim() === name)]
+    ).filter(([, one]) => one).map(([name, one]) => [name, getComputedStyle(one.querySelector('i')).backgroundColor])"""
+    colours = {name: lab(*map(int, re.findall(r"\d+", colour)[:3])) for name, colour in page.eval(script)}
+    assert {"agent", "observed", "yellow line", "off-road"} <= set(colours)
+    for (one, a), (other, b) in itertools.combinations(colours.items(), 2):
+        assert np.linalg.norm(a - b) > 20, f"{one} and {other} look alike"
+
+
+def lab(*rgb: int) -> np.ndarray:
+    """CIELAB of an sRGB colour, D65."""
+    part = np.array(rgb) / 255
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    share = (matrix @ linear) / np.array([0.9505, 1.0, 1.089])
+    root = np.where(share > 0.008856, np.cbrt(share), 7.787 * share + 16 / 116)
+    return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
 
 
 def test_the_list_of_episodes(look: Any) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,13 @@ def opened(browser: Browser, folder: Path, played: Played, title: str = "a run",
     path.write_text(replay_page([replay_of(played, title=title)], title))
     page = browser.open(path.as_uri(), **how)  # type: ignore[arg-type]
     page.wait("document.querySelector('[data-ready]') !== null")
+    page.press("Escape")  # The page opens on an agent.
     return page
+
+
+def step_of(page: Page) -> int:
+    """The step that the page says it shows."""
+    return int(re.findall(r"step (\d+) of \d+$", page.text(".step"))[0])
 
 
 def facts(page: Page) -> dict[str, str]:
@@ -77,7 +84,8 @@ def test_the_page_says_what_the_episode_was(chase: Played, browser: Browser, tmp
         page.press("ArrowRight")
         assert page.text(".step").startswith(f"step {step} of ")
         assert float(facts(page)["reward"]) == pytest.approx(chase.series["reward"][step][0], abs=6e-4)
-        assert float(facts(page)["action 1"]) == chase.series["action 1"][step][0]
+        assert float(facts(page)["acceleration"]) == pytest.approx(chase.series["acceleration"][step][0], abs=6e-4)
+        assert facts(page)["still in the game"] == ("yes" if chase.series["still in the game"][step][0] else "no")
         left = chase.moments[step].numbers["runners left"]
         assert page.text(".numbers") == f"runners left {left:.0f} of 6"
     assert (page.errors, len(page.requests)) == ([], 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,18 +26,26 @@ from puffervec.train.verbs.plot import COLOURS, new_figure
 from puffervec.train.verbs.verb import StopSignals, Verb
 
 if TYPE_CHECKING:
+    from PIL import Image
+
+    from puffervec.drawing import Drawing
+    from puffervec.render.episode import Moment
     from puffervec.train.act.recording import Recording
 
 ABOUT = """\
   Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get. Or draws a film of an
-  episode, snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
+  episode (MP4: 1280 x 720), snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
+  Of a Gymnasium env with rgb_array it makes a film of the env's own pictures.
   RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says.
 
   --out FOLDER|FILE     FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone
                         [default: the run folder, else here]
   --format NAME         html: the page; mp4 or gif: a film, snapshots, numbers; png: those without a film [default: html]
-  --draw WHICH          episodes of the page: worst:N (by the score of an evaluation, or of N episodes), part:NAME of the
-                        evaluation, all of its parts, first:N without an evaluation [default: worst:5]
+  --draw WHICH          episodes of the page, or of films, a file for each: worst:N (by the score of an evaluation, or of N
+                        episodes), part:NAME of the evaluation, all of its parts, first:N without an evaluation
+                        [default: worst:5 for the page; the first episode for a film, with snapshots and numbers]
+  --follow AGENT        the camera of a film stays on an agent, named as in the page ("car 4"), or on the one with the lowest
+                        return: worst
   --fps N               steps per second of the film [default: as the env says]
   --snapshots STEPS     [default: 0,50,150,300, or as far as the episode goes]
   --episodes N          of which the numbers are the mean; the first one is drawn [default: 64]
@@ -55,21 +63,25 @@ FORMATS = ("html", "mp4", "gif", "png")
 FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
 FILES = {"page": "replay.html", "film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
 SNAPSHOTS = "0,50,150,300"
+FIRST = "first:1"
 MOST_SNAPSHOTS, MOST_TITLE = 24, 95
-_VALUES = ("out", "format", "draw", "fps", "snapshots", "episodes", "steps")
+FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of that size would be large.
+_VALUES = ("out", "format", "draw", "follow", "fps", "snapshots", "episodes", "steps")
 
 
 @dataclass(frozen=True)
 class RenderRequest(PlayerRequest):
     """What `puffer-train render` was asked for.
 
-    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html. draw: see `puffervec.web.choose`.
+    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an env without a drawing.
+    draw: see `puffervec.web.choose`. follow: the agent that films follow.
     """
 
     env: str | None = None
     out: Path | None = None
     format: str | None = None
     draw: str | None = None
+    follow: str | None = None
     fps: float | None = None
     snapshots: tuple[int, ...] = (0, 50, 150, 300)
     episodes: int = 64
@@ -99,6 +111,7 @@ def parse(args: list[str]) -> RenderRequest:
         out=None if values["out"] is None else Path(values["out"]),
         format=values["format"],
         draw=values["draw"],
+        follow=values["follow"],
         fps=None if values["fps"] is None else flags.number("--fps", values["fps"]),
         snapshots=_snapshots(values["snapshots"] or SNAPSHOTS),
         episodes=flags.whole("--episodes", values["episodes"], 1) or RenderRequest.episodes,
@@ -120,8 +133,16 @@ def render(request: RenderRequest) -> None:
 
     Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
     """
-    kind = _kind(request)
+    kind = _kind(request, "html")
     player = find_player(request, lambda config: _adapted(config, request))
+    python = player.config.python
+    if python:
+        kind = _kind(request, "mp4")
+        if kind not in FILMS or request.draw or request.follow:
+            raise ConfigError(
+                f"{player.config.target} does not say how it is drawn (NativeEnv.drawing): there are films alone, of its own "
+                "pictures: use --format mp4 or gif, without --draw and --follow"
+            )
     env_spec(player.config)  # Refuses settings before a folder is made.
     if request.draw is not None:
         from puffervec.web.choose import check
@@ -131,8 +152,44 @@ def render(request: RenderRequest) -> None:
     title = f"{player.config.target}: {_name(player)}"
     if kind == "html":
         _write_page(request, player, title, paths["page"])
+    elif python:
+        _write_gymnasium(request, player, title, paths["film"], kind)
+    elif request.draw or request.follow:
+        _write_films(request, player, title, paths["film"], kind)
     else:
         _write_pictures(request, player, title, paths, kind)
+
+
+def _write_gymnasium(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
+    """Write a film of the pictures that a Gymnasium env makes itself."""
+    from puffervec.render.film import WRITERS
+    from puffervec.render.own_pictures import OwnPictures
+
+    maker = player.config.creator or player.config.target
+    shown = OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)
+    fps = min(request.fps or shown.fps, FILMS[kind])
+    _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), request.steps + 1, fps))
+    print(f"{path}: {shown.steps} step{'s' * (shown.steps != 1)}, {fps:g} per second", flush=True)
+
+
+def _write_films(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
+    """Write a film of each episode that was asked for."""
+    from puffervec.web.choose import choose, shown_settings
+    from puffervec.web.record import play
+
+    env = native_env(player.config.target)
+    assert env is not None
+    settings = shown_settings(env, player.config.env, player.actor)
+    choices = choose(player.config, player.actor, request.draw or FIRST, request.seed)
+    for number, choice in enumerate(choices, 1):
+        found = play(env, settings, player.actor, task=choice.task, seed=choice.seed, most_steps=request.steps)
+        drawing, moments = found.episode.drawing, found.moments
+        follow = None if request.follow is None else found.agent_named(request.follow)
+        name = re.sub(r"[^\w.-]+", "-", (choice.name or drawing.title).removesuffix(".json")).lstrip(".-")
+        to = path if len(choices) == 1 else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
+        data, about = _film(drawing, moments, title, request, kind, follow)
+        _save(to, data)
+        print(f"{to}: {choice.name or drawing.title or f'seed {choice.seed}'}, {about}", flush=True)
 
 
 def _name(player: Player) -> str:
@@ -168,18 +225,25 @@ def _write_pictures(request: RenderRequest, player: Player, title: str, paths: d
             print(f"{path}: {made[1]}", flush=True)
 
 
-def _kind(request: RenderRequest) -> str:
-    """Return the format, one of FORMATS. Raises: ConfigError, MissingExtraError: it cannot be written."""
+def _kind(request: RenderRequest, usual: str) -> str:
+    """Return the format, one of FORMATS.
+
+    Args: usual: where none is named. Raises: ConfigError, MissingExtraError: it cannot be written.
+    """
     ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
     if request.out is not None and ending is None and request.out.suffix and not request.out.is_dir():
         raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png")
-    kind = request.format or ending or "html"
+    kind = request.format or ending or usual
     if kind not in FORMATS:
         raise ConfigError(f"--format {kind}: use html, mp4, gif or png")
     if ending not in (None, kind):
         raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
-    if request.draw is not None and kind != "html":
-        raise ConfigError(f"--draw {request.draw}: chooses the episodes of a page: use --format html")
+    if request.draw is not None and kind == "png":
+        raise ConfigError(f"--draw {request.draw}: chooses the episodes of a page or of films: use --format html, mp4 or gif")
+    if request.follow is not None and kind not in FILMS:
+        raise ConfigError(f"--follow {request.follow}: is for films: use --format mp4 or gif")
+    if ending in FILMS and request.draw is not None and not re.fullmatch(r"part:.+|\w+:1", request.draw):
+        raise ConfigError(f"--out {request.out} is one film, and --draw {request.draw} may be several: give a folder")
     if kind != "html":
         extras.require(f"--format {kind}", "PIL", "matplotlib")
     if kind == "mp4":
@@ -195,7 +259,7 @@ def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
     if request.env not in (None, config.target):
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
     native = native_env(config.target)
-    if native is None or native.drawing is None:
+    if native is not None and native.drawing is None:
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
     return as_evaluated(config)
 
@@ -216,7 +280,8 @@ def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]
         if kind == "html":
             paths = {"page": page}
         elif kind != "png":
-            paths = {"film": film.with_suffix(f".{kind}"), **paths}
+            alone = player.config.python or request.draw or request.follow
+            paths = {"film": film.with_suffix(f".{kind}"), **({} if alone else paths)}
     for path in paths.values():
         try:
             refuse_odd_file(path)
@@ -235,24 +300,42 @@ def _save(path: Path, data: bytes) -> None:
 # Each returns a file and what it shows; None where there is nothing to show.
 
 
-def _film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
-    from puffervec.render.film import WRITERS
-    from puffervec.render.painter import picture_of, size_of
+def _film(
+    drawing: Drawing, moments: Sequence[Moment], title: str, request: RenderRequest, kind: str, follow: str | None = None
+) -> tuple[bytes, str]:
+    """Args: follow: the name of the agent on which the camera stays."""
+    from puffervec.render.film import WRITERS, Camera
+    from puffervec.render.painter import frame_of, picture_of, size_of, title_of
 
-    drawing, count = found.episode().drawing, len(found.states)
-    fps, size = request.fps or min(drawing.fps, FILMS[kind]), size_of(drawing)
-    pictures = (picture_of(drawing, moment, title, size) for moment in found.moments())
-    return WRITERS[kind](pictures, count, fps), f"{count - 1} step{'s' * (count != 2)}, {fps:g} per second"
+    fps, title = request.fps or min(drawing.fps, FILMS[kind]), title_of(title, drawing)
+    camera, steps = Camera(drawing, follow), 0
+
+    def pictures() -> Iterator[Image.Image]:
+        nonlocal steps
+        for moment in moments:
+            steps, shown = moment.step, camera.at(moment)
+            if kind in FILM_SIZE:
+                yield frame_of(shown, moment, title, FILM_SIZE[kind])
+            else:
+                yield picture_of(shown, moment, title, size_of(drawing))
+
+    data = WRITERS[kind](pictures(), len(moments), fps)
+    return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"
+
+
+def _first_film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+    return _film(found.episode().drawing, list(found.moments()), title, request, kind)
 
 
 def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
     from puffervec.render.film import png
-    from puffervec.render.painter import sheet_of
+    from puffervec.render.painter import sheet_of, title_of
 
     last = len(found.states) - 1
     steps = {min(step, last) for step in request.snapshots}
     moments = [moment for moment in found.moments() if moment.step in steps]
-    return png(sheet_of(found.episode().drawing, moments, title)), f"steps {', '.join(str(one.step) for one in moments)}"
+    drawing = found.episode().drawing
+    return png(sheet_of(drawing, moments, title_of(title, drawing))), f"steps {', '.join(str(one.step) for one in moments)}"
 
 
 def _table(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
@@ -302,7 +385,7 @@ def _intervals(found: Recording) -> list[dict[str, Interval]]:
 
 
 _PARTS: dict[str, Callable[[Recording, str, RenderRequest, str], tuple[bytes, str] | None]] = {
-    "film": _film,
+    "film": _first_film,
     "snapshots": _sheet,
     "plot": _plot,
     "table": _table,

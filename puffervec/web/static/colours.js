@@ -3,7 +3,7 @@
 //
 // Colours of roles on light and dark ground.
 
-const INK = "#2b2e33";
+const INK = "#2b2e33", PAPER = "#fbfaf7";
 
 // Return hue, saturation and lightness of "#rrggbb", each from 0 to 1, and how far it is from grey.
 function hsl(colour) {

@@ -28,16 +28,21 @@ class LiveThing {
 class LiveScene {
     constructor(told) {
         Object.assign(this, {view: told.view, fps: told.fps, count: 2, step: 0, roles: [], styles: [], events: [], things: []});
+        Object.assign(this, {step_s: told.step_s, unit: told.unit, close: told.close, used: new Set()});
         this.learn(told);
         this.still = told.still.map(({s, n, name, of, text}) => ({...this.styles[s], numbers: n, name: name || "", of: of || "", text: text || ""}));
         this.agents = told.agents.map((name) => ({name, thing: null}));
+        for (const shape of this.still) this.used.add(shape.role);
     }
 
     // Take in styles, roles and events that are new.
     learn({styles, roles, events}) {
         this.roles.push(...roles.map(([name, colour]) => ({name, colour})));
         this.styles.push(...styles.map(([kind, role, flags]) => ({kind, role, flags})));
-        this.events.push(...events.map(([at, role, x, y]) => ({at, step: 0, role: this.roles[role].name, x, y})));
+        for (const told of events) {
+            this.events.push({...eventFrom(told, this.roles), at: told[0]});
+            this.used.add(told[1]);
+        }
     }
 
     // Go on to a moment.
@@ -49,6 +54,7 @@ class LiveScene {
             counts.set(what, (counts.get(what) || 0) + 1);
             const thing = new LiveThing(told, kind), key = `${what}\n${counts.get(what)}`, old = before.get(key);
             thing.key = key;
+            this.used.add(this.styles[told.s].role);
             if (old) thing.before = old.now;
             return thing;
         });

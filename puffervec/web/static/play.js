@@ -4,7 +4,6 @@
 // The page of `puffer-train play`: somebody plays one agent by keys or buttons, and then sees how the policy does in its place.
 
 const SPEEDS = [["1", "as it is"], ["0.5", "half as fast"], ["0.25", "a quarter"]];
-const NEAR = 16;  // sizes of the chosen agent that are seen across
 
 class PlayPage {
     constructor(root) {
@@ -33,6 +32,7 @@ class PlayPage {
         this.theme = themeSwitch(this.root, (dark) => {
             this.dark = dark;
             this.paint();
+            if (this.scene) this.showLegend();
         });
         this.heading = element("h1", {}, "play");
         this.canvas = element("canvas", {class: "stage", "aria-label": "the episode, seen from above"});
@@ -44,13 +44,16 @@ class PlayPage {
         this.speed = element("select", {class: "speed", "aria-label": "speed"}, ...SPEEDS.map(([value, words]) => element("option", {value}, words)));
         this.speed.addEventListener("change", () => this.say({speed: Number(this.speed.value)}));
         this.words = element("p", {class: "words", role: "status"}, "connecting");
+        this.gauge = element("output", {class: "gauge"});
         this.numbers = element("output", {class: "now"});
+        this.legend = new Legend(() => this.paint());
         this.keysPlace = element("div", {class: "keys"});
         this.scorePlace = element("div", {class: "score"});
         this.root.append(
             element("header", {}, this.heading, this.theme.made),
             element("div", {class: "bar"}, this.agentChoice, this.startButton, this.againButton, this.nextButton, this.speed),
-            this.words, this.canvas, this.numbers, this.keysPlace, this.scorePlace,
+            this.words, element("div", {class: "view"}, this.canvas, this.gauge),
+            this.numbers, this.keysPlace, this.scorePlace, this.legend.made,
         );
     }
 
@@ -74,11 +77,14 @@ class PlayPage {
         if (trouble) this.trouble = trouble;
         if (scene) this.setScene(scene);
         if (moment) this.setMoment(moment);
-        if (you) this.showScore(you, null);
+        if (you) {
+            this.showGauge(you.facts);
+            this.showScore(you, null);
+        }
         if (result) {
             this.state = "over";
             this.release();
-            this.words.textContent = "Over. The policy has played the same agent in the same episode.";
+            this.words.textContent = `${this.happened} It is over. The policy has played the same agent in the same episode.`.trim();
             this.showScore(result.you, result.policy);
             this.show();
         }
@@ -89,6 +95,9 @@ class PlayPage {
         this.seed = told.seed;
         this.told = told;
         this.state = "ready";
+        this.happened = "";  // to you, so far: the last of it
+        this.known = 0;  // events that were looked at
+        this.shownRoles = 0;
         this.following = true;
         this.stage.setScene(this.scene);
         this.heading.textContent = [told.env, told.title, `seed ${told.seed}`].filter(Boolean).join(", ");
@@ -114,11 +123,41 @@ class PlayPage {
         this.scene.show(moment);
         this.say({seen: moment.step});
         this.arrived = performance.now();
-        if (moment.step === 0) this.choose(this.scene.agents.find(({name}) => name === this.wanted) || null);
+        if (moment.step === 0) {
+            this.facts = moment.facts;
+            this.choose(this.scene.agents.find(({name}) => name === this.wanted) || null);
+        }
+        this.tellEvents();
+        if (this.scene.used.size !== this.shownRoles) this.showLegend();
         const words = Object.entries(moment.numbers).map(([name, number]) => `${name} ${Number(number.toPrecision(4))}`);
-        this.numbers.textContent = [`step ${moment.step}`, ...words].join(", ");
+        const time = this.scene.step_s ? [timeOf(moment.step, this.scene.step_s)] : [];
+        this.numbers.textContent = [...time, `step ${moment.step}`, ...words].join(", ");
         if (!this.painting) this.paintOn();
         this.show();
+    }
+
+    // Say what has just happened to whom you play.
+    tellEvents() {
+        const {events} = this.scene, fresh = events.slice(this.known), you = this.wanted;
+        this.known = events.length;
+        if (this.state !== "playing") return;
+        for (const event of fresh.filter(({of, other}) => you === of || you === other)) {
+            const words = sentenceOf(event, you);
+            this.happened = `${words[0].toUpperCase()}${words.slice(1)}.`;
+            this.words.textContent = this.happened;
+        }
+    }
+
+    showLegend() {
+        this.stage.dark = this.dark;
+        this.shownRoles = this.scene.used.size;
+        this.legend.show(this.stage);
+    }
+
+    // What is known of whom you play, the first of it large: in drive the speed.
+    showGauge(facts) {
+        const words = Object.entries(facts || {}).slice(0, 3).map(([name, number]) => [name, said(number, 1)]);
+        this.gauge.replaceChildren(...words.map(([name, number]) => element("span", {}, element("b", {}, number), ` ${name}`)));
     }
 
     // ---- playing
@@ -144,17 +183,10 @@ class PlayPage {
         this.wanted = agent.name;
         this.agentChoice.value = this.scene.agents.indexOf(agent);
         this.following = true;
-        this.near(agent.thing);
+        if (this.scene.close) this.stage.near();
+        this.showGauge(this.facts && this.facts[agent.name]);
         this.paint();
         this.show();
-    }
-
-    // Look at an agent from near, where there are others too.
-    near(thing) {
-        if (this.scene.agents.length < 2 || !thing) return;
-        const size = Math.max(...thing.at(1).slice(2, thing.kind === "box" ? 4 : 3)), {stage} = this;
-        stage.camera.scale = Math.max(Math.min(...stage.size) / (NEAR * size), 4 * stage.least);
-        stage.untouched = false;
     }
 
     pressed(event) {

@@ -10,11 +10,25 @@ const KEYS = [
     ["esc", "choose nobody"],
 ];
 
+function numberWords({name, whole, digits, values}, step) {
+    return `${name} ${said(values[step], digits)}${whole === null ? "" : ` of ${whole}`}`;
+}
+
+// Read what the fragment of an address says, as "#episode=2&step=31&agent=car+4". What is no number is left out.
+function momentOf(fragment) {
+    const given = new URLSearchParams(fragment.slice(1)), found = {agent: given.get("agent") || ""};
+    const whole = (name) => (/^\d{1,6}$/.test(given.get(name) || "") ? Number(given.get(name)) : undefined);
+    const episode = whole("episode"), step = whole("step");
+    return {...found, ...(episode > 0 ? {episode: episode - 1} : {}), ...(step === undefined ? {} : {step})};
+}
+
 class ReplayPage {
-    // root: the element to fill. data: {title, replays: [...]}. keys: whose key presses count.
-    constructor(root, data, keys) {
+    // root: the element to fill. data: {title, replays: [...]}. keys: whose key presses count. linked: the page is this replay
+    // alone, so that its address names the moment that is shown.
+    constructor(root, data, keys, linked = false) {
         this.root = root;
         this.data = data;
+        this.linked = linked;
         this.following = false;
         this.build();
         this.stage = new Stage(this.canvas);
@@ -28,7 +42,8 @@ class ReplayPage {
         keys.addEventListener("keydown", (event) => this.pressed(event));
         new ResizeObserver(() => this.resized()).observe(this.canvas);
         this.theme.apply();
-        this.show(0);
+        if (linked) window.addEventListener("hashchange", () => this.goTo(momentOf(location.hash)));
+        this.goTo(linked ? momentOf(location.hash) : {});
     }
 
     // ---- what the page is made of
@@ -36,18 +51,20 @@ class ReplayPage {
     build() {
         this.theme = themeSwitch(this.root, (dark) => this.setDark(dark));
         this.canvas = element("canvas", {class: "stage", "aria-label": "the episode, seen from above"});
+        this.legend = new Legend(() => this.changed());
         this.root.classList.add("replay");
         this.root.append(
             element("header", {}, element("h1", {}, this.data.title), this.theme.made),
             this.sceneList(),
-            element("section", {class: "theatre"}, this.canvas, this.controls(), this.legendPlace = element("div", {class: "legend"})),
+            element("section", {class: "theatre"}, this.canvas, this.controls()),
+            this.legend.made,
             this.panel(),
         );
     }
 
     sceneList() {
         this.sceneButtons = this.data.replays.map((replay, number) => {
-            const happened = Object.entries(replay.events).map(([name, count]) => `${count} ${name}`).join(", ");
+            const happened = Object.entries(replay.events).map(([name, count]) => `${count} × ${name}`).join(", ");
             const score = replay.score === null ? "" : `${replay.measure} ${said(replay.score, 2)}`;
             const words = [score, `${replay.agents} agent${replay.agents === 1 ? "" : "s"}`, happened].filter(Boolean).join(" · ");
             return element("button", {type: "button", onclick: () => this.show(number)},
@@ -62,9 +79,9 @@ class ReplayPage {
         this.scrub = element("input", {type: "range", min: "0", value: "0", class: "scrub", "aria-label": "step"});
         this.scrub.addEventListener("input", () => this.jump(Number(this.scrub.value)));
         this.marks = element("div", {class: "marks"});
-        this.stepText = element("output", {class: "step"});
+        this.stepText = element(this.linked ? "a" : "output", {class: "step", title: this.linked ? "a link to this moment" : false});
         this.speedText = element("output", {class: "speed"});
-        this.numbersText = element("output", {class: "numbers"});
+        this.numbersPlace = element("div", {class: "numbers"});
         return element("div", {class: "controls"},
             element("div", {class: "line"}, this.scrub, this.marks),
             element("div", {class: "buttons"},
@@ -77,7 +94,8 @@ class ReplayPage {
                 this.sightButton = button("sees", "show what the agent observes (o)", () => this.toggle("sight")),
                 this.allButton = button("all ways", "show ways, goals and logs of all (a)", () => this.toggle("all")),
                 button("whole", "show all (0)", () => this.whole()),
-                this.stepText, this.numbersText));
+                this.stepText),
+            this.numbersPlace);
     }
 
     panel() {
@@ -89,14 +107,17 @@ class ReplayPage {
         this.eventList = element("ol", {class: "events"});
         const keys = KEYS.flatMap(([key, what]) => [element("dt", {}, key), element("dd", {}, what)]);
         return element("aside", {class: "panel"},
-            this.agentChoice, this.facts, this.pictures.made, this.curvesPlace,
+            this.agentChoice, this.facts, this.pictures.made,
             element("details", {open: true}, element("summary", {}, "events"), this.eventList),
+            this.curvesPlace,
             element("details", {}, element("summary", {}, "keys"), element("dl", {class: "keys"}, ...keys)));
     }
 
     // ---- an episode
 
-    async show(number) {
+    // Show an episode. step, agent: the moment to begin with, and the name of the agent to look at; without one the page opens on
+    // the one with the lowest return, from near where the drawing says how near.
+    async show(number, {step = 0, agent = ""} = {}) {
         this.player.pause();
         this.number = number;
         const replay = this.data.replays[number];
@@ -108,26 +129,55 @@ class ReplayPage {
         this.stage.setScene(scene);
         this.pictures.setScene(replay.pictures);
         this.scrub.max = scene.count - 1;
-        const options = scene.agents.map((agent, i) => element("option", {value: i}, agent.name || `row ${agent.row}`));
+        const options = scene.agents.map((agent, i) => element("option", {value: i}, labelOf(agent)));
         this.agentChoice.replaceChildren(element("option", {value: -1}, "choose an agent"), ...options);
         this.showEvents();
-        this.showLegend();
-        this.choose(scene.agents.length === 1 ? scene.agents[0] : null);
+        this.legend.show(this.stage);
+        this.makeNumbers();
+        this.stepText.style.minWidth = `${this.stepWords(scene.count - 1).length}ch`;
         this.player.setScene(scene.count, scene.fps);
+        this.player.seek(step);
+        this.choose(scene.agentOf(agent) || scene.first);
+        this.follow(scene.close > 0);
         this.root.dataset.ready = number;
     }
 
+    // Go to a moment as `momentOf` gives it; what it does not say stays as it is.
+    goTo({episode = this.number || 0, step, agent}) {
+        const number = Math.min(episode, this.data.replays.length - 1);
+        if (number !== this.number) return this.show(number, {step, agent});
+        if (!this.scene) return undefined;
+        if (step !== undefined) this.jump(step);
+        const named = this.scene.agentOf(agent);
+        if (named && named !== this.stage.chosen) this.choose(named);
+        return undefined;
+    }
+
+    fragment() {
+        const {chosen} = this.stage, agent = chosen ? {agent: labelOf(chosen)} : {};
+        return `#${new URLSearchParams({episode: this.number + 1, step: this.player.step, ...agent})}`;
+    }
+
+    // Let the address name the moment that is shown, as soon as it stays for a while: browsers limit how often that may change.
+    nameMoment() {
+        this.stepText.setAttribute("href", this.fragment());
+        clearTimeout(this.naming);
+        this.naming = setTimeout(() => {
+            if (!this.player.playing) history.replaceState(null, "", this.fragment());
+        }, 200);
+    }
+
     showEvents() {
-        const last = Math.max(this.scene.count - 1, 1);
+        const {scene} = this, last = Math.max(scene.count - 1, 1);
         const marks = [], items = [];
-        for (const event of this.scene.events) {
-            const words = `step ${event.step}: ${event.role || "event"}${event.of ? `, ${event.of}` : ""}`;
-            const go = () => this.jumpTo(event);
+        for (const event of scene.events) {
+            const words = `${timeOf(event.step, scene.step_s)}: ${sentenceOf(event)}`;
+            const go = () => this.jumpTo(event), swatch = element("i", {});
             const mark = button("", words, go, {class: "mark", tabindex: -1});
             mark.style.left = `${(100 * event.step) / last}%`;
-            mark.style.background = this.colourOf(event.role);
+            mark.style.background = swatch.style.background = this.colourOf(event.role);
             marks.push(mark);
-            items.push(element("li", {}, element("button", {type: "button", onclick: go}, words)));
+            items.push(element("li", {}, element("button", {type: "button", title: `step ${event.step}`, onclick: go}, swatch, words)));
         }
         this.marks.replaceChildren(...marks);
         this.eventList.replaceChildren(...items);
@@ -138,26 +188,10 @@ class ReplayPage {
         return shown(role && role.colour, this.stage.dark);
     }
 
-    showLegend() {
-        this.legendPlace.replaceChildren(...this.scene.roles.flatMap(({name, colour}, role) => {
-            if (!colour || !this.scene.used.has(role)) return [];
-            const swatch = element("i", {});
-            swatch.style.background = shown(colour, this.stage.dark);
-            const made = element("button", {type: "button", "aria-pressed": !this.stage.hidden.has(role), title: "show or hide"}, swatch, name);
-            made.addEventListener("click", () => this.toggleRole(role));
-            return [made];
-        }));
-    }
-
-    toggleRole(role) {
-        if (!this.stage.hidden.delete(role)) this.stage.hidden.add(role);
-        this.showLegend();
-        this.changed();
-    }
-
     jumpTo(event) {
         this.jump(event.step);
-        const agent = this.scene.byName.get(event.of);
+        const {chosen} = this.stage, parties = [event.of, event.other].map((name) => this.scene.byName.get(name)).filter(Boolean);
+        const agent = parties.includes(chosen) ? chosen : parties[0];
         if (agent) this.choose(agent);
     }
 
@@ -184,7 +218,7 @@ class ReplayPage {
 
     follow(on) {
         this.following = Boolean(on && this.stage.chosen && this.stage.chosen.thing);
-        if (this.following && this.stage.camera.scale < 4 * this.stage.least * 2) this.stage.zoom(3, 0, 0);
+        if (this.following) this.stage.near();
         this.changed();
     }
 
@@ -203,7 +237,7 @@ class ReplayPage {
         if (!this.stage) return;
         this.stage.dark = dark;
         if (!this.scene) return;
-        this.showLegend();
+        this.legend.show(this.stage);
         this.showEvents();
         this.choose(this.stage.chosen);
     }
@@ -232,17 +266,29 @@ class ReplayPage {
         if (told === this.told) return;  // Between two steps only the canvas changes.
         this.told = told;
         this.scrub.value = step;
-        this.stepText.textContent = `step ${step} of ${this.scene.count - 1}`;
+        this.stepText.textContent = this.stepWords(step);
+        if (this.linked) this.nameMoment();
         this.showNumbers(step);
         this.showFacts(step);
         this.showPicture();
     }
 
+    stepWords(step) {
+        const {step_s, count} = this.scene;
+        return `${step_s ? `${timeOf(step, step_s)}, ` : ""}step ${step} of ${count - 1}`;
+    }
+
+    // Each number has room for its longest value: what comes later does not move the canvas.
+    makeNumbers() {
+        this.numbersPlace.replaceChildren(...this.scene.numbers.map((one) => {
+            const made = element("output", {}), lengths = Array.from(one.values, (_, step) => numberWords(one, step).length);
+            made.style.minWidth = `${Math.max(...lengths)}ch`;
+            return made;
+        }));
+    }
+
     showNumbers(step) {
-        const words = this.scene.numbers.map(({name, whole, digits, values}) => {
-            return `${name} ${said(values[step], digits)}${whole === null ? "" : ` of ${whole}`}`;
-        });
-        this.numbersText.textContent = words.join(", ");
+        this.scene.numbers.forEach((one, i) => { this.numbersPlace.children[i].textContent = numberWords(one, step); });
     }
 
     showFacts(step) {
@@ -250,7 +296,9 @@ class ReplayPage {
         if (agent) {
             const {thing} = agent;
             if (thing) rows.push(["at", thing.there(step) ? thing.at(step).slice(0, 2).map((one) => said(one, 2)).join(", ") : "gone"]);
-            for (const {name, digits, values} of agent.series) rows.push([name, said(values[step], digits)]);
+            for (const {name, digits, values, words} of agent.series) {
+                rows.push([name, (words && words[values[step]]) || said(values[step], digits)]);
+            }
             const seen = this.scene.seenBy(agent, step);
             if (seen) rows.push(["sees", `${seen.length} things`]);
             else if (!this.scene.allSeen) rows.push(["sees", "not kept: the file would be too large"]);

@@ -16,6 +16,29 @@ function digitsOf(values, exponent) {
     return values.every((one) => Number.isNaN(one) || Number.isInteger(one)) ? 0 : Math.min(Math.max(-exponent, 0), 3);
 }
 
+// An agent by its name, or by its row where it has none.
+function labelOf(agent) {
+    return agent.name || `row ${agent.row}`;
+}
+
+// What happened, in words. you: the name of an agent that is "you" in them.
+function sentenceOf({role, of, did, other, how}, you = "") {
+    const named = (name) => (name && name === you ? "you" : name);
+    if (!did) return [role || "event", of, how].filter(Boolean).join(", ");
+    const more = how.split(", ").map((part) => (you && part.startsWith(`${you} `) ? `you${part.slice(you.length)}` : part)).join(", ");
+    const words = [named(of), did, named(other)].filter(Boolean).join(" ");
+    return more ? `${words}: ${more}` : words;
+}
+
+function eventFrom([step, role, x, y, of, did, other, how], roles) {
+    return {step, role: roles[role].name, x, y, of, did, other, how};
+}
+
+// A step in seconds, where the env has a clock; else as its number.
+function timeOf(step, step_s) {
+    return step_s ? `${(step * step_s).toFixed(Math.max(0, Math.ceil(-Math.log10(step_s) - 1e-6)))} s` : `step ${step}`;
+}
+
 // Something that is drawn in some of the steps.
 class Thing {
     constructor(told, stream, scene) {
@@ -66,16 +89,18 @@ class Scene {
 
     constructor(head, stream) {
         Object.assign(this, {view: head.view, fps: head.fps, count: head.count, place: head.place});
+        Object.assign(this, {step_s: head.step_s, unit: head.unit, close: head.close});
         this.roles = head.roles.map(([name, colour]) => ({name, colour}));
         this.styles = head.styles.map(([kind, role, flags]) => ({kind, role, flags}));
         this.still = head.still.map((told) => this.stillShape(told, stream));
         this.things = head.things.map((told) => new Thing(told, stream, this));
         const named = new Map(this.things.filter((thing) => thing.name).map((thing) => [thing.name, thing]));
         this.agents = head.agents.map(({row, name}) => ({row, name, thing: named.get(name), series: [], seen: null}));
-        for (const {name, e, rows} of head.series) {
+        this.first = this.agents.find(({row}) => row === head.first) || null;
+        for (const {name, e, rows, words} of head.series) {
             rows.forEach((told, i) => {
                 const values = stream.column(told, this.count, e);
-                if (values.some(Number.isFinite)) this.agents[i].series.push({name, values, digits: digitsOf(values, e)});
+                if (values.some(Number.isFinite)) this.agents[i].series.push({name, values, words, digits: digitsOf(values, e)});
             });
         }
         this.numbers = head.numbers.map(({name, e, whole, column}) => {
@@ -83,7 +108,7 @@ class Scene {
             return {name, whole, values, digits: digitsOf(values, e)};
         });
         this.readSeen(head.seen, stream);
-        this.events = head.events.map(([step, role, x, y, of]) => ({step, role: this.roles[role].name, x, y, of}));
+        this.events = head.events.map((told) => eventFrom(told, this.roles));
         this.used = new Set([...this.still, ...this.seenThings].map((shape) => shape.role));
         for (const thing of this.things) for (const style of thing.styles) if (style >= 0) this.used.add(this.styles[style].role);
         for (const [, role] of head.events) this.used.add(role);
@@ -114,6 +139,11 @@ class Scene {
             const counts = Array.from(stream.take(this.count));
             byRow.get(row).seen = counts.map((count) => stream.differences(count));
         }
+    }
+
+    // The agent with this label, or null.
+    agentOf(label) {
+        return this.agents.find((agent) => labelOf(agent) === label) || null;
     }
 
     // What an agent sees at a step; null where that was not kept.

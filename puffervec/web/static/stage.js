@@ -5,6 +5,7 @@
 
 const LEAST_PX = 2.5;  // radius of a circle
 const NEW_STEPS = 10;  // for which an event is shown large
+const TEXT_PX = 14;
 const ROOM = 1.6;  // of the picture of what stays, in sizes of the canvas: it can be moved without being painted anew
 
 class Stage {
@@ -46,6 +47,13 @@ class Stage {
         this.camera = {x: (left + right) / 2, y: (bottom + top) / 2, scale: Math.min(width / (right - left), height / (top - bottom))};
         this.least = this.camera.scale / 4;
         this.untouched = true;
+    }
+
+    // Look at one agent: from as near as the drawing says, or three times as near as where all is shown.
+    near() {
+        const {close} = this.scene;
+        this.camera.scale = Math.max(this.camera.scale, close ? Math.min(...this.size) / close : 12 * this.least);
+        this.untouched = false;
     }
 
     screen(x, y) {
@@ -118,6 +126,7 @@ class Stage {
         this.paintThings(time, step, false);
         this.paintEvents(step, true);
         if (this.chosen) this.paintChosen(time, step);
+        if (this.scene.unit) this.paintScaleBar();
     }
 
     // ---- what stays
@@ -140,7 +149,7 @@ class Stage {
     }
 
     paintStill(brush, scale) {
-        brush.fillStyle = shown("#fbfaf7", this.dark);
+        brush.fillStyle = shown(PAPER, this.dark);
         brush.fillRect(0, 0, brush.canvas.width, brush.canvas.height);
         const {x, y} = this.painted;
         const toX = (wx) => brush.canvas.width / 2 + (wx - x) * scale, toY = (wy) => brush.canvas.height / 2 - (wy - y) * scale;
@@ -199,7 +208,7 @@ class Stage {
             brush.rotate(-numbers[4]);
             brush.rect((-numbers[2] * scale) / 2, (-numbers[3] * scale) / 2, numbers[2] * scale, numbers[3] * scale);
         } else if (kind === "text") {
-            this.paintText(brush, text, toX(numbers[0]), toY(numbers[1]));
+            this.paintText(brush, text, toX(numbers[0]), toY(numbers[1]), numbers[2] * scale);
         }
         if (kind === "line" || flags & OUTLINE) brush.stroke();
         else {
@@ -207,7 +216,7 @@ class Stage {
             if (kind === "circle" || kind === "box") this.paintEdge(brush);
         }
         if (flags & FRONT) {
-            brush.fillStyle = shown("#fbfaf7", this.dark);
+            brush.fillStyle = shown(PAPER, this.dark);
             brush.fillRect(0.12 * numbers[2] * scale, -0.35 * numbers[3] * scale, 0.16 * numbers[2] * scale, 0.7 * numbers[3] * scale);
         }
         brush.restore();
@@ -216,12 +225,12 @@ class Stage {
     // A pale edge keeps things apart that overlap.
     paintEdge(brush) {
         brush.lineWidth = 0.8;
-        brush.strokeStyle = shown("#fbfaf7", this.dark);
+        brush.strokeStyle = shown(PAPER, this.dark);
         brush.stroke();
     }
 
-    paintText(brush, text, x, y) {
-        brush.font = "14px system-ui, sans-serif";
+    paintText(brush, text, x, y, height) {
+        brush.font = `${height || TEXT_PX}px system-ui, sans-serif`;
         brush.textAlign = "center";
         brush.textBaseline = "middle";
         brush.fillText(text, x, y);
@@ -270,7 +279,7 @@ class Stage {
             const age = step - event.step, role = scene.roles.findIndex((one) => one.name === event.role);
             if (age < 0 || age < NEW_STEPS !== recent || this.hidden.has(role)) continue;
             const [x, y] = this.screen(event.x, event.y), arm = recent ? 7 : 4;
-            for (const [width, colour] of [[recent ? 6 : 4, shown("#fbfaf7", this.dark)], [recent ? 3 : 2, this.colour(role)]]) {
+            for (const [width, colour] of [[recent ? 6 : 4, shown(PAPER, this.dark)], [recent ? 3 : 2, this.colour(role)]]) {
                 brush.lineWidth = width;
                 brush.strokeStyle = colour;
                 brush.beginPath();
@@ -294,6 +303,25 @@ class Stage {
         brush.beginPath();
         brush.arc(px, py, Math.max(10, around * size * this.camera.scale), 0, 2 * Math.PI);
         brush.stroke();
+    }
+
+    // A bar of a round length in the lower left corner, a fifth of the canvas at most.
+    paintScaleBar() {
+        const {brush, size: [width, height]} = this, most = width / 5 / this.camera.scale, power = 10 ** Math.floor(Math.log10(most));
+        const length = Number((power * [5, 2, 1].find((one) => one * power <= most)).toPrecision(1));
+        const left = 12.5, right = left + length * this.camera.scale, y = height - 12.5, words = `${length} ${this.scene.unit}`;
+        brush.font = "12px system-ui, sans-serif";
+        brush.textAlign = "center";
+        brush.textBaseline = "bottom";
+        for (const [colour, wide] of [[PAPER, 5], [INK, 1.5]]) {
+            brush.strokeStyle = brush.fillStyle = shown(colour, this.dark);
+            brush.lineWidth = wide;
+            brush.beginPath();
+            for (const [px, py] of [[left, y - 6], [left, y], [right, y], [right, y - 6]]) brush.lineTo(px, py);
+            brush.stroke();
+            if (colour === PAPER) brush.strokeText(words, (left + right) / 2, y - 2);
+            else brush.fillText(words, (left + right) / 2, y - 2);
+        }
     }
 
     paintSeen(shape) {

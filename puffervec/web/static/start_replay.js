@@ -2,4 +2,4 @@
 // SPDX-License-Identifier: MIT
 //
 // A page that is a replay and nothing else.
-new ReplayPage(document.getElementById("app"), JSON.parse(document.getElementById("data").textContent), document);
+new ReplayPage(document.getElementById("app"), JSON.parse(document.getElementById("data").textContent), document, true);
