@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures as files: PNG, GIF and MP4, as bytes. Pictures of a film are taken one by one, so memory does not grow."""
+"""Pictures as files: PNG, GIF and MP4, as bytes. MP4 takes pictures one by one; a GIF keeps a byte of each pixel."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def png(picture: Image.Image) -> bytes:
     return out.getvalue()
 
 
-def gif(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
-    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second. Args: count: of pictures."""
-    frames = (picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures)
-    out, first = io.BytesIO(), next(frames)
-    times_ms = [10 * round(100 / fps)] * (count - 1) + [LAST_MS]
-    first.save(out, "GIF", save_all=True, append_images=frames, duration=times_ms, loop=0)
+def gif(pictures: Iterable[Image.Image], fps: float) -> bytes:
+    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second."""
+    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures]
+    out = io.BytesIO()
+    times_ms = [10 * round(100 / fps)] * (len(frames) - 1) + [LAST_MS]
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times_ms, loop=0)
     return out.getvalue()
 
 
-def mp4(pictures: Iterable[Image.Image], count: int, fps: float) -> bytes:
-    """Return an MP4 file (H.264), which browsers and slides play. Width and height must be even. Args: as of `gif`.
+def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
+    """Return an MP4 file (H.264), which browsers and slides play. Width and height must be even.
 
     Raises: MissingExtraError. ConfigError: no ffmpeg, or it failed.
     """
@@ -87,4 +87,4 @@ class Camera:
         return dataclasses.replace(self._drawing, view=(x - half, y - half, x + half, y + half))
 
 
-WRITERS: dict[str, Callable[[Iterable[Image.Image], int, float], bytes]] = {"mp4": mp4, "gif": gif}
+WRITERS: dict[str, Callable[[Iterable[Image.Image], float], bytes]] = {"mp4": mp4, "gif": gif}

@@ -43,21 +43,25 @@ class OwnPictures:
         self.fps = float(env.metadata.get("render_fps") or FPS)
 
     def pictures(self, title: str, size: tuple[int, int] | None) -> Iterator[Image.Image]:
-        """Play the episode, and yield a picture for each of its moments; then close the env.
+        """Play the episode, and yield a picture for each of its moments.
 
         Args: size: of a picture in pixels, None for that of the env's own and a head.
         """
-        with self._vec as vec:
-            self._actor.reset(vec)
-            vec.async_reset(self._seed)
-            received, total = vec.recv(), 0.0
+        vec = self._vec
+        self._actor.reset(vec)
+        vec.async_reset(self._seed)
+        received, total = vec.recv(), 0.0
+        yield self._picture(title, total, size)
+        while self.steps < self._most_steps and not vec.rows.over(0).any():
+            vec.send(self._actor.act(received[0], vec))
+            received = vec.recv()
+            self.steps += 1
+            total += float(received[1].mean())
             yield self._picture(title, total, size)
-            while self.steps < self._most_steps and not vec.rows.over(0).any():
-                vec.send(self._actor.act(received[0], vec))
-                received = vec.recv()
-                self.steps += 1
-                total += float(received[1].mean())
-                yield self._picture(title, total, size)
+
+    def close(self) -> None:
+        """Close the env."""
+        self._vec.close()
 
     def _picture(self, title: str, total: float, size: tuple[int, int] | None) -> Image.Image:
         try:

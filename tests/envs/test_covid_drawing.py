@@ -7,10 +7,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from puffervec.drawing import Box
+from puffervec.drawing import Box, Line, Text
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.data import load_data
-from puffervec.envs.covid.drawing import DEATHS, HEIGHT, INFECTED, PLANNER, STRINGENCY, SUBSIDIES, UNEMPLOYMENT, VACCINATED
+from puffervec.envs.covid.drawing import (
+    DEATHS,
+    HEIGHT,
+    INFECTED,
+    PLANNER,
+    STRINGENCY,
+    SUBSIDIES,
+    UNEMPLOYMENT,
+    VACCINATED,
+    axes,
+)
 from puffervec.envs.covid.settings import CovidConfig
 from puffervec.render.episode import Episode
 from tests.helpers import serial
@@ -44,3 +54,13 @@ def test_bars_and_numbers() -> None:
     assert told[DEATHS].sum() == pytest.approx(numbers[DEATHS])
     for name in (INFECTED, UNEMPLOYMENT):
         assert (told[name] * people).sum() / people.sum() == pytest.approx(numbers[name])
+
+
+def test_the_axes_say_how_high_a_bar_is() -> None:
+    shapes = list(axes())
+    numbers = {shape.text: shape.y for shape in shapes if isinstance(shape, Text) and shape.x < 0}
+    assert numbers == {"10": HEIGHT, "5": HEIGHT / 2, "0": 0.0, "5 %": -HEIGHT / 2, "10 %": -HEIGHT}
+    lines = [shape.points[0][1] for shape in shapes if isinstance(shape, Line)]
+    assert sorted(lines) == sorted(numbers.values())
+    states = {shape.text: shape.x for shape in shapes if isinstance(shape, Text) and shape.text.isdigit() and shape.x >= 0}
+    assert all(at == int(number) - 1 for number, at in states.items()) and {"1", "50"} <= set(states)

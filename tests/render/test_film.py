@@ -32,7 +32,7 @@ def widths(frames: list[np.ndarray]) -> list[int]:
 
 
 def test_gif() -> None:
-    decoded = Image.open(io.BytesIO(film.gif(pictures(), COUNT, 20)))
+    decoded = Image.open(io.BytesIO(film.gif(pictures(), 20)))
     assert (decoded.n_frames, decoded.size, decoded.info["loop"]) == (COUNT, SIZE, 0)
     times, frames = [], []
     for number in range(COUNT):
@@ -47,7 +47,7 @@ def test_mp4(tmp_path: Path) -> None:
     pytest.importorskip("imageio_ffmpeg")
     cv2 = pytest.importorskip("cv2")
     path = tmp_path / "film.mp4"
-    path.write_bytes(film.mp4(pictures(), COUNT, 12.5))
+    path.write_bytes(film.mp4(pictures(), 12.5))
     decoded = cv2.VideoCapture(str(path))
     frames = [frame[:, :, ::-1] for there, frame in iter(decoded.read, (False, None)) if there]
     fourcc = int(decoded.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, "little")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -76,6 +77,62 @@ def test_a_run_and_its_policies(small: Small, here: Path) -> None:
     assert {path.name for path in here.iterdir()} == {"runs", "sampled.gif"}
 
 
+def test_films_of_any_episode(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second of two is that of the next seed; the camera on an agent shows another film."""
+    argv = "render tag_grid --env.num-taggers 3 --env.random-starts True --env.episode-length 6 --format gif --out".split()
+    assert cli.main([*argv, "two", "--draw", "first:2", "--seed", "3"]) == 0
+    names = sorted(path.name for path in (here / "two").iterdir())
+    assert names == ["episode-01.gif", "episode-02.gif"]
+    assert "seed 4, " in capsys.readouterr().out
+    for out, more in (("next.gif", []), ("near.gif", ["--follow", "runner_0"]), ("worst.gif", ["--follow", "worst"])):
+        assert cli.main([*argv, out, "--seed", "4", "--draw", "first:1", *more]) == 0
+    films = {name: frames(here / name) for name in ("next.gif", "near.gif", "worst.gif", "two/episode-01.gif")}
+    assert films["next.gif"] == frames(here / "two" / "episode-02.gif")
+    assert films["next.gif"] != films["two/episode-01.gif"] and films["next.gif"] != films["near.gif"]
+    assert cli.main([*argv, "none.gif", "--follow", "nobody"]) == 2
+    assert "--follow nobody: the agents of the episode are runner_0, tagger_0" in capsys.readouterr().err
+
+
+class Blind(gymnasium.Env):
+    """A Gymnasium env of four steps without pictures."""
+
+    observation_space = gymnasium.spaces.Box(0, 9, (1,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode, self.clock = render_mode, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.clock = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.clock += 1
+        return np.array([self.clock], np.float32), 1.0, self.clock == 4, False, {}
+
+
+class Shown(Blind):
+    """The same with pictures, whose colour is the clock."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
+
+    def render(self) -> np.ndarray:
+        assert self.render_mode == "rgb_array"
+        return np.full((21, 40, 3), 50 * self.clock, np.uint8)
+
+
+def test_a_gymnasium_env_shows_its_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["render", "tests.train.test_render:Shown", "--out", "a.gif"]) == 0
+    assert capsys.readouterr().out == "a.gif: 4 steps, 10 per second\n"
+    film = Image.open(io.BytesIO((here / "a.gif").read_bytes()))
+    middle = film.width // 2, film.height - 12 - 11
+    shades = []
+    for number in range(film.n_frames):
+        film.seek(number)
+        shades.append(film.convert("RGB").getpixel(middle)[0])
+    assert film.n_frames == 5 and shades == pytest.approx([0, 50, 100, 150, 200], abs=8)
+
+
 @pytest.mark.slow
 def test_films_as_mp4(here: Path) -> None:
     pytest.importorskip("imageio_ffmpeg")
@@ -83,7 +140,7 @@ def test_films_as_mp4(here: Path) -> None:
     assert cli.main("render cartpole --steps 5 --out a.mp4 --fps 25".split()) == 0
     film = cv2.VideoCapture("a.mp4")
     parts = (cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
-    assert [film.get(part) for part in parts] == [6, 25, 664, 284]
+    assert [film.get(part) for part in parts] == [6, 25, 1280, 720]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +150,9 @@ def test_films_as_mp4(here: Path) -> None:
         ("none", "none is no folder"),
         ("tag_grid none", "none is no folder"),
         ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
-        ("CartPole-v1", "CartPole-v1 does not say how it is drawn"),
+        ("CartPole-v1 --format html", "CartPole-v1 does not say how it is drawn"),
+        ("CartPole-v1 --format gif --draw first:1", "without --draw and --follow"),
+        ("tests.train.test_render:Blind --format gif", "has no pictures of its own: its render modes are none"),
         ("tag_grid --baseline best", "tag_grid has random"),
         ("tag_grid --env.num-taggers 0", "num_taggers is 0"),
         ("tag_grid --out a.avi", "--out a.avi: give a folder, or a file that ends in .html, .mp4, .gif or .png"),
@@ -102,7 +161,9 @@ def test_films_as_mp4(here: Path) -> None:
         ("tag_grid --format avi", "--format avi: use html, mp4, gif or png"),
         ("tag_grid --draw best", "--draw best: give part:NAME, worst:N, first:N or all"),
         ("tag_grid --draw part:1", "--draw part:1: tag_grid has no evaluation by parts: give worst:N"),
-        ("tag_grid --draw first:2 --format gif", "--draw first:2: chooses the episodes of a page: use --format html"),
+        ("tag_grid --draw first:2 --format png", "--draw first:2: chooses the episodes of a page or of films"),
+        ("tag_grid --draw first:2 --out a.gif", "--out a.gif is one film, and --draw first:2 may be several: give a folder"),
+        ("tag_grid --follow worst", "--follow worst: is for films: use --format mp4 or gif"),
         ("tag_grid --fps 0 --format png", "--fps is 0"),
         ("tag_grid --fps 60 --format gif", "--fps is 60: use more than 0 and at most 50 in gif files"),
         ("tag_grid --snapshots 1,-2", "--snapshots 1,-2: give steps, as in 0,50,150,300"),

@@ -292,6 +292,20 @@ def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
     assert page.errors == []
 
 
+def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> None:
+    """A car that turns left at full throttle leaves the road; its speed is in view, and what the colours mean."""
+    served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "80", "--env.metrics", "1")
+    page = opened(browser, served)
+    assert "speed m/s" in page.text(".gauge") and {"agent", "goal", "road"} <= set(page.texts(".legend button"))
+    page.press("Enter")
+    for key in ("ArrowUp", "ArrowLeft"):
+        page.key_down(key)
+    page.wait("/^You (left|hit|were)|hit you/.test(document.querySelector('.words').innerText)")
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    assert page.text(".words").endswith("It is over. The policy has played the same agent in the same episode.")
+    assert page.errors == []
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, State
+from puffervec.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, State, Text
 from puffervec.envs.covid.data import LEVELS, STATES
 from puffervec.envs.covid.settings import data_of
 
@@ -18,6 +18,7 @@ MOST_INFECTED = 0.1  # Share of the people whose bar is as high as the picture a
 DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = "deaths (k)", "unemployment (%)", "subsidies (bn USD/d)", "stringency (1-10)"
 INFECTED, VACCINATED = "infected (%)", "vaccinated (%)"
 PLANNER = "the planner"
+LETTERS = 1.4  # Height of the letters at the axes.
 
 
 def drawing_of(config: Any, state: State) -> Drawing:
@@ -51,12 +52,24 @@ def drawing_of(config: Any, state: State) -> Drawing:
         return told | {PLANNER: {SUBSIDIES: float(state["subsidy_level"].item()) * subsidy}}
 
     return Drawing(
-        view=(-1.0, -1.05 * HEIGHT, float(STATES), 1.05 * HEIGHT),
+        view=(-4.5, -1.2 * HEIGHT, float(STATES), 1.1 * HEIGHT),
         shapes=shapes,
         colours={"stringency": BLUE, "infected": ORANGE},
-        still=[Line(((-0.5, 0.0), (STATES - 0.5, 0.0)), faded=True)],
+        still=list(axes()),
         numbers=numbers,
         fps=30,
         agents=(*data.names, PLANNER),
         facts=facts,
     )
+
+
+def axes() -> Iterator[Shape]:
+    """Yield lines and numbers for both halves, a title for each, and below the number of every fifth state."""
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        yield Line(((-0.5, share * HEIGHT), (STATES - 0.5, share * HEIGHT)), faded=True)
+        words = f"{share * LEVELS:.0f}" if share > 0 else f"{-100 * share * MOST_INFECTED:.0f} %" if share < 0 else "0"
+        yield Text(-2.5, share * HEIGHT, words, height=LETTERS)
+    yield Text(STATES / 2, 1.05 * HEIGHT, f"up: stringency, 1 to {LEVELS}", height=LETTERS)
+    yield Text(STATES / 2, -1.13 * HEIGHT, f"down: infected people, % of a state; states 1 to {STATES}", height=LETTERS)
+    for number in (1, *range(5, STATES, 5)):
+        yield Text(number - 1, -1.05 * HEIGHT, str(number), height=LETTERS)

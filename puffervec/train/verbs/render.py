@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,27 +149,29 @@ def render(request: RenderRequest) -> None:
         from puffervec.web.choose import check
 
         check(request.draw, player.config.target)
-    paths = _paths(request, player, kind)
     title = f"{player.config.target}: {_name(player)}"
+    if python:
+        _write_gymnasium(request, player, title, kind)
+        return
+    paths = _paths(request, player, kind)
     if kind == "html":
         _write_page(request, player, title, paths["page"])
-    elif python:
-        _write_gymnasium(request, player, title, paths["film"], kind)
     elif request.draw or request.follow:
         _write_films(request, player, title, paths["film"], kind)
     else:
         _write_pictures(request, player, title, paths, kind)
 
 
-def _write_gymnasium(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
+def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: str) -> None:
     """Write a film of the pictures that a Gymnasium env makes itself."""
     from puffervec.render.film import WRITERS
     from puffervec.render.own_pictures import OwnPictures
 
     maker = player.config.creator or player.config.target
-    shown = OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)
-    fps = min(request.fps or shown.fps, FILMS[kind])
-    _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), request.steps + 1, fps))
+    with contextlib.closing(OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)) as shown:
+        path = _paths(request, player, kind)["film"]
+        fps = min(request.fps or shown.fps, FILMS[kind])
+        _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), fps))
     print(f"{path}: {shown.steps} step{'s' * (shown.steps != 1)}, {fps:g} per second", flush=True)
 
 
@@ -301,7 +304,7 @@ def _save(path: Path, data: bytes) -> None:
 
 
 def _film(
-    drawing: Drawing, moments: Sequence[Moment], title: str, request: RenderRequest, kind: str, follow: str | None = None
+    drawing: Drawing, moments: Iterable[Moment], title: str, request: RenderRequest, kind: str, follow: str | None = None
 ) -> tuple[bytes, str]:
     """Args: follow: the name of the agent on which the camera stays."""
     from puffervec.render.film import WRITERS, Camera
@@ -319,12 +322,12 @@ def _film(
             else:
                 yield picture_of(shown, moment, title, size_of(drawing))
 
-    data = WRITERS[kind](pictures(), len(moments), fps)
+    data = WRITERS[kind](pictures(), fps)
     return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"
 
 
 def _first_film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
-    return _film(found.episode().drawing, list(found.moments()), title, request, kind)
+    return _film(found.episode().drawing, found.moments(), title, request, kind)
 
 
 def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:

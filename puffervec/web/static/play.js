@@ -53,7 +53,7 @@ class PlayPage {
             element("header", {}, this.heading, this.theme.made),
             element("div", {class: "bar"}, this.agentChoice, this.startButton, this.againButton, this.nextButton, this.speed),
             this.words, element("div", {class: "view"}, this.canvas, this.gauge),
-            this.numbers, this.keysPlace, this.scorePlace, this.legend.made,
+            this.numbers, this.keysPlace, this.legend.made, this.scorePlace,
         );
     }
 
@@ -131,7 +131,7 @@ class PlayPage {
         if (this.scene.used.size !== this.shownRoles) this.showLegend();
         const words = Object.entries(moment.numbers).map(([name, number]) => `${name} ${Number(number.toPrecision(4))}`);
         const time = this.scene.step_s ? [timeOf(moment.step, this.scene.step_s)] : [];
-        this.numbers.textContent = [...time, `step ${moment.step}`, ...words].join(", ");
+        this.numbers.textContent = [`step ${moment.step}`, ...time, ...words].join(", ");
         if (!this.painting) this.paintOn();
         this.show();
     }

@@ -181,6 +181,7 @@ class ReplayPage {
         }
         this.marks.replaceChildren(...marks);
         this.eventList.replaceChildren(...items);
+        this.eventList.parentElement.hidden = !items.length;
     }
 
     colourOf(name) {
