@@ -297,7 +297,7 @@ def test_torch_is_imported_by_the_trainer_and_on_request_only() -> None:
 
 
 # Loaded only when a picture is made, after puffervec/extras.py was asked.
-PILLOW_ON_REQUEST = {"puffervec/render/painter.py", "puffervec/render/film.py"}
+PILLOW_ON_REQUEST = {"puffervec/render/painter.py", "puffervec/render/film.py", "puffervec/train/act/own_pictures.py"}
 
 
 def test_extras_are_imported_where_they_are_used() -> None:

@@ -8,7 +8,7 @@ Runs in the learner, on two readable states. The env counts the contacts of each
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,15 +87,18 @@ class Events:
             if before["active"][row]:
                 size = float(state["length"][row]), float(state["width"][row])
                 speed = float(state["speed"][row])
-                boxes = (_body([float(one[key][row]) for key in ("x", "y", "heading")], speed, size) for one in (before, state))
-                yield Party(self._objects.names[number], number, *boxes, row=row)
+                was, now = (
+                    _body([float(one[key][row]) for key in ("x", "y", "heading")], speed, size) for one in (before, state)
+                )
+                yield Party(self._objects.names[number], number, was, now, row)
         old = {number: pose for number, *pose in self._objects.others(before)}
         for number, *pose in self._objects.others(state):
             item = self._objects.records[number]
             size = float(item["length_m"]), float(item["width_m"])
-            was = old.get(number)
-            speed = _speed(was, pose) / self._dt_s if was else 0.0
-            yield Party(self._objects.names[number], number, was and _body(was, speed, size), _body(pose, speed, size))
+            gone = old.get(number)
+            speed = _speed(gone, pose) / self._dt_s if gone else 0.0
+            box = _body(gone, speed, size) if gone else None
+            yield Party(self._objects.names[number], number, box, _body(pose, speed, size))
 
     @staticmethod
     def _met(own: Party, count: int, parties: Mapping[int, Party], first: int | None) -> list[int]:
@@ -130,13 +133,13 @@ def _apart(a: Body, b: Body) -> float:
     return max(along, across)
 
 
-def _body(pose: Any, speed: float, size: tuple[float, float]) -> Body:
+def _body(pose: Sequence[float], speed: float, size: tuple[float, float]) -> Body:
     """A body as contacts.py takes it: by the direction of its motion."""
     x, y, heading = pose
     return Body(x, y, heading + math.pi * (speed < -STANDS_MPS), abs(speed), *size)
 
 
-def _speed(was: Any, now: Any) -> float:
+def _speed(was: Sequence[float], now: Sequence[float]) -> float:
     """How far a body moved along its heading."""
     return (now[0] - was[0]) * math.cos(now[2]) + (now[1] - was[1]) * math.sin(now[2])
 

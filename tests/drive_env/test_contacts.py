@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from C to the files of `eval`.
 
-The tables made of them are those of drive_env/evaluate/causes.py.
+The tables made of them are those of drive_env/evaluate/causes.py, the events of replays those of drive_env/drawing/events.py.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def render(request: RenderRequest) -> None:
 def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: str) -> None:
     """Write a film of the pictures that a Gymnasium env makes itself."""
     from puffervec.render.film import WRITERS
-    from puffervec.render.own_pictures import OwnPictures
+    from puffervec.train.act.own_pictures import OwnPictures
 
     maker = player.config.creator or player.config.target
     with contextlib.closing(OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)) as shown:

@@ -33,7 +33,7 @@ class OwnPictures:
         self._actor, self._most_steps, self._seed = actor, most_steps, seed
         settings = {**(kwargs or {}), "render_mode": MODE}
         self._vec = puffervec.make(maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed)
-        env = self._vec.envs[0]
+        env = self._vec.driver_env
         modes = env.metadata.get("render_modes", [])
         if MODE not in modes:
             self._vec.close()
@@ -65,7 +65,7 @@ class OwnPictures:
 
     def _picture(self, title: str, total: float, size: tuple[int, int] | None) -> Image.Image:
         try:
-            shown = self._vec.envs[0].render()
+            shown = self._vec.driver_env.render()
         except Exception as error:
             raise ConfigError(f"{title}: its render() failed: {' '.join(str(error).split())}") from error
         if not (isinstance(shown, np.ndarray) and shown.dtype == np.uint8 and shown.ndim == 3 and shown.shape[2] == 3):
