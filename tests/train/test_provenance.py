@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -51,13 +52,60 @@ def test_commit_and_changes_of_the_users_folder(repository: Path, tmp_path: Path
     assert provenance.git_state(repository) is None  # no git
 
 
-def test_looking_runs_no_program_of_the_repository(repository: Path) -> None:
-    script = repository / "watch.sh"
-    script.write_text(f"#!/bin/sh\ntouch {repository}/ran\n")
+PROGRAMS = ("core.fsmonitor", "core.hooksPath", "filter.x.clean", "filter.x.process", "diff.external", "diff.x.textconv")
+
+
+@pytest.fixture
+def trap(repository: Path, tmp_path: Path) -> Path:
+    """Make a repository that names a program wherever git takes one; it leaves a file that does not exist yet."""
+    script = tmp_path / "trap.sh"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     script.chmod(0o755)
-    git(repository, "config", "core.fsmonitor", str(script))
-    assert provenance.git_state(repository) is not None
-    assert not (repository / "ran").exists()
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "fsmonitor-watchman", "reference-transaction"):
+        shutil.copy(script, hooks / name)
+    (repository / ".gitattributes").write_text("* filter=x diff=x\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "attributes")
+    for name in PROGRAMS:
+        git(repository, "config", name, str(hooks if name == "core.hooksPath" else script))
+    return tmp_path / "ran"
+
+
+@pytest.mark.parametrize("change", ["nothing", "touched", "same size", "longer"])
+def test_looking_runs_no_program_of_the_repository(repository: Path, trap: Path, change: str) -> None:
+    file = repository / "a.py"
+    if change == "touched":
+        os.utime(file, (1, 1))
+    elif change != "nothing":
+        file.write_text("2\n" if change == "same size" else "longer\n")
+    found = provenance.git_state(repository)
+    assert found is not None and found["changed"] is (change in ("same size", "longer"))
+    assert not trap.exists()
+
+
+def test_nor_does_it_run_one_of_a_submodule(repository: Path, trap: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "inner")
+    git(outer, "commit", "-qm", "with a submodule")
+    for name in ("filter.x.clean", "filter.x.process", "core.fsmonitor"):
+        git(outer / "inner", "config", name, str(tmp_path / "trap.sh"))
+    (outer / "inner" / "a.py").write_text("3\n")
+    found = provenance.git_state(outer)
+    assert found is not None and found["changed"] is False and not trap.exists()
+
+
+def test_other_layouts_of_a_repository(repository: Path, tmp_path: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    git(repository, "worktree", "add", "-q", "--detach", str(tmp_path / "tree"))
+    assert provenance.git_state(tmp_path / "tree") == {"commit": commit, "changed": False}
+    (tmp_path / "tree" / "a.py").unlink()
+    assert provenance.git_state(tmp_path / "tree") == {"commit": commit, "changed": True}
+    git(tmp_path, "clone", "-q", "--bare", str(repository), "bare.git")
+    assert provenance.git_state(tmp_path / "bare.git") == {"commit": commit, "changed": None}
 
 
 def test_a_start_is_recorded(small: Small, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import platform
 import shlex
 import subprocess
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 from typing import Any
@@ -84,20 +85,61 @@ def circumstances() -> dict[str, Any]:
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return the commit that `folder` is at and whether tracked files were changed since; None outside of git."""
-    commit = _git(folder, "rev-parse", "HEAD")
+    """Return the commit that `folder` is at and whether tracked files were changed since; None outside of git.
+
+    Runs no program that the repository names (filters, hooks, file-system monitors). `changed` is
+    None where git cannot tell without the repository's settings. A file that a filter rewrites, as
+    those of Git LFS, counts as changed once it has been touched.
+    """
+    commit = _git(folder, {}, "rev-parse", "HEAD")
     if not commit:
         return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    places = ("--show-toplevel", "--git-path", "objects", "--git-path", "index")
+    found = _git(folder, {}, "rev-parse", "--path-format=absolute", *places)
+    changes = None
+    if found is not None and len(paths := found.splitlines()) == 3:
+        changes = _changes(commit, *paths)
     return {"commit": commit, "changed": None if changes is None else bool(changes)}
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    # Looking must neither write into the repository nor run programs that its settings name.
+def _changes(commit: str, top: str, objects: str, index: str) -> str | None:
+    """Return what `git status` lists of tracked files when no settings are read.
+
+    A repository's settings may name programs under arbitrary keys, such as `filter.NAME.clean`, so
+    overriding keys one by one cannot be complete. Instead git gets the real files, index and
+    objects through an empty repository. Submodules are compared by commit alone, because looking
+    into one would read its settings.
+    """
+    with tempfile.TemporaryDirectory(prefix="puffervec-git-") as empty:
+        (Path(empty) / "refs").mkdir()
+        (Path(empty) / "HEAD").write_text(f"{commit}\n", encoding="ascii")
+        repository = {
+            "GIT_DIR": empty,
+            "GIT_COMMON_DIR": empty,
+            "GIT_WORK_TREE": top,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_INDEX_FILE": index,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+        }
+        options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+        return _git(Path(top), repository, "status", *options)
+
+
+def _git(folder: Path, environment: dict[str, str], *arguments: str) -> str | None:
+    """Return what git prints, None where it fails or takes long. It writes nothing: no locks, no refreshed index."""
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_GIT_S, check=True
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            timeout=_GIT_S,
+            check=True,
+            env={**os.environ, **environment},
         )
         return done.stdout.strip()
     return None
