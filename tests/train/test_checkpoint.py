@@ -270,3 +270,11 @@ def test_sizes_beyond_memory_are_refused_before_they_are_taken(tmp_path: Path) -
         ckpt.read(path)
     with pytest.raises(CheckpointError, match=f"with a head of {2**41}"):
         ckpt.read(crafted(tmp_path, head("{}", 2**41), size=2**42))
+
+
+def test_a_size_beyond_this_machine_is_refused_before_it_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = crafted(tmp_path / "checkpoints", head("{}"), size=2**42)
+    monkeypatch.setattr(ckpt.hashlib, "file_digest", lambda *_: pytest.fail("hashed"))
+    with pytest.raises(CheckpointError, match="larger than this machine's memory"):
+        ckpt.read_manifest(path, verify=True)
+    assert ckpt.newest(tmp_path / "checkpoints") is None

@@ -267,8 +267,12 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
     manifest.setdefault("sequence", 0)
     _check_manifest(file, manifest)
     if verify:
+        together = 0
         for name, digest in manifest["files"].items():
-            with _open(folder, name) as (stream, _):
+            with _open(folder, name) as (stream, size):
+                together += size
+                if together > psutil.virtual_memory().total:  # a file with a hole may claim terabytes
+                    raise CheckpointError(f"{folder.path} cannot be read: its files are larger than this machine's memory")
                 _compare(folder.path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
     return dict(manifest)
 
