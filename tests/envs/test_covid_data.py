@@ -5,6 +5,7 @@ that drew the synthetic set draws it again."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -89,4 +90,18 @@ def test_rows_and_cells_are_counted(tmp_path: Path) -> None:
         load_data(tmp_path)
     path.unlink()
     with pytest.raises(ConfigError, match=r"states.csv cannot be read: .*No such file"):
+        load_data(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "large"])
+def test_only_plain_files_of_a_sane_size_are_read(tmp_path: Path, kind: str) -> None:
+    """A checkpoint names the folder, and whoever made it may have made the checkpoint."""
+    save_data(load_data(), tmp_path)
+    path = tmp_path / "planner.csv"
+    if kind == "large":
+        os.truncate(path, 2**40)
+    else:
+        path.unlink()
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match="planner.csv cannot be read: it "):
         load_data(tmp_path)

@@ -13,6 +13,7 @@ The folder `synthetic` beside this file is a synthetic data set: scripts/make_co
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from puffervec.errors import ConfigError
+from puffervec.host.folder import Folder
 
 STATES, FILTERS, LEVELS, WINDOW = 51, 5, 10, 600
+MOST_BYTES = 1 << 20  # of a file: 600 days of 51 states take 100 kB
 SYNTHETIC = Path(__file__).resolve().parent / "synthetic"
 Bounds = tuple[float, float]
 PEOPLE, INDEX = (0.0, 1e10), (-1e9, 1e9)
@@ -67,9 +70,12 @@ class _Table:
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
         try:
-            with self.path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.reader(file))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            with Folder(folder) as opened:
+                text = opened.read(name, MOST_BYTES).decode()
+            rows = list(csv.reader(io.StringIO(text, newline="")))
+        except OSError as error:
+            raise ConfigError(f"covid: {self.path} cannot be read: {error.strerror or error}") from None
+        except (ValueError, csv.Error) as error:  # ValueError: no UTF-8, or a NUL in the folder's name
             raise ConfigError(f"covid: {self.path} cannot be read: {error}") from None
         numbered = [(line, row) for line, row in enumerate(rows, 1) if row]
         if not numbered:
