@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,14 @@ from typing import Any
 import pytest
 
 import puffervec.envs
+from drive_env.config import DriveConfig
+from drive_env.generate.generate import generate_scene
+from drive_env.prepare import settings_of
+from drive_env.scenes import write_scenes
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig
 from puffervec.train.config import target
+from tests.drive_env.sparse import with_hole
 from tests.train import envs
 
 Small = Callable[..., TrainConfig]
@@ -24,6 +30,17 @@ def test_env_spec_needs_no_worker(small: Small) -> None:
     assert spec.agents == 7
     with pytest.raises(ConfigError, match="num_agents"):
         target.env_spec(small(env={"num_agents": 0}))
+
+
+def test_shared_data_is_not_copied(tmp_path: Path) -> None:
+    write_scenes(tmp_path / "one.pvs", [generate_scene(0, 0)], settings_of(DriveConfig()))
+    path = with_hole(tmp_path / "one.pvs", tmp_path / "large.pvs", 2**29)
+    tracemalloc.start()
+    try:
+        assert target.env_spec(TrainConfig.of("drive", env={"scenes": str(path)})).agents > 0
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 def test_names_of_c_envs_and_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

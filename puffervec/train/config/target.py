@@ -135,9 +135,9 @@ def env_spec(config: TrainConfig) -> EnvSpec:
     blobs = native.pack(config.env), pack_params(built.params)
     if built.data is None:
         return _checked(native, config.env, native.describe(*blobs, None, "next_step")[1])
-    with built.data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        # The copy keeps C from reading a mapping that is about to close; describe looks at the head only.
-        return _checked(native, config.env, native.describe(*blobs, bytes(data), "next_step")[1])
+    with built.data.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # freed with the last reference to it
+    return _checked(native, config.env, native.describe(*blobs, data, "next_step")[1])
 
 
 def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
