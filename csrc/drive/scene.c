@@ -491,6 +491,8 @@ static int check_entry(checker* check, uint32_t scene_index) {
     if (entry->bytes < sizeof(pv_scene) || entry->bytes > check->bytes - entry->offset)
         return bad(check, 8, "entry.bytes", (double)(check->bytes - entry->offset), (double)entry->bytes,
                    "a scene's head and at most");
+    if (entry->bytes > PV_MOST_SCENE_BYTES)
+        return bad(check, 8, "entry.bytes", PV_MOST_SCENE_BYTES, (double)entry->bytes, "at most");
     if (!memchr(entry->name, 0, PV_SCENE_NAME_BYTES))
         return bad(check, 0, "entry.name", 0.0, 1.0, "a name that ends with byte");
     check->end = entry->offset + entry->bytes;

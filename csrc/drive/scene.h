@@ -32,6 +32,7 @@
 #define PV_SEGMENT_TYPES 3
 #define PV_GROUP_LANES 16
 #define PV_MOST_HALF_M 100 // half the length of a segment
+#define PV_MOST_SCENE_BYTES 1073741824 // a scene is checked in one go, at about a second per gigabyte
 
 // Object types.
 #define PV_VEHICLE 0

@@ -25,6 +25,7 @@ from drive_env.scenes.levels import has_levels
 from drive_env.scenes.schema import FRAME_S, SEGMENT_TYPES, VEHICLE, Floats, Scene, SceneObject
 from drive_env.scenes.segments import SPLIT_M, Polyline, Segments, polylines_of, segments_of
 from drive_env.scenes.stored import StoredScene
+from puffervec.errors import SceneError
 
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
 MIN_INDEX_BYTES = 60_000  # an index may always have this size, even if objects and segments alone are too large
@@ -136,6 +137,8 @@ def _assemble(head: NDArray[Any], sections: dict[str, NDArray[Any]]) -> bytes:
         head["sections"][index] = offset, len(sections[name])
         parts.append((offset, content))
         offset = packed.align_up(offset + len(content))
+    if offset > packed.MOST_SCENE_BYTES:
+        raise SceneError(f"the scene takes {offset:,} bytes when compiled: at most {packed.MOST_SCENE_BYTES:,} are allowed")
     data = bytearray(offset)
     data[: packed.SCENE.itemsize] = head.tobytes()
     for start, content in parts:

@@ -11,6 +11,7 @@ import numpy as np
 from puffervec._ffi import ffi, lib
 
 MAGIC, VERSION, NAME_BYTES = int(lib.PV_SCENE_MAGIC), int(lib.PV_SCENE_VERSION), int(lib.PV_SCENE_NAME_BYTES)
+MOST_SCENE_BYTES = int(lib.PV_MOST_SCENE_BYTES)
 MAGIC_BYTES = MAGIC.to_bytes(4, "little")
 HAS_HEIGHT, LEVELS = int(lib.PV_SCENE_HAS_HEIGHT), int(lib.PV_SCENE_LEVELS)
 LANES_INFERRED = int(lib.PV_SCENE_LANES_INFERRED)

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from drive_env.config import DriveConfig
+from drive_env.scenes import packed
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
+from tests.drive_env.sparse import with_hole
 
 MakeTree = Callable[..., dict[str, Any]]
 SETTINGS = CompileSettings((16, 8, 16), 50.0)
@@ -116,3 +118,19 @@ def test_arrays_cannot_be_written_to(written: Path) -> None:
     _, arrays = SceneSet(written).scene(0)
     with pytest.raises(ValueError, match="read-only"):
         arrays["x"][0] = np.float32(1.0)
+
+
+def test_a_scene_that_takes_minutes_to_check_is_refused_at_the_start(tiny_tree: MakeTree, tmp_path: Path) -> None:
+    """C looks at a scene in one go, and cannot be interrupted meanwhile."""
+    scene = compile_scene(scene_from_tree(tiny_tree(cars=1), "t", "tiny.json"), SETTINGS)
+    write_scene_set(tmp_path / "one.pvs", [scene], SETTINGS)
+    path = with_hole(tmp_path / "one.pvs", tmp_path / "huge.pvs", 2**41, inside=True)
+    with pytest.raises(SceneError, match=r"entry.bytes\): expected at most 1073741824, found 2199023255"):
+        SceneSet(path)
+    assert "entry.bytes" not in c_verdict((tmp_path / "one.pvs").read_bytes())
+
+
+def test_no_scene_is_compiled_that_would_be_refused(tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "MOST_SCENE_BYTES", 1000)
+    with pytest.raises(SceneError, match="bytes when compiled: at most 1,000 are allowed"):
+        compile_scene(scene_from_tree(tiny_tree(cars=1), "t", "tiny.json"), SETTINGS)
