@@ -31,7 +31,7 @@ from drive_env.scenes.agents import COUNTED, check_agents
 from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_scene, reindexed
 from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
-from drive_env.sources import Item, Load, Source, sources_of, stamp_of
+from drive_env.sources import Item, Load, Source, sources_of
 from puffervec.errors import SceneError
 from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.process.parallel import each_on_all_cores
@@ -40,7 +40,7 @@ COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
 COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
 COMPILE_VERSION = 7  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
-CHECKED_BYTES = 1 << 28  # sets up to this size are checked whole at each start; larger ones when they are made
+CHECKED_BYTES = 1 << 28  # sets up to this size are checked whole at each start; of larger ones each scene before it is driven
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
@@ -143,14 +143,16 @@ def same_index(one: CompileSettings, other: CompileSettings) -> bool:
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
-def checked_set(path: Path, stamp: Any = None) -> tuple[SceneSet, bool]:
-    """Open a set, and check all of its scenes unless there are gigabytes of them, or they have been since it was changed last.
+def checked_set(path: Path) -> tuple[SceneSet, bool]:
+    """Open a set, and check all of its scenes unless there are gigabytes of them.
 
-    Args: stamp: of the file when it was checked. Returns: the set, and whether it has been checked whole. Raises: SceneError.
+    Nothing in the cache says that a large set has been checked before: whoever can change the set can write that too.
+
+    Returns: the set, and whether it has been checked whole; if not, workers check each scene. Raises: SceneError.
     """
     scenes = SceneSet(path)
-    if path.stat().st_size > CHECKED_BYTES:
-        return scenes, bool(stamp) and stamp_of(path) == stamp
+    if len(scenes.data) > CHECKED_BYTES:
+        return scenes, False
     scenes.check_all()
     return scenes, True
 
@@ -193,7 +195,7 @@ def load_cached(path: Path) -> Prepared | None:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         counts = tuple(int(count) for count in notes["counts"])
-        scenes, checked = checked_set(path, notes.get("checked"))
+        scenes, checked = checked_set(path)
         kept = tuple(int(number) for number in notes["kept"])
         if not sum(counts) == len(kept) == len(scenes):
             return None
@@ -320,9 +322,6 @@ def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: C
     notes: dict[str, Any] = {"left_out": left_out, "counts": counts, "kept": kept}
     write_atomically(notes_path(path), [json.dumps(notes).encode()])
     join_scene_sets(path, filled, settings)
-    if path.stat().st_size > CHECKED_BYTES:
-        SceneSet(path).check_all()
-        write_atomically(notes_path(path), [json.dumps({**notes, "checked": stamp_of(path)}).encode()])
 
 
 def notes_path(path: Path) -> Path:
