@@ -8,7 +8,6 @@ Runs in the command `puffer-scenes`, and in its helper processes.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import read_bytes, read_scene, scene_files
 from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
-from drive_env.sources import stamp_of
+from drive_env.sources import opened
 from puffervec.errors import SceneError
 from puffervec.host.folder import replace_file, said
 
@@ -96,16 +95,6 @@ def scenes_in(path: Path) -> list[tuple[str, int | None]]:
 def load(path: Path, index: int | None) -> Scene:
     """Read one scene. Raises: SceneError."""
     return read_scene(path) if index is None else opened(path)[index].scene()
-
-
-def opened(path: Path) -> SceneSet:
-    """Open a .pvs file; the same one again until the file changes, since opening looks at all of its scenes."""
-    return _opened(path, tuple(stamp_of(path)))
-
-
-@functools.lru_cache(maxsize=4)
-def _opened(path: Path, stamp: tuple[int, ...]) -> SceneSet:
-    return SceneSet(path)
 
 
 # ---- where scenes go ---------------------------------------------------------------------------------------

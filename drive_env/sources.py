@@ -29,7 +29,15 @@ from drive_env.config import (
 )
 from drive_env.generate import generate, streets
 from drive_env.scenes.compile import CompileSettings
-from drive_env.scenes.reader import SUFFIXES, LeftOut, read_bytes, read_drivable, read_usable, scene_files
+from drive_env.scenes.reader import (
+    SUFFIXES,
+    LeftOut,
+    check_drivable,
+    parse_scene,
+    read_bytes,
+    read_usable,
+    scene_files,
+)
 from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
@@ -42,7 +50,9 @@ COMPILED = "compiled"  # in place of a digest: the file is a .pvs file
 MOST_INDEX_BYTES = 1 << 28
 FRESH_NS = 2_000_000_000  # a file that was changed so shortly before it was read may change again without a trace
 MANY_FRESH = 32  # files from which on several threads read them
+MANY_UNKNOWN, PROBES = 1000, 256  # a folder of more new files must have a scene among so many
 _COUNTED = re.compile(r"(?:generated|streets):([1-9][0-9]{0,4})")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 Load = Callable[[], Scene | tuple[StoredScene, CompileSettings] | LeftOut]
 
@@ -129,8 +139,9 @@ def _items_of(name: str) -> tuple[list[Item], Path | None]:
         if is_scene_set(given):
             return _of_compiled(given), given
         if given.is_file():
-            identity, load = [given.name, digest_of(given)], functools.partial(read_drivable, given)
-            return [Item(id_of(given.name), identity, load, str(given.parent.absolute()))], None
+            digest = digest_of(given)
+            load = functools.partial(read_listed, given, digest)
+            return [Item(id_of(given.name), [given.name, digest], load, str(given.parent.absolute()))], None
     except (OSError, RuntimeError) as error:  # a name that is too long, no right to look, ~somebody who has no home
         raise SceneError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     raise SceneError(f"{name}: no such folder or file; it must be {SCENES_ALLOWED}")
@@ -150,6 +161,9 @@ def generated(count: int, seed: int, of_streets: bool, wide: bool = False) -> li
 def _of_folder(folder: Path) -> list[Item]:
     """Return the scenes in a folder and its subfolders, of all formats; what cannot be read says so when it is loaded."""
     files = scene_files(folder)
+    cached, top = (cache_folder() / SCENES).resolve(), folder.resolve()
+    if cached.is_relative_to(top):  # its lists change while scenes are compiled
+        files = [path for path in files if not path.is_relative_to(folder / cached.relative_to(top))]
     digests = digests_of(folder, files)
     found: list[Item] = []
     for path in files:
@@ -161,7 +175,8 @@ def _of_folder(folder: Path) -> list[Item]:
                 reason = str(error).removeprefix(f"{path}: ")
                 found.append(Item(id_of(path.name), [path.name, reason], functools.partial(LeftOut, path, reason), place))
         else:
-            found.append(Item(id_of(path.name), [path.name, digests[path]], functools.partial(read_usable, path), place))
+            load = functools.partial(_usable, path, digests[path])
+            found.append(Item(id_of(path.name), [path.name, digests[path]], load, place))
     return found
 
 
@@ -170,21 +185,75 @@ def _of_compiled(path: Path) -> list[Item]:
     scenes = SceneSet(path)
     total, place = int(scenes.head["crc32"]), str(path.absolute())  # the sum is of the table, which has those of the scenes
     return [
-        Item(id_of(name), ["compiled", total, index], functools.partial(stored_scene, path, index), place)
+        Item(id_of(name), ["compiled", total, index], functools.partial(stored_scene, path, total, index), place)
         for index, name in enumerate(scenes.names)
     ]
 
 
-def stored_scene(path: Path, index: int) -> tuple[StoredScene, CompileSettings] | LeftOut:
-    """Return a scene of a .pvs file and what it was compiled with, or why it cannot be used."""
+def stored_scene(path: Path, total: int, index: int) -> tuple[StoredScene, CompileSettings] | LeftOut:
+    """Return a scene of a .pvs file and what it was compiled with, or why it cannot be used.
+
+    Args: total: the sum of the file's table when its scenes were listed.
+
+    Raises:
+        SceneError: the file was replaced since; what it holds now must not be kept under the key of what it held.
+    """
     try:
-        scenes = _opened(path)
+        scenes = opened(path)
+    except SceneError as error:
+        raise _replaced(path) from error
+    if int(scenes.head["crc32"]) != total:
+        raise _replaced(path)
+    try:
         return scenes[index], scenes.settings
     except SceneError as error:
         return LeftOut(path, str(error).removeprefix(f"{path}: "))
 
 
-_opened = functools.lru_cache(maxsize=4)(SceneSet)  # in each helper process
+def opened(path: Path) -> SceneSet:
+    """Open a .pvs file; the same one again until the file changes, since opening looks at all of its scenes."""
+    return _opened(path, tuple(stamp_of(path)))
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(path: Path, stamp: tuple[int, ...]) -> SceneSet:
+    return SceneSet(path)
+
+
+def read_listed(path: Path, digest: str) -> Scene:
+    """Read a scene file with this digest. Raises: SceneError: see `check_drivable`; the file was replaced since."""
+    data = read_bytes(path)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise _replaced(path)
+    return check_drivable(parse_scene(data, str(path), path.name), str(path))
+
+
+def _usable(path: Path, digest: str) -> Scene | LeftOut:
+    """Read a file of a folder, or return why it is left out. Args: digest: or the reason why it could not be read.
+
+    Raises: SceneError: the file was replaced since.
+    """
+    if not _DIGEST.fullmatch(digest):
+        return LeftOut(path, digest.removeprefix(f"{path}: "))
+    try:
+        return read_listed(path, digest)
+    except ReplacedError:
+        raise
+    except SceneError as error:
+        return LeftOut(path, str(error).removeprefix(f"{path}: "))
+
+
+class ReplacedError(SceneError):
+    """A scene file is another one than when its folder was listed."""
+
+
+def _replaced(path: Path) -> ReplacedError:
+    return ReplacedError(f"{path}: the file was replaced while scenes were being compiled: start again")
+
+
+def stamps_of(scenes: str) -> tuple[tuple[int, ...], ...]:
+    """Return the stamps of the files and folders that the setting `scenes` names."""
+    return tuple(tuple(stamp_of(Path(name).expanduser())) for name, _ in sets_of(scenes))
 
 
 # ---- what files contain ------------------------------------------------------------------------------------
@@ -215,6 +284,8 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
     stamps = {path: stamp_of(path) for path in files}
     kept = {path: digest for path in files if (digest := _kept(known.get(names[path]), stamps[path], written_ns)) is not None}
     fresh = [path for path in files if path not in kept]
+    if not kept and len(fresh) > MANY_UNKNOWN:
+        _require_a_scene(folder, fresh)
     with ThreadPoolExecutor(usable_cores() if len(fresh) >= MANY_FRESH else 1) as pool:  # reading and hashing leave the GIL
         found = kept | dict(zip(fresh, pool.map(digest_or_refusal, fresh), strict=True))
     entries = {names[path]: [stamps[path], found[path]] for path in files}
@@ -222,6 +293,16 @@ def digests_of(folder: Path, files: list[Path]) -> dict[Path, str]:
         with contextlib.suppress(SceneError, UnicodeEncodeError):  # a cache that cannot be written is named when it is needed
             write_atomically(listed, [json.dumps(entries).encode()])
     return found
+
+
+def _require_a_scene(folder: Path, files: list[Path]) -> None:
+    """Raise SceneError if none of some files, drawn evenly, is a scene: `/` is soon named, and takes hours to read."""
+    probed = files[:: -(-len(files) // PROBES)]
+    if not any(is_scene_set(path) or isinstance(read_usable(path), Scene) for path in probed):
+        raise SceneError(
+            f"{folder}: none of {len(probed)} files, drawn evenly from the {len(files):,} below it that end in "
+            f"{', '.join(SUFFIXES)}, is a scene; name the folder that holds the scenes"
+        )
 
 
 def stamp_of(path: Path) -> list[int]:

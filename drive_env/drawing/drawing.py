@@ -24,6 +24,7 @@ from drive_env.render.ground import GROUND, ground_of, lights_of, signs_of
 from drive_env.render.raster import as_colours, channels_of
 from drive_env.render.recording import roads_of
 from drive_env.scenes.sceneset import SceneSet
+from drive_env.sources import stamps_of
 from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
 
 MARGIN_M = 14.0  # around what the agents do in their log and aim at
@@ -40,12 +41,12 @@ FACTS = {"speed": "speed m/s", "steering": "steering rad", "model_acceleration":
 
 def drawing(config: DriveConfig, state: State) -> Drawing:
     """The first scene of the env that is in this state. Raises: SceneError, ConfigError: see `prepare_scenes`."""
-    scenes, number = _scenes(config), int(state["slot_scene"][0])
+    scenes, number = _scenes(config, stamps_of(config.scenes)), int(state["slot_scene"][0])
     return SceneDrawing(config, scenes, number, state).drawing()
 
 
 @lru_cache(maxsize=2)
-def _scenes(config: DriveConfig) -> SceneSet:
+def _scenes(config: DriveConfig, stamps: tuple[tuple[int, ...], ...]) -> SceneSet:
     return prepare_scenes(config).scenes
 
 

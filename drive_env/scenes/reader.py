@@ -21,6 +21,7 @@ from puffervec.errors import SceneError
 
 MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest known scenes have 4 MiB
 MAX_FILES = 1_000_000
+MAX_NAMES = 4 * MAX_FILES  # below a folder, of whatever kind
 SUFFIXES = (".json", ".bin", ".pvs")
 NONE, SHUT = "no such scene file", "the folder cannot be read"
 
@@ -104,13 +105,20 @@ def scene_files(folder: Path) -> list[Path]:
     passed over. A subfolder that cannot be looked into is in the list, so that `read_usable` leaves it out with the reason.
 
     Raises:
-        SceneError: the folder is missing, cannot be read, or holds none; or there are more than MAX_FILES.
+        SceneError: the folder is missing, cannot be read, or holds none; or there are more than MAX_FILES, or more than
+            MAX_NAMES files and folders of any kind.
     """
     if not folder.is_dir():
         raise SceneError(f"{folder}: no such folder")
     found: list[Path] = []
     shut: list[OSError] = []
+    looked_at = 0
     for parent, folders, names in os.walk(folder, onerror=shut.append):
+        looked_at += len(folders) + len(names)
+        if looked_at > MAX_NAMES:
+            raise SceneError(
+                f"{folder}: more than {MAX_NAMES:,} files and folders lie below it; name the folder that holds the scenes"
+            )
         folders[:] = (name for name in folders if not name.startswith("."))
         here = Path(parent)
         found += (here / name for name in names if name.endswith(SUFFIXES) and not name.startswith("."))

@@ -24,7 +24,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import build
 from drive_env.generate import generate
 from drive_env.prepare import prepare_scenes
-from drive_env.scenes import write_scenes
+from drive_env.scenes import packed, reader, write_scenes
 from drive_env.scenes.bin_scene import bin_bytes
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.reader import LeftOut
@@ -265,23 +265,88 @@ def test_a_compiled_file_is_mapped_where_it_lies(tmp_path: Path, cache: Path, ti
     assert other.path.parent == cache / "scenes" and other.scenes.names == ["1.json", "2.json"]
 
 
-def test_a_large_set_is_checked_when_it_is_made(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And again, scene by scene and by those who use them, if its file may have changed since."""
+def test_nothing_in_the_cache_vouches_for_a_large_set(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers check each of its scenes, whatever the files beside it say."""
     monkeypatch.setattr(prepare, "CHECKED_BYTES", 1)
     monkeypatch.setattr(prepare, "PART", 2)
-    first = prepare_scenes(DriveConfig(scenes="generated:3"))
-    with monkeypatch.context() as patch:
-        patch.setattr(SceneSet, "check_all", lambda _: pytest.fail("checked again"))
-        assert first.checked and prepare_scenes(DriveConfig(scenes="generated:3")).checked
-        assert "scenes_checked" in build(DriveConfig(scenes="generated:3")).params
-        content = first.path.read_bytes()
-        first.path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-        assert not prepare_scenes(DriveConfig(scenes="generated:3")).checked
-        assert "scenes_checked" not in build(DriveConfig(scenes="generated:3")).params
+    config = DriveConfig(scenes="generated:3")
+    prepared = prepare_scenes(config)
+    content = bytearray(prepared.path.read_bytes())
+    for index in range(3):
+        scenes = SceneSet(prepared.path)
+        place = int(scenes.entries[index]["offset"] + scenes.scene(index)[0]["sections"][packed.ORDER.index("half")]["offset"])
+        content[place : place + 4] = np.float32(np.nan).tobytes()
+    prepared.path.write_bytes(content)
+    found = prepared.path.stat()
+    stamp = [found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns]
+    notes = prepare.notes_path(prepared.path)
+    notes.write_text(json.dumps({**json.loads(notes.read_text()), "checked": stamp}))
+    assert not prepare_scenes(config).checked and "scenes_checked" not in build(config).params
     with pytest.raises(PuffervecError, match="entry.crc32"):
         with puffervec.make("drive", env_kwargs={"scenes": "generated:3"}, num_envs=1, backend="serial") as vec:
-            for _ in range(3):
-                vec.reset(seed=0)
+            vec.reset(seed=0)
+
+
+def test_a_replaced_file_is_read_anew(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+    """Within one process, which may have the old one open; nothing of that is kept under the new one's key."""
+    folder = tmp_path / "scenes"
+    folder.mkdir()
+    for cars in (1, 2):
+        write_scenes(folder / "own.pvs", [scene_from_tree(tiny_tree(cars=cars), "x", "a.json")])
+        for range_m in (60.0, 70.0):
+            config = DriveConfig(scenes=str(folder / "own.pvs"), range_m=range_m)
+            assert agents_of(config) == agents_of(DriveConfig(scenes=str(folder), range_m=range_m)) == [cars]
+
+
+def agents_of(config: DriveConfig) -> list[int]:
+    return [int(count) for count in prepare_scenes(config).scenes.agents(config)]
+
+
+@pytest.mark.parametrize("kind", ["pvs", "json"])
+def test_a_file_that_is_replaced_while_it_is_compiled_is_kept_under_no_key(
+    kind: str, tmp_path: Path, cache: Path, tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"own.{kind}"
+
+    def write(cars: int) -> None:
+        if kind == "json":
+            path.write_text(json.dumps(tiny_tree(cars=cars)))
+        else:
+            write_scenes(path, [scene_from_tree(tiny_tree(cars=cars), "x", "a.json")])
+
+    def compile_late(*arguments: Any, **more: Any) -> Any:
+        write(3)
+        return original(*arguments, **more)
+
+    original = prepare.compile_into
+    for config in (DriveConfig(scenes=str(path), range_m=60.0), DriveConfig(scenes=str(tmp_path), range_m=70.0)):
+        write(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(prepare, "compile_into", compile_late)
+            with pytest.raises(SceneError, match=f"own.{kind}: the file was replaced while"):
+                prepare_scenes(config)
+        write(1)
+        assert agents_of(config) == [1]
+
+
+def test_a_folder_of_anything_is_refused_before_it_is_read(
+    tmp_path: Path, cache: Path, tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MANY_UNKNOWN", 20)
+    monkeypatch.setattr(sources, "PROBES", 5)
+    for number in range(21):
+        (tmp_path / f"{number:02d}.json").write_text("{}")
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "digest_of", lambda _: pytest.fail("read"))
+        with pytest.raises(
+            SceneError, match="none of 5 files, drawn evenly from the 21 below it .* is a scene; name the folder"
+        ):
+            prepare_scenes(DriveConfig(scenes=str(tmp_path)))
+    (tmp_path / "00.json").write_text(json.dumps(tiny_tree(cars=2)))
+    assert len(prepare_scenes(DriveConfig(scenes=str(tmp_path))).left_out) == 20
+    monkeypatch.setattr(reader, "MAX_NAMES", 20)
+    with pytest.raises(SceneError, match="more than 20 files and folders lie below it; name the folder"):
+        prepare_scenes(DriveConfig(scenes=str(tmp_path)))
 
 
 def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
