@@ -206,3 +206,25 @@ def test_disabled_autoreset_steps_an_env_that_was_set_to_go_on() -> None:
             vec.step([0, 0])
         vec.poke(1, {"step": 1})
         assert vec.step([0, 0])[2].tolist() == [False, True]
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize("name", ["cartpole", "tag_grid"])
+def test_a_saved_row_with_a_number_that_no_env_writes_is_refused(name: str, autoreset: str) -> None:
+    """In any row, also one of padding, and before anything is changed."""
+    with puffervec.make(name, num_envs=2, backend="serial", autoreset_mode=autoreset) as vec:
+        observations = vec.reset(seed=3)[0]
+        saved = vec.save()
+        for group in vec.spec.groups:
+            rows = observations if len(vec.spec.groups) == 1 else observations[group.name]
+            first, last = (rows[row].tobytes() for row in (group.agents, 2 * group.agents - 1))
+            start, end = saved[1].index(first), saved[1].rindex(last) + len(last)
+            assert (end - start) % len(first) == 0
+            for place in (start, end - 4, start + group.agents * len(first)):  # the last is the first reward
+                endless = place == end - 4 and np.isinf(group.fields[-1].high)
+                for value in (np.nan,) if endless else (np.nan, np.inf, -np.inf):
+                    bad = saved[1][:place] + np.float32(value).tobytes() + saved[1][place + 4 :]
+                    with pytest.raises(ConfigError, match=f"load: the saved state of env 1 has {value} in {group.name}"):
+                        vec.load([saved[0], bad])
+        assert vec.save() == saved
+        vec.load(saved)

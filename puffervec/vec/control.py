@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -190,6 +191,7 @@ class Control:
         if wrong:
             found = wrong.pop()
             raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
+        self._require_numbers(states)
         rows.require_tasks("load", np.array([np.frombuffer(state, np.int64, 1)[0] for state in states]))
         transfers = self._transfers("load")
         try:
@@ -206,6 +208,38 @@ class Control:
         except BaseException:
             turns.mark_interrupted()
             raise
+
+    def _require_numbers(self, states: Sequence[bytes]) -> None:
+        """Raise ConfigError where a saved row, of an agent or of padding, holds a number that its env cannot have written.
+
+        That is NaN, and infinity where a field has finite bounds. Rows are laid out as in csrc/worker.c (move_env_rows).
+        """
+        for env, state in enumerate(states):
+            at = np.dtype(np.int64).itemsize  # the task
+            for group in self._rows.spec.groups:
+                agents, finals = group.agents, self._turns.settings.autoreset == "same_step"
+                observed = agents * group.observation_bytes
+                rewards_at = at + observed
+                flags_at = rewards_at + 4 * agents
+                finals_at = flags_at + (4 + group.action_mask_size) * agents
+
+                for start in (at, finals_at) if finals else (at,):
+                    rows = np.frombuffer(state, group.row_dtype, agents, start)
+                    for field in group.fields:
+                        bounded = math.isfinite(field.low) and math.isfinite(field.high)
+                        self._refuse_numbers(env, f"{group.name}.{field.name}", rows[field.name], bounded)
+                self._refuse_numbers(env, f"{group.name}: rewards", np.frombuffer(state, np.float32, agents, rewards_at), True)
+                at = finals_at + observed * finals
+
+    def _refuse_numbers(self, env: int, name: str, values: np.ndarray, bounded: bool) -> None:
+        if values.dtype.kind != "f":
+            return
+        wrong = ~np.isfinite(values) if bounded else np.isnan(values)
+        if wrong.any():
+            raise ConfigError(
+                f"load: the saved state of env {env} has {values[wrong][0]} in {name}: it was damaged, or saved by an env that"
+                " broke its own bounds; load another"
+            )
 
     def _require_saveable(self, verb: str) -> None:
         self._turns.require_open()
