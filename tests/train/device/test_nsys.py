@@ -71,13 +71,40 @@ def test_without_an_nvtx_summary_the_number_has_to_be_said(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a,b\n1,2\n", API.replace("93000000", "many"), "\xff\xfe", API.replace("Total Time (ns)", "Time")]
+    "text",
+    [
+        "",
+        "a,b\n1,2\n",
+        API.replace("93000000", "many"),
+        "\xff\xfe",
+        API.replace("Total Time (ns)", "Time"),
+        API.replace("55", "9" * 4000),
+        API.replace("55", "9" * 5000),
+        API.replace("55", "-1"),
+        API.replace("93000000", "nan"),
+        API.replace("93000000", "9e999"),
+    ],
 )
 def test_wrong_files_are_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "wrong.csv").write_text(text, encoding="latin-1")
     with pytest.raises(ConfigError, match="wrong.csv is no CSV file of nsys stats: ") as refused:
         nsys.read_csv([tmp_path / "wrong.csv"])
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 500
+
+
+def test_many_rows_are_collected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not copied for each further row, which takes minutes for a file of 2 MB."""
+    copied: list[int] = []
+
+    def counted(items: list[nsys.Row]) -> tuple[nsys.Row, ...]:
+        copied.append(len(items))
+        return tuple(items)
+
+    monkeypatch.setattr(nsys, "tuple", counted, raising=False)
+    text = API + "1.0,1,1,1,1,1,1,1,call\n" * 2000
+    (tmp_path / "long.csv").write_text(text)
+    assert len(nsys.read_csv([tmp_path / "long.csv"], inferences=1).summaries["API"]) == 2003
+    assert sum(copied) == 2003
 
 
 def test_files_that_are_not_there_or_given_twice(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import math
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -22,12 +23,13 @@ import torch
 
 from puffervec.errors import ConfigError
 from puffervec.host.output import table_lines
+from puffervec.train.config.sections import shown
 from puffervec.train.device.profile.counts import KINDS, kind_of
 from puffervec.train.device.profile.timing import INFERENCE, ITERATION
 
 REPORT = "puffer-profile"
 SUMMARIES = ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "nvtx_sum")
-MOST_BYTES = 1 << 26
+MOST_BYTES, MOST_TIMES = 1 << 26, 1 << 63
 ENQUEUE_ONLY = (
     "NVTX ranges show when work was handed to the GPU, not when it was done: a range that does not wait ends early, and the"
     " wait shows up in the synchronisation behind it"
@@ -192,20 +194,18 @@ def _read_file(path: Path) -> dict[str, tuple[Row, ...]]:
 
 def _tables(text: str) -> dict[str, tuple[Row, ...]]:
     """Return the summaries in a text; lines outside of them (nsys tells what it does) are passed over."""
-    found: dict[str, tuple[Row, ...]] = {}
-    kind, columns, rows = "", (0, 0, 0), list[Row]()
+    found: dict[str, list[Row]] = {}
+    kind, columns = "", (0, 0, 0)
     for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
         header = _header(cells)
         if header is not None:
             kind, columns = header
-            rows = []
-            found[kind] = ()
+            found[kind] = []
         elif kind and len(cells) > max(columns):
-            rows.append(_row(cells, columns, number))
-            found[kind] = tuple(rows)
+            found[kind].append(_row(cells, columns, number))
         else:  # an empty line, or a message
             kind = ""
-    return found
+    return {kind: tuple(rows) for kind, rows in found.items()}
 
 
 def _header(cells: Sequence[str]) -> tuple[str, tuple[int, int, int]] | None:
@@ -226,6 +226,9 @@ def _header(cells: Sequence[str]) -> tuple[str, tuple[int, int, int]] | None:
 def _row(cells: Sequence[str], columns: tuple[int, int, int], number: int) -> Row:
     name, times, total = (cells[column].strip() for column in columns)
     try:
-        return Row(name, int(times.replace(",", "")), float(total.replace(",", "")) / 1e6)
+        row = Row(name, int(times.replace(",", "")), float(total.replace(",", "")) / 1e6)
+        if 0 <= row.times < MOST_TIMES and 0 <= row.total_ms < math.inf:
+            return row
     except ValueError:
-        raise ValueError(f"line {number}: {times!r} and {total!r} are to be a count and nanoseconds") from None
+        pass
+    raise ValueError(f"line {number}: {shown(times)} and {shown(total)} must be a count below 2**63 and nanoseconds")
