@@ -142,3 +142,11 @@ def test_settings_of_single_policies() -> None:
     for bad, words in ((["--policies.a.lr"], "needs a value"), (["--policies.lr", "1"], "--policies.NAME.KEY VALUE")):
         with pytest.raises(ConfigError, match=words):
             flags.apply_flags(config, bad)
+
+
+@pytest.mark.parametrize("line", ["seed = {}", "lr = {}", "x = [[1, {}]]"])
+def test_whole_numbers_beyond_those_of_toml_are_refused(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "long.toml"
+    path.write_text("[train]\n" + line.format("0x" + "f" * 5000))
+    with pytest.raises(ConfigError, match=r"--config .*long.toml: train\.\S+ is a whole number of 20,000 bits: at most 64"):
+        flags.read_toml(path)

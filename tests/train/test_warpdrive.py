@@ -206,6 +206,8 @@ def test_an_env_of_ones_own_is_named_beside_the_file(tmp_path: Path) -> None:
         ("x: '" + "y" * (1 << 16) + "'", "more than 65,536 bytes"),
         ("x: " + "9" * 6000, "no YAML"),
         ("\x00", "no YAML"),
+        *((f"x: {scalar}", "no YAML") for scalar in ("!!bool abc", "!!int ''", "!!float ''", "!!timestamp abc", "2020-99-99")),
+        ("x: [1, 0x" + "f" * 5000 + "]", "x.1 is a whole number of 20,000 bits: at most 64"),
         (changed(GRID, "policy", {}), "policy is missing or empty"),
         (changed(GRID, "policy", 3), "policy is 3: must be a table"),
         (changed(GRID, "policy.shared.to_train", False), "none of the policies has to_train"),

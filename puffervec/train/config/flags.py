@@ -167,6 +167,20 @@ def refuse_left(args: Sequence[str], verb: str) -> None:
         raise ConfigError(f"unknown argument {args[0]}: puffer-train {verb} --help lists the flags")
 
 
+def check_integers(table: Any, key: str = "") -> None:
+    """Raise ConfigError for a whole number of more than 64 bits in a table that was read from a file.
+
+    TOML has no larger ones either, and Python refuses to print those of more than 4,300 digits.
+    """
+    if isinstance(table, int):
+        if table.bit_length() > 64:
+            raise ConfigError(f"{key} is a whole number of {table.bit_length():,} bits: at most 64 are allowed")
+    elif isinstance(table, (Mapping, list)):
+        for name, value in table.items() if isinstance(table, Mapping) else enumerate(table):
+            check_integers(name)
+            check_integers(value, f"{key}.{name}" if key else str(name))
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a `--config` file.
 
@@ -176,13 +190,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             data = file.read(MOST_CONFIG_BYTES + 1)
         if len(data) > MOST_CONFIG_BYTES:
-            raise ConfigError(f"--config {path}: more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
-        return tomllib.loads(data.decode("utf-8"))
+            raise ConfigError(f"more than {MOST_CONFIG_BYTES:,} bytes, so no config of a run")
+        tables = tomllib.loads(data.decode("utf-8"))
+        check_integers(tables)
+        return tables
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except ConfigError:
-        raise
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, numbers too long, lists too deep, a NUL in the name
+    except (ConfigError, ValueError, RecursionError) as error:  # no TOML or UTF-8, too long, too deep, a NUL in the name
         raise ConfigError(f"--config {path}: {error}") from error
 
 

@@ -22,6 +22,7 @@ from puffervec.core.spec import EnvSpec
 from puffervec.errors import ConfigError
 from puffervec.extras import required
 from puffervec.train.config import algorithms, schedules, target
+from puffervec.train.config.flags import check_integers
 from puffervec.train.config.sections import TrainConfig, convert, shown, suggest
 
 MOST_BYTES = 1 << 16  # WarpDrive's own files have about 2,500.
@@ -118,11 +119,12 @@ def _load(path: Path) -> dict[str, Any]:
         text = data.decode("utf-8")
         _refuse_bombs(yaml, text)
         found = yaml.safe_load(text)
+        check_integers(found)
     except OSError as error:
         raise ConfigError(f"--warpdrive {path}: {error.strerror}") from error
     except ConfigError as error:
         raise ConfigError(f"--warpdrive {path}: {error}") from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+    except Exception as error:  # PyYAML raises KeyError, IndexError and others where a value does not fit its tag.
         raise ConfigError(f"--warpdrive {path}: no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"--warpdrive {path}: no run config: give the blocks name, {', '.join(BLOCKS)}")
