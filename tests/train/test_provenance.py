@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,3 +137,13 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, text: str) -> None:
     run_id = provenance.record_start(tmp_path, {"env": "probe"})
     found = json.loads((tmp_path / provenance.RUN_FILE).read_text())
     assert run_id.isalnum() and found["run_id"] == run_id and [start["env"] for start in found["starts"]] == ["probe"]
+
+
+def test_a_zone_that_python_cannot_represent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "XXX-24:30")
+    time.tzset()
+    try:
+        assert datetime.datetime.fromisoformat(provenance.circumstances()["started"]).utcoffset() == datetime.timedelta(0)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

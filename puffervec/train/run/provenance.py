@@ -68,7 +68,7 @@ def _read(folder: Folder) -> dict[str, Any]:
 def circumstances() -> dict[str, Any]:
     """Return when, how and on what this process was started."""
     return {
-        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "started": _now(),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "folder": os.getcwd(),
         "git": git_state(Path.cwd()),
@@ -82,6 +82,15 @@ def circumstances() -> dict[str, Any]:
         "cpu": cpu_name(),
         "usable_cores": usable_cores(),
     }
+
+
+def _now() -> str:
+    """Return the local time with its offset; UTC where TZ has an offset that Python cannot represent, of a day or more."""
+    try:
+        now = datetime.datetime.now().astimezone()
+    except ValueError:
+        now = datetime.datetime.now(datetime.UTC)
+    return now.isoformat(timespec="seconds")
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
