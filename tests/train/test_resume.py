@@ -192,3 +192,20 @@ def test_a_resumed_run_goes_on_in_the_same_folder(small: Small) -> None:
         trainer.train()
     found = [line["step"] for line in read_metrics(folder / "metrics.jsonl")]
     assert found == sorted(found) and found[-1] >= 150
+
+
+@pytest.mark.parametrize("memory", ["mingru", "lstm"])
+def test_a_memory_of_another_dtype_becomes_the_policys(small: Small, memory: str) -> None:
+    config = small("cartpole", policy={"memory": memory}, train={"total_timesteps": 1000})
+    with Trainer(config) as trainer:
+        trainer.collect()
+        trainer.update()
+        found = ckpt.read(trainer.save())
+    envs = {
+        name: part.double() if name.startswith(("state/", "before/")) else part for name, part in found.tensors["envs"].items()
+    }
+    assert any(part.dtype == torch.float64 for part in envs.values())
+    path = ckpt.write(trainer.folder / "checkpoints", ckpt.Checkpoint(found.manifest, {**found.tensors, "envs": envs}), keep=9)
+    with Trainer(config, checkpoint=path) as trainer:
+        assert trainer.collect()
+        trainer.update()

@@ -147,7 +147,10 @@ class Collector(Tally):
                 turn.reset[name].copy_(fitting(tensors, f"reset/{name}/{index}", turn.reset[name]))
                 now = turn.states[name]
                 state, slot.storage.last_states[index] = (
-                    tuple(fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(self.device) for i, part in enumerate(now))
+                    tuple(
+                        fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(self.device, part.dtype)
+                        for i, part in enumerate(now)
+                    )
                     for kind in ("state", "before")
                 )
                 for kept, found in zip(now, state, strict=True):
