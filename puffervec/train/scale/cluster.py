@@ -35,6 +35,7 @@ SYNC_S = 2.0  # Between two looks at which machines there are.
 REACH_S = 10.0
 CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
 LOCAL = "local"
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, 3.4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,22 +106,42 @@ def _give_token() -> None:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses are left to Ray."""
+    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses are left to Ray.
+
+    Ray's head speaks gRPC, so it answers the first bytes of HTTP/2, or closes where it wants TLS.
+    """
     host, _, port = address.rpartition(":")
     if host and "/" not in host and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+        with socket.create_connection((host, int(port)), timeout=REACH_S) as connection:
+            connection.sendall(_HTTP2_PREFACE)
+            try:
+                connection.recv(1)
+            except TimeoutError:
+                raise TimeoutError(f"something listens there and does not answer within {REACH_S:g} s") from None
+            except ConnectionResetError:  # it refuses these bytes
+                pass
 
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep Ray's handlers from taking the place of those that save a run."""
+    """Keep Ray's handlers from taking the place of those that save a run.
+
+    Inside, Ray turns SIGTERM into SystemExit(15); it is raised again as the signal that it was.
+    """
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stopped = False
     try:
         yield
+    except SystemExit as error:
+        stopped = error.code == signal.SIGTERM
+        if not stopped:
+            raise
     finally:
         with contextlib.suppress(ValueError):  # Not in the main thread.
             for number, handler in kept.items():
                 signal.signal(number, handler)
+    if stopped:
+        signal.raise_signal(signal.SIGTERM)
 
 
 class Actor:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +17,9 @@ pytest.importorskip("ray")
 
 from puffervec.errors import ConfigError  # noqa: E402
 from puffervec.train.config.hosts import RaySection  # noqa: E402
+from puffervec.train.scale import cluster  # noqa: E402
 from puffervec.train.scale.cluster import Machine, connect, cpus_each, machines  # noqa: E402
+from puffervec.train.verbs.verb import StopSignals  # noqa: E402
 
 
 def node(name: str, cpus: float | None, alive: bool = True) -> dict[str, object]:
@@ -78,6 +81,31 @@ def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.M
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}': no Ray cluster could be joined there .*refused"):
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
+
+
+def test_an_address_that_listens_and_says_nothing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray tries for minutes"))
+    monkeypatch.setattr(cluster, "REACH_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}': .*something listens there and does not answer"):
+            connect(RaySection(address=f"127.0.0.1:{port}"), 1)
+
+
+def test_sigterm_while_ray_starts_is_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's own handler would end the process with code 15."""
+
+    def init(*args: object, **kwargs: object) -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("ray.init", init)
+    with StopSignals() as signals, pytest.raises(KeyboardInterrupt):
+        signals.start(lambda: connect(RaySection(address="auto"), 1))  # type: ignore[arg-type, return-value]
+    assert signals.received == signal.SIGTERM
+    for number in (signal.SIGINT, signal.SIGTERM):  # left as they were, since the process is about to end
+        assert signal.getsignal(number) == signals._handle
+        signal.signal(number, signals._before[number])
 
 
 REAL = """
