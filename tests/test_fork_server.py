@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fork server (puffervec/process/fork_server.py): a killed learner leaves no temporary folder, a killed server harms no vec
-env.
+"""The fork server (puffervec/process/fork_server.py): no temporary folder is left, however a learner and its server end, and a
+killed server harms no vec env.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,26 +32,41 @@ LEARNER = """
 
 
 @pytest.mark.parametrize(
-    ("env", "method", "held_mib"),
-    thinned(2, [("CartPole-v1", "forkserver", 0), ("probe", "forkserver", 256), ("probe", "spawn", 0)]),
+    ("env", "method", "held_mib", "kill"),
+    thinned(
+        2,
+        [
+            ("CartPole-v1", "forkserver", 0, os.killpg),  # with its fork server, as a job manager does
+            ("CartPole-v1", "forkserver", 0, os.kill),
+            ("probe", "forkserver", 256, os.kill),
+            ("probe", "spawn", 0, os.kill),
+        ],
+    ),
 )
-def test_a_killed_learner_leaves_no_temporary_folder(env: str, method: str, held_mib: int, tmp_path: Path) -> None:
+def test_a_killed_learner_leaves_no_temporary_folder(
+    env: str, method: str, held_mib: int, kill: Callable[[int, int], None], tmp_path: Path
+) -> None:
     with Script(LEARNER, env, method, str(held_mib), TMPDIR=str(tmp_path)) as learner:
-        assert learner.line() == ("['pymp-']" if method == "forkserver" else "[]")
-        os.kill(learner.process.pid, signal.SIGKILL)
+        assert learner.line() == "[]"
+        kill(learner.process.pid, signal.SIGKILL)
         learner.nothing_left()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_learner_that_stops_the_server_keeps_its_folder(tmp_path: Path) -> None:
+def test_a_server_that_was_killed_is_replaced_and_its_socket_closed(tmp_path: Path) -> None:
     text = """
-        import multiprocessing.forkserver
+        import os, signal
+        from multiprocessing import forkserver, util
         import puffervec
 
-        for _ in range(2):
-            with puffervec.make("CartPole-v1", num_envs=2, num_workers=1) as vec:
+        counts = []
+        for _ in range(3):
+            with puffervec.make("CartPole-v1", num_envs=2, num_workers=1, start_method="forkserver") as vec:
                 vec.reset(seed=0)
-            multiprocessing.forkserver._forkserver._stop()
+            counts.append(len(os.listdir("/proc/self/fd")))
+            os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)
+        assert counts[1] == counts[2], counts
+        assert os.path.isdir(util.get_temp_dir())  # that of other users of multiprocessing is there still
         print("fine")
     """
     assert run_script(text, TMPDIR=str(tmp_path)) == (0, "fine\n", "")

@@ -1,54 +1,45 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Imported by multiprocessing's fork server when it starts: it removes the learner's temporary folder, which holds the server's
-socket, where the learner was killed and could not.
-"""
+"""The socket of multiprocessing's fork server, without a name in the file system that a killed learner would leave behind."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import multiprocessing
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
+from multiprocessing import forkserver
+from typing import Any
 
-FOLDER_VARIABLE = "PUFFERVEC_SERVER_FOLDER"
-PF_EXITING = 0x4  # Source: Linux, include/linux/sched.h
+HELD = "/proc/self/fd/"
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
-    """In the learner: tell a fork server that is started now where the folder is."""
-    from multiprocessing import util
+def unnamed_socket() -> Iterator[None]:
+    """Have a fork server that starts within the block listen on a socket whose file is removed at the end of the block.
 
-    folder = util.get_temp_dir()
-    # A child of multiprocessing, or of a fork, has its parent's folder, which is not for its server to remove.
-    finalizers = list(util._finalizer_registry.values())  # type: ignore[attr-defined]
-    if any(one._callback is util._remove_temp_dir and one._pid == os.getpid() for one in finalizers):  # type: ignore[attr-defined]
-        os.environ[FOLDER_VARIABLE] = folder
-    try:
+    multiprocessing gives the file a folder that it removes at exit, so one process killed together with its children leaves
+    it. A socket stays reachable through a descriptor of its removed file. Elsewhere than on Linux nothing is changed.
+    """
+    if not os.path.isdir(HELD):
         yield
-    finally:
-        os.environ.pop(FOLDER_VARIABLE, None)
-
-
-def _remove(folder: str, server: int, learner: int) -> None:
-    if os.getpid() == server and _ends(learner):  # the server itself, and the learner has not stopped it
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _ends(learner: int) -> bool:
-    """Return whether the parent is gone or dying. A killed process closes its files, which ends the server, and gives its
-    children to another parent later: releasing the memory and devices behind other files may take seconds."""
-    if os.getppid() != learner:
-        return True
-    try:
-        with open(f"/proc/{learner}/stat", "rb") as stat:
-            return bool(int(stat.read().rpartition(b")")[2].split()[6]) & PF_EXITING)  # column flags of proc_pid_stat(5)
-    except OSError:
-        return False
-
-
-_folder = os.environ.pop(FOLDER_VARIABLE, None)
-if _folder is not None:
-    atexit.register(_remove, _folder, os.getpid(), os.getppid())
+        return
+    server: Any = forkserver._forkserver
+    config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
+    usual, before = config.get("tempdir"), server._forkserver_address
+    with contextlib.ExitStack() as undo:
+        folder = tempfile.mkdtemp(prefix="puffervec-")
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        config["tempdir"] = folder
+        undo.callback(lambda: config.__setitem__("tempdir", usual))
+        try:
+            yield
+        finally:
+            address = server._forkserver_address
+            if address != before and isinstance(address, str) and address.startswith(folder):
+                held = os.open(address, os.O_PATH | os.O_CLOEXEC)
+                server._forkserver_address = f"{HELD}{held}"
+                if isinstance(before, str) and before.startswith(HELD):
+                    os.close(int(before.removeprefix(HELD)))

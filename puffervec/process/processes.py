@@ -162,10 +162,10 @@ class WorkerProcesses:
         context = _context(start_method)
         if start_method == "forkserver":
             _leave_fork_server()
-            multiprocessing.set_forkserver_preload([fork_server.__name__, *preload])
+            multiprocessing.set_forkserver_preload(list(preload))
         if start_method != "fork":
             resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
-        folder_told = fork_server.told if start_method == "forkserver" else contextlib.nullcontext
+        unnamed_socket = fork_server.unnamed_socket if start_method == "forkserver" else contextlib.nullcontext
         self.processes: list[BaseProcess] = []
         self._pidfds: list[int] = []  # -1: none
         try:
@@ -174,7 +174,7 @@ class WorkerProcesses:
                 with (
                     hidden_main(),
                     one_math_thread(),
-                    folder_told(),
+                    unnamed_socket(),
                     _may_have_children(),
                     _no_collection(),
                     stop_signals_held(),
