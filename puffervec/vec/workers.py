@@ -216,7 +216,7 @@ class Processes(Workers):
         except BaseException:
             self.group.kill()
             raise
-        turns.crowd = Crowd(turns.waiter, rows.num_workers, [process.pid for process in self.group.processes])
+        turns.crowd = Crowd(turns.waiter, rows.num_workers, [process.pid for process in self.group.processes if process.pid])
 
     def _origin(self) -> dict[str, Any]:
         """Return what workers are told about where their env type comes from."""

@@ -153,7 +153,7 @@ def _received(
     while (finished < rounds).any():
         before, received = finished.copy(), vec.recv()
         yield received
-        report_progress("evaluating", float(np.minimum(finished, rounds).mean()) / rounds)
+        report_progress("evaluating", float((np.minimum(finished, rounds) / rounds).mean()))
         since = np.where((finished < rounds) & (finished == before), since + 1, 0)
         if stuck := int((since >= MOST_STEPS).sum()):
             raise ConfigError(
