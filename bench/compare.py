@@ -205,13 +205,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.pairs < 1:
             raise ConfigError(f"--pairs is {options.pairs}: use at least 1, better 5 or more")
-        results = compare(options, progress)
+        results, foreign = common.foreign_load(lambda: compare(options, progress))
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
     if options.json:
-        common.write_json(options.json, common.report("compare", common.machine(), vars(options), results))
+        facts = {**common.machine(), "foreign_load": foreign}
+        common.write_json(options.json, common.report("compare", facts, vars(options), results))
     return 0
 
 

@@ -329,14 +329,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(arguments)
     options.kills = KILLS[options.what] if options.kills is None else options.kills
     facts, progress = common.machine(), common.Progress()
-    found = WORK[options.what](options, progress)
+    found, foreign = common.foreign_load(lambda: WORK[options.what](options, progress))
     progress.clear()
-    name = f"faults-{options.what}"
-    path = options.json or common.results_path(name, facts)
-    common.write_json(path, common.report(name, facts, vars(options), found))
     _show(options.what, found)
-    print(common.machine_line(facts))
-    print(f"results: {path}")
+    common.finish(f"faults-{options.what}", options, facts, foreign, found)
     ours = [rows for name, rows in found.items() if options.what == "table" and name.startswith("puffervec")]
     return 0 if all(row["passed"] for rows in ours for row in rows.values()) else 1
 

@@ -1,79 +1,144 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much of the machine other programs took while a benchmark ran. Linux; elsewhere the answer is 0.
+"""How much of the machine other programs took while a benchmark ran. On Linux; other systems do not say how long they idled,
+and there everything counts as foreign.
 
-Every process is either ours or foreign. Ours are this process, its descendants, and those with MARK in their environment (the
-workers of a fork server have another parent). The CPU time of the foreign ones is read before and after.
+The kernel says for how long the cores were not idle. What our own processes used is subtracted, and the rest is foreign: other
+programs, however short they lived, the kernel's own threads, and time that a hypervisor gave to other machines.
+
+Our own processes run in a control group, which counts the CPU time of all that were ever in it. Where none can be made, the
+CPU time of this process, its descendants, and those with MARK in their environment is added up. There the time of a process
+that ends after its parent is lost, and counts as foreign.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 MARK = "PUFFERVEC_BENCHMARK"  # holds a running benchmark's process id
-SHORTEST_S = 0.1  # the kernel counts CPU time in ticks of 10 ms, too coarse for shorter times
+GROUP = "puffervec-benchmark-"  # and a process id: the name of a control group
+SHORTEST_S = 0.1  # the kernel counts idle time in ticks of 10 ms, too coarse for shorter times
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Seen:
-    """CPU seconds of a foreign process: its own, and those of children that it has waited for."""
-
-    own_s: float
-    children_s: float
-
-
 def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
-    """Call `run` and return its result and the share of the machine that others took meanwhile, 0 to 1.
-
-    Time that a hypervisor gave to other machines counts as foreign.
-    """
-    before, stolen, begin = foreign_processes(), _stolen_s(), time.monotonic()
+    """Call `run` and return its result and the share of the machine that others took meanwhile, 0 to 1."""
+    used_s = own_clock()
+    busy, own, begin = busy_s(), used_s(), time.monotonic()
     os.environ[MARK] = str(os.getpid())
     try:
         result = run()
+        taken = busy_s() - busy - (used_s() - own)
     finally:
         os.environ.pop(MARK, None)
     seconds = time.monotonic() - begin
-    taken = taken_s(before, foreign_processes()) + _stolen_s() - stolen
-    return result, min(1.0, max(0.0, taken) / (os.cpu_count() or 1) / max(SHORTEST_S, seconds))
+    return result, min(1.0, max(0.0, taken) / _cores() / max(SHORTEST_S, seconds))
 
 
-def taken_s(before: Mapping[str, Seen], after: Mapping[str, Seen]) -> float:
-    """Return the CPU seconds that foreign processes used between two looks, including processes that ended meanwhile.
+def busy_s() -> float:
+    """Return for how many seconds the cores were busy, all together. Only differences mean something.
 
-    A process that ends passes its whole CPU time to its parent; what it had used before the first look is subtracted.
+    Stolen time is busy time. Where the kernel does not say, all time is. Source: proc_stat(5), columns idle and iowait; the
+    other columns are samples of the timer tick, which miss programs that sleep and wake between two ticks.
     """
-    gone = sum(seen.own_s + seen.children_s for name, seen in before.items() if name not in after)
-    own = children = 0.0
-    for name, seen in after.items():
-        earlier = before.get(name, Seen(0.0, 0.0))
-        own += seen.own_s - earlier.own_s
-        children += seen.children_s - earlier.children_s
-    return own + max(0.0, children - gone)
+    words = _read(Path("/proc/stat")).partition("\n")[0].split()
+    idle = sum(map(int, words[4:6])) / os.sysconf("SC_CLK_TCK")
+    return _cores() * time.monotonic() - idle
 
 
-def foreign_processes() -> dict[str, Seen]:
-    """Return what each foreign process has used so far, by "pid:start time".
+def own_clock() -> Callable[[], float]:
+    """Return a function that returns the CPU seconds of our own processes since some moment, those that have ended included."""
+    folder = own_group()
+    return tree_s if folder is None else functools.partial(group_s, folder)
+
+
+# ---- a control group ---------------------------------------------------------------------------------------
+
+
+@functools.cache
+def own_group() -> Path | None:
+    """Move this process and its descendants into a control group of their own; return its folder, or None where that fails.
+
+    Processes that they start are born in it. It is removed when this process ends.
+    """
+    mounts = (line.split() for line in _read(Path("/proc/self/mounts")).splitlines())
+    mount = next((words[1] for words in mounts if words[2] == "cgroup2"), None)
+    mine = next((line[3:] for line in _read(Path("/proc/self/cgroup")).splitlines() if line.startswith("0::")), None)
+    if mount is None or mine is None:
+        return None
+    parent = Path(mount + mine)
+    for left in parent.glob(f"{GROUP}*"):
+        if not Path("/proc", left.name.removeprefix(GROUP)).exists():  # that of a benchmark that was killed
+            with contextlib.suppress(OSError):  # something of it lives on
+                left.rmdir()
+    folder = parent / f"{GROUP}{os.getpid()}"
+    try:
+        folder.mkdir()
+        _move([os.getpid(), *_ours(_parents())], folder)
+        group_s(folder)
+    except (OSError, ValueError):
+        _leave(folder, os.getpid())
+        return None
+    atexit.register(_leave, folder, os.getpid())
+    return folder
+
+
+def group_s(folder: Path) -> float:
+    """Return the CPU seconds that a control group has used. Raises: ValueError: it does not say."""
+    for line in (folder / "cpu.stat").read_text().splitlines():
+        name, _, microseconds = line.partition(" ")
+        if name == "usage_usec":
+            return int(microseconds) / 1e6
+    raise ValueError(f"{folder}/cpu.stat has no usage_usec")
+
+
+def _move(pids: list[int], folder: Path) -> None:
+    """Move processes into a control group; those that have ended are left out. Raises: OSError: this one cannot be moved."""
+    for pid in pids:
+        try:
+            (folder / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            if pid == os.getpid():
+                raise
+
+
+def _leave(folder: Path, owner: int) -> None:
+    """Move what is in a control group to the group above it, and remove it. A forked copy of the owner does nothing."""
+    if os.getpid() == owner:
+        with contextlib.suppress(OSError):
+            _move([int(pid) for pid in _read(folder / "cgroup.procs").split()], folder.parent)
+            folder.rmdir()
+
+
+# ---- the tree of processes ---------------------------------------------------------------------------------
+
+
+def tree_s() -> float:
+    """Return the CPU seconds of our processes that live, and of those of their children that they have waited for.
 
     Source of the columns: proc_pid_stat(5).
     """
     tick = os.sysconf("SC_CLK_TCK")
-    found: dict[int, tuple[str, int, Seen]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        words = _read(folder / "stat").rpartition(")")[2].split()  # the name before it may contain blanks
-        if len(words) > 19:
-            own, children = (sum(map(int, words[i : i + 2])) / tick for i in (11, 13))
-            pid = int(folder.name)  # init waits for our orphans too
-            found[pid] = (f"{pid}:{words[19]}", int(words[1]), Seen(own, children if pid != 1 else 0.0))
-    ours = _ours({pid: parent for pid, (_, parent, _) in found.items()})
-    return {name: seen for pid, (name, _, seen) in found.items() if pid not in ours}
+    return sum(sum(map(int, _stat(pid)[11:15])) for pid in _ours(_parents())) / tick
+
+
+def _parents() -> dict[int, int]:
+    """Return each process's parent."""
+    found = {int(folder.name): _stat(int(folder.name)) for folder in Path("/proc").glob("[0-9]*")}
+    return {pid: int(words[1]) for pid, words in found.items() if words}
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what /proc says of a process from its third column on; [] if it is gone."""
+    return _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before it may contain blanks
 
 
 def _ours(parents: Mapping[int, int]) -> set[int]:
@@ -95,10 +160,8 @@ def _environment(pid: int) -> list[bytes]:
         return []
 
 
-def _stolen_s() -> float:
-    """Return the CPU seconds since boot in which a hypervisor ran other machines. Source: proc_stat(5), column steal."""
-    words = _read(Path("/proc/stat")).partition("\n")[0].split()
-    return int(words[8]) / os.sysconf("SC_CLK_TCK") if len(words) > 8 else 0.0
+def _cores() -> int:
+    return os.cpu_count() or 1
 
 
 def _read(path: Path) -> str:

@@ -407,7 +407,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}")
         if options.run:
             results: Any = {path.name: [kept_sample(path, options)] for path in options.run}
-            foreign = 0.0
+            foreign = None  # nobody knows what the training of a run had beside it
         else:
             results, foreign = measure_score(options, progress)
         progress.clear()

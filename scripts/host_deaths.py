@@ -83,11 +83,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = flags.parse_args(arguments)
     seed = int(os.environ.get("PV_SEED", "1"))
     with tempfile.TemporaryDirectory() as name:
-        found = deaths(Path(name), options.hosts, options.deaths, random.Random(seed)) | {"seed": seed}
+        found, foreign = common.foreign_load(
+            lambda: deaths(Path(name), options.hosts, options.deaths, random.Random(seed)) | {"seed": seed}
+        )
     for key, value in found.items():
         print(f"{key:>34}: {value}")
     if options.json is not None:
-        options.json.write_text(common.json.dumps({"machine": common.machine(), "results": found}, indent=1) + "\n")
+        facts = {**common.machine(), "foreign_load": foreign}
+        common.write_json(options.json, common.report("host-deaths", facts, vars(options), found))
     return 0
 
 

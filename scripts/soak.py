@@ -505,7 +505,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             runs.append(Run(env, max(2, options.workers // len(options.envs)), Path(scratch), options.checkpoint_s, extra))
             stack.callback(runs[-1].close)
         sampler = Sampler(runs, options.sample_s)
-        incidents, troubles = soak(runs, 60 * options.minutes, options.fault_every, seed)
+        (incidents, troubles), foreign = common.foreign_load(
+            lambda: soak(runs, 60 * options.minutes, options.fault_every, seed)
+        )
         entries = judge(sampler.stop(), options.warm_up_s)
     troubles += [
         f"{entry['role']}: open files, threads or children did not stay as they were"
@@ -517,7 +519,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         settings = {**{name: value for name, value in vars(options).items() if name != "json"}, "seed": seed}
         results = {"processes": entries, "faults": incidents, "troubles": troubles}
-        common.write_json(options.json, common.report("soak", common.machine(), settings, results))
+        facts = {**common.machine(), "foreign_load": foreign}
+        common.write_json(options.json, common.report("soak", facts, settings, results))
     return 1 if troubles else 0
 
 
