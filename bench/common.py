@@ -27,10 +27,11 @@ from typing import Any
 
 from bench.foreign import foreign_load
 from puffervec.cores import affinity, cpu_quota, usable_cores
+from puffervec.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1: foreign_load may lack programs that were short
 FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
 
 
@@ -110,8 +111,10 @@ def interleave(
     return Runs(results, worst)
 
 
-def foreign_note(share: float) -> str:
-    """Return a line that says how quiet the machine was."""
+def foreign_note(share: float | None) -> str:
+    """Return a line that says how quiet the machine was; None: it was not measured."""
+    if share is None:
+        return "how much of the machine other processes took was not measured"
     word = "quiet enough" if share <= FOREIGN_LIMIT else "NOT QUIET: run it again, or with --attempts 5"
     return f"other processes took at most {100 * share:.0f}% of the machine during a sample: {word}"
 
@@ -135,19 +138,49 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def _git(*arguments: str) -> str:
+def system() -> str:
+    """Return the system and the version of its kernel, without what the machine's owner has added to it."""
+    number = re.match(r"\d+(\.\d+)*", platform.release())
+    return f"{platform.system()} {number[0] if number else ''}".strip()
+
+
+def _git(*arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str] | None:
+    """Return what a git command did in a folder; None where it could not run."""
     try:
-        done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, timeout=10, check=True)
+        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+        return None
+
+
+def _said(done: subprocess.CompletedProcess[str] | None) -> str:
+    return done.stdout.strip() if done is not None and done.returncode == 0 else ""
 
 
 def commit() -> str:
     """Return the short commit of the source tree, with "+" after it if code has changed since; "" outside git."""
-    name = _git("rev-parse", "--short=12", "HEAD")
-    changed = name and _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs", ":!*.md")
+    name = _said(_git("rev-parse", "--short=12", "HEAD"))
+    changed = name and _said(
+        _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs", ":!*.md")
+    )
     return name + "+" if changed else name
+
+
+def has_history(root: Path = ROOT) -> bool:
+    """Return whether a folder is the top of a git repository with its whole history."""
+    return _said(_git("rev-parse", "--show-cdup", "--is-shallow-repository", root=root)) == "false"
+
+
+def commits_since(commit: str, root: Path = ROOT) -> int | None:
+    """Return how many commits HEAD has that `commit` has not; None where `commit` is not one of HEAD's ancestors.
+
+    Raises: ConfigError: there is no history to look at, as in a shallow clone or an unpacked source package.
+    """
+    if not has_history(root):
+        raise ConfigError(f"{root} has no complete git history: clone it whole, or git fetch --unshallow")
+    ancestor = bool(commit) and _git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
+    if not ancestor or ancestor.returncode:
+        return None
+    return int(_said(_git("rev-list", "--count", f"{commit}..HEAD", root=root)))
 
 
 def build_flags() -> list[str]:
@@ -187,7 +220,7 @@ def machine() -> dict[str, Any]:
         "usable_cores": usable_cores(),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "unknown",
         "load": list(os.getloadavg()),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": system(),
         "commit": commit(),
         "build_flags": build_flags(),
         "versions": versions(),
@@ -275,7 +308,7 @@ def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None
     flags.add_argument("--json", type=Path, help=f"where the results go (default: bench/results/<CPU>/<day>-{name}.json)")
 
 
-def finish(name: str, options: argparse.Namespace, facts: Mapping[str, Any], foreign: float, results: Any) -> None:
+def finish(name: str, options: argparse.Namespace, facts: Mapping[str, Any], foreign: float | None, results: Any) -> None:
     """Write the JSON and print the lines that end a benchmark's output."""
     path = options.json or results_path(name, facts)
     write_json(path, report(name, {**facts, "foreign_load": foreign}, vars(options), results))

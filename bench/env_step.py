@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -130,12 +129,12 @@ def _result(case: Case, rows: int, shares: Shares, seconds: Sequence[float]) -> 
 
 
 def _shown(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return env settings as text, without the folders of paths."""
-    return {key: os.path.relpath(value, common.ROOT) if key == "scenes" else value for key, value in kwargs.items()}
+    """Return env settings for results: of a file of scenes its name."""
+    return {key: Path(value).stem if key == "scenes" else value for key, value in kwargs.items()}
 
 
 def _settings_text(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={Path(str(value)).stem if key == 'scenes' else value}" for key, value in settings.items())
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
 
 
 def show(results: Sequence[Result]) -> None:

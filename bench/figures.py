@@ -6,9 +6,11 @@
     make figures RUNS="latency sps-tag"            only these runs
     python bench/figures.py --write                rewrite the pages from the existing JSON
     python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
+    python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
 
 figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), and the quotes: lines of
-pages in which {name} stands for a figure. docs/figures.md has all figures with spread, command and commit.
+pages in which {name} stands for a figure, and {name_95} for its interval. docs/figures.md has all figures with spread, command,
+machine, load and commit. A run's result is the newest of its name, whatever machine it comes from.
 """
 
 from __future__ import annotations
@@ -23,8 +25,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +39,19 @@ from puffervec.errors import ConfigError
 TABLE = common.ROOT / "bench" / "figures.toml"
 PAGE = "docs/figures.md"
 FEWEST_SAMPLES = 5
+MOST_COMMITS = 60  # that a figure of README may be old when it is released
+MEASURES_ALL = 2  # schema version from which on foreign_load counts all that others do
+INTERVAL = "_95"  # after the name of a figure: its interval
 DISTURBED = "†"
 PLACE = re.compile(r"\{(\w+)\}")
+OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
 HEAD = f"""# Figures
 
-Every measured figure, with its command and the commit that was measured, on two cores of an AMD EPYC without a GPU. Figures
-are medians; the spread is half the distance between the quartiles. {DISTURBED} marks a figure during which other processes
-took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine. `make figures` measures all anew and rewrites the pages.
-[bench/README.md](../bench/README.md) explains the words.
+Every measured figure, with its command, the machine, and the commit that was measured; none comes from a GPU. Figures are
+medians; the spread is half the distance between the quartiles, the interval one of 95 % over scenes. {DISTURBED} marks a figure
+during which other processes took more than {100 * common.FOREIGN_LIMIT:.0f} % of the machine, or of which that is not known.
+Until 24 November 2026 short programs could be missed, so it is not known of earlier results. `make figures` measures all
+again and rewrites the pages. [bench/README.md](../bench/README.md) explains the words.
 """
 
 
@@ -54,6 +60,9 @@ class Entry:
     """A figure. value: JMESPath expression into the run's JSON; over: another one, by which it is divided sample by sample.
 
     show: format of the number; see Number. samples: how many there must be; fewer than five need a reason.
+    interval: JMESPath expression of a pair of numbers, the ends of the 95 % interval.
+    counted: it is a number of bytes, steps or the like, which no load of the machine changes: it has no mark.
+    item: what the expressions are looked up in, where it is not the whole JSON; see `Figures.entries_of`.
     """
 
     name: str
@@ -65,6 +74,9 @@ class Entry:
     over: str = ""
     samples: int = FEWEST_SAMPLES
     reason: str = ""
+    interval: str = ""
+    counted: bool = False
+    item: Mapping[str, Any] | None = None
 
 
 class Number(float):
@@ -95,21 +107,38 @@ class Figures:
     def __init__(self, table: Path = TABLE, root: Path = common.ROOT) -> None:
         """Read the table. Raises: ConfigError for a faulty one."""
         document = tomllib.loads(table.read_text())
-        self.root, self.folder = root, root / "bench" / "results" / document["machine"]
+        self.root, self.results = root, root / "bench" / "results"
         self.runs: dict[str, str] = document["runs"]
         self.sections: list[dict[str, Any]] = document["section"]
         self.quotes: list[dict[str, str]] = document.get("quote", [])
-        entries = [Entry(section=part["title"], **figure) for part in self.sections for figure in part["figure"]]
+        entries = [entry for part in self.sections for figure in part["figure"] for entry in self.entries_of(part, figure)]
         self.entries = {entry.name: entry for entry in entries}
-        for entry in entries:
-            if entry.run not in self.runs:
-                raise ConfigError(f"figure {entry.name}: no run is called {entry.run!r}: use {', '.join(self.runs)}")
         if len(self.entries) < len(entries):
             raise ConfigError("two figures have the same name")
 
+    def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
+        """Return the figure that a table of the document describes, or those of the items of `each`.
+
+        each: a JMESPath expression of a list of objects in the run's JSON; {words} in name and what are values of an object.
+        Raises: ConfigError: there is no such run, or nothing that `each` finds.
+        """
+        words = dict(figure)
+        each = words.pop("each", None)
+        if words["run"] not in self.runs:
+            raise ConfigError(f"figure {words['name']}: no run is called {words['run']!r}: use {', '.join(self.runs)}")
+        if each is None:
+            return [Entry(section=section["title"], **words)]
+        items = jmespath.search(each, self.document(words["run"]) or {})
+        if not items:
+            raise ConfigError(f"figure {words['name']}: {each} finds nothing in {words['run']}")
+        return [
+            Entry(section=section["title"], item=item, **words | {key: words[key].format(**item) for key in ("name", "what")})
+            for item in items
+        ]
+
     def path(self, run: str) -> Path | None:
-        """Return the newest result of a run, or None."""
-        return max(self.folder.glob(f"????-??-??-{run}.json"), default=None)
+        """Return the newest result of a run on any machine, or None."""
+        return max(self.results.glob(f"*/????-??-??-{run}.json"), key=lambda path: path.name, default=None)
 
     @functools.cache  # noqa: B019  (one object per call of the command)
     def document(self, run: str) -> dict[str, Any] | None:
@@ -123,10 +152,7 @@ class Figures:
         return common.ratio(found, self._samples(entry, entry.over)) if entry.over else common.figure(found)
 
     def _samples(self, entry: Entry, expression: str) -> list[float]:
-        document = self.document(entry.run)
-        if document is None:
-            raise ConfigError(f"figure {entry.name}: no result of {entry.run!r}: run make figures RUNS={entry.run}")
-        found = jmespath.search(expression, document)
+        found = self._search(entry, expression)
         if isinstance(found, Mapping) and "samples" in found:
             found = found["samples"]
         samples = found if isinstance(found, list) else [found]
@@ -134,18 +160,41 @@ class Figures:
             raise ConfigError(f"figure {entry.name}: {expression} finds {found!r} in {entry.run}, which is no number")
         return [float(sample) for sample in samples]
 
+    def _search(self, entry: Entry, expression: str) -> Any:
+        document = self.document(entry.run)
+        if document is None:
+            raise ConfigError(f"figure {entry.name}: no result of {entry.run!r}: run make figures RUNS={entry.run}")
+        return jmespath.search(expression, document if entry.item is None else entry.item)
+
+    def foreign(self, run: str) -> float | None:
+        """Return the share of the machine that others took during a run; None where that is not known."""
+        document = self.document(run) or {}
+        share = document.get("machine", {}).get("foreign_load")
+        return None if share is None or document["schema_version"] < MEASURES_ALL else float(share)
+
     def disturbed(self, run: str) -> bool:
-        """Whether others took more of the machine during a run than they should."""
-        document = self.document(run) or {"machine": {}}
-        return float(document["machine"].get("foreign_load") or 0.0) > common.FOREIGN_LIMIT
+        """Whether others took more of the machine during a run than they should, or nobody knows whether they did."""
+        share = self.foreign(run)
+        return share is None or share > common.FOREIGN_LIMIT
 
     def text(self, name: str) -> str:
-        """Return a figure as pages show it. Raises: ConfigError for an unknown one."""
+        """Return a figure, or its interval, as pages show it. Raises: ConfigError for an unknown one."""
+        if name not in self.entries and name.removesuffix(INTERVAL) in self.entries:
+            return self.interval(self.entries[name.removesuffix(INTERVAL)])
         if name not in self.entries:
             raise ConfigError(f"no figure is called {name!r}")
         entry = self.entries[name]
         shown = entry.show.format(Number(self.figure(entry).median))
-        return shown + (f" {DISTURBED}" if self.disturbed(entry.run) else "")
+        return shown + (f" {DISTURBED}" if self.disturbed(entry.run) and not entry.counted else "")
+
+    def interval(self, entry: Entry) -> str:
+        """Return the 95 % interval of a figure as pages show it; "-" where it has none. Raises: ConfigError for a bad one."""
+        if not entry.interval:
+            return "-"
+        found = self._search(entry, entry.interval)
+        if not (isinstance(found, list) and len(found) == 2 and all(isinstance(end, int | float) for end in found)):
+            raise ConfigError(f"figure {entry.name}: {entry.interval} finds {found!r} in {entry.run}, which are no two numbers")
+        return "[" + ", ".join(entry.show.format(Number(end)) for end in found) + "]"
 
     # ---- pages ---------------------------------------------------------------------------------------------
 
@@ -154,22 +203,31 @@ class Figures:
         parts = [HEAD]
         for section in self.sections:
             parts += [f"## {section['title']}\n", *([f"{section['note'].strip()}\n"] if "note" in section else [])]
-            parts.append("| figure | median | spread | samples | run |\n| --- | --- | --- | --- | --- |")
-            parts += [self._row(self.entries[figure["name"]]) for figure in section["figure"]]
+            parts.append("| figure | median | interval | spread | samples | run |\n| --- | --- | --- | --- | --- | --- |")
+            parts += [self._row(entry) for entry in self.entries.values() if entry.section == section["title"]]
             parts.append("")
-        parts += ["## Runs\n", "| run | command | commit | day |\n| --- | --- | --- | --- |"]
-        for run in dict.fromkeys(entry.run for entry in self.entries.values()):
-            document = self.document(run)
-            assert document is not None
-            facts = document["machine"]
-            parts.append(f"| {run} | `{document['command']}` | {facts['commit']} | {facts['date'][:10]} |")
+        parts.append(
+            "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
+        )
+        parts.append("| run | command | machine | others; load | commit | day |\n| --- | --- | --- | --- | --- | --- |")
+        parts += [self._run_row(run) for run in dict.fromkeys(entry.run for entry in self.entries.values())]
         return "\n".join(parts) + "\n"
+
+    def _run_row(self, run: str) -> str:
+        document = self.document(run)
+        assert document is not None
+        facts, share = document["machine"], self.foreign(run)
+        doubt = f" ({document['doubt']})" if "doubt" in document else ""
+        others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
+        machine = f"{facts['cpu']}, {facts['usable_cores']} cores"
+        return f"| {run} | `{document['command']}`{doubt} | {machine} | {others} | {facts['commit']} | {facts['date'][:10]} |"
 
     def _row(self, entry: Entry) -> str:
         figure = self.figure(entry)
         spread = f"±{100 * figure.spread:.0f} %" if len(figure.samples) > 1 else "-"
         note = f" ({entry.reason})" if entry.reason else ""
-        return f"| {entry.what} | {self.text(entry.name)} | {spread} | {len(figure.samples)}{note} | {entry.run} |"
+        cells = (entry.what, self.text(entry.name), self.interval(entry), spread, f"{len(figure.samples)}{note}", entry.run)
+        return f"| {' | '.join(cells)} |"
 
     def quoted(self, quote: Mapping[str, str]) -> str:
         """Return a quote's text with its figures."""
@@ -220,6 +278,58 @@ class Figures:
             found.append(str(error))
         return found
 
+    def untraceable(self) -> list[str]:
+        """Return the results that do not lead back to what was run, one line per fault.
+
+        A result must have its own command, as `common.report` writes it, and be of a commit in this history; or say in `doubt`
+        what is wrong with it. It names no folder and no machine's owner.
+        """
+        found, history = [], common.has_history(self.root)
+        for path in sorted(self.results.glob("*/*.json")):
+            document = json.loads(path.read_text())
+            faults = [] if "doubt" in document else list(self._lost(document, history))
+            facts = document.get("machine", {})
+            if not re.fullmatch(r"\w+( [\d.]+)?", facts.get("system", "")):
+                faults.append(f"its system is {facts.get('system')!r}: write the kernel's version alone, as common.system does")
+            if owned := next((text for text in _texts(document) if OWN_PATH.search(text)), None):
+                faults.append(f"it has a path of a machine, {owned!r}: see common.without_path")
+            found += [f"{path.relative_to(self.root)}: {fault}" for fault in faults]
+        return found
+
+    def _lost(self, document: Mapping[str, Any], history: bool) -> Iterator[str]:
+        words = shlex.split(document.get("command") or "")
+        if not words:
+            yield "it has no command: write results with common.report"
+        settings = document.get("settings") or {}
+        given = {words[i].removeprefix("--"): words[i + 1] for i in range(len(words) - 1) if words[i] in ("--json", "--png")}
+        for name in ("json", "png") if words and "--" not in words else ():
+            if name in settings and settings[name] != given.get(name):
+                there = f"has --{name} {given.get(name)}, its settings have {settings[name]}"
+                yield f"its command {there}: it was edited after the run"
+        commit = document["machine"]["commit"].removesuffix("+")
+        if history and common.commits_since(commit, self.root) is None:
+            yield f"its commit {commit} is no ancestor of this one: measure it again"
+
+    def old(self, page: str, most: int) -> list[str]:
+        """Return the runs of a page's figures that were measured more than `most` commits ago, one line each.
+
+        Raises: ConfigError: git cannot say, as in a shallow clone or a folder without history.
+        """
+        names = {name for quote in self.quotes if quote["page"] == page for name in PLACE.findall(quote["text"])}
+        runs = [entry.run for entry in self.entries.values() if names & {entry.name, entry.name + INTERVAL}]
+        found = []
+        for run in dict.fromkeys(runs):
+            commit = str((self.document(run) or {}).get("machine", {}).get("commit", "")).removesuffix("+")
+            age = common.commits_since(commit, self.root)
+            if age is None:
+                found.append(f"{page}: {run} was measured on {commit or 'no commit'}, which is no ancestor of this commit: "
+                             f"make figures RUNS={run}")  # fmt: skip
+            elif age > most:
+                found.append(
+                    f"{page}: {run} was measured {age} commits ago, at most {most} are allowed: make figures RUNS={run}"
+                )
+        return found
+
     # ---- measuring -----------------------------------------------------------------------------------------
 
     def measure(self, names: Sequence[str], values: Mapping[str, str]) -> None:
@@ -234,8 +344,7 @@ class Figures:
         if common.commit().endswith("+"):
             raise ConfigError("the working tree has changes: commit them first, since results name the measured commit")
         for name in names:
-            old = self.path(name)
-            new = self.folder / f"{datetime.now(UTC):%Y-%m-%d}-{name}.json"
+            old, new = self.path(name), common.results_path(name, common.machine(), self.results)
             command = shlex.split(self.runs[name].format(**values))
             print(f"{name}: {shlex.join(command)}", flush=True)
             done = subprocess.run([sys.executable, *command[1:], "--json", str(new)], cwd=self.root)
@@ -246,11 +355,25 @@ class Figures:
         type(self).document.cache_clear()
 
 
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all strings of a JSON document, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield key
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 if pages are wrong, 2 for bad input."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages")
     flags.add_argument("--write", action="store_true", help="rewrite the pages from the existing results")
+    flags.add_argument("--most-commits", type=int, metavar="N", help="no figure of README may be of an older commit")
     flags.add_argument("--real", default="../shared/data/scenes", help="folder of real scenes (default: %(default)s)")
     flags.add_argument("--pufferdrive", default="pufferdrive", help="folder of PufferDrive's C sources (default: %(default)s)")
     flags.add_argument("--pufferlib-python", default=os.environ.get("PUFFERLIB_PYTHON", "python3"), help="see bench/README.md")
@@ -262,7 +385,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             figures.measure(options.run or list(figures.runs), values)
         if options.write or options.run is not None:
             print("changed:", ", ".join(figures.write()) or "nothing")
-        problems = figures.problems()
+        problems = figures.problems() + figures.untraceable()
+        if options.most_commits is not None:
+            problems += figures.old("README.md", options.most_commits)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -21,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from bench import figures  # noqa: E402
+from puffervec.errors import ConfigError  # noqa: E402
 from scripts import api  # noqa: E402
 
 WHEELS = {
@@ -107,6 +109,20 @@ class Release:
             raise NotReady(f"CHANGELOG.md says {said}: write the day of the release, YYYY-MM-DD") from None
         return f"{version} of {day}"
 
+    def check_figures(self) -> str:
+        """The figures of README are those of a recent commit."""
+        try:
+            found = figures.Figures(self.root / "bench" / "figures.toml", self.root).old("README.md", figures.MOST_COMMITS)
+        except ConfigError as error:
+            raise NotReady(str(error)) from error
+        for line in found:
+            print(f"            {line}")
+        if found:
+            raise NotReady(
+                f"{len(found)} runs that README quotes are old: measure them again, on a quiet machine, as it says above"
+            )
+        return f"those of README are at most {figures.MOST_COMMITS} commits old"
+
     def check_api(self) -> str:
         """Nothing that users call has gone or changed, unless the version says so."""
         last, version = self.last(), self.version()
@@ -165,6 +181,7 @@ class Release:
             "changelog": self.check_changelog,
             "api": self.check_api,
             "checkpoints": self.check_checkpoints,
+            "figures": self.check_figures,
             "docs": self.check_docs,
             "dist": self.check_dist,
         }

@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.figures import Figures
+from bench import common
+from bench.figures import MOST_COMMITS, Figures
 from puffervec.errors import ConfigError
 
 TABLE = """
-machine = "box"
 [runs]
 speed = "python bench/speed.py"
 [[section]]
@@ -38,15 +40,25 @@ text = "| stepping | {rate} steps/s, {share} of a loop |"
 """
 
 
-def _figures(root: Path, table: str = TABLE, commit: str = "0123abcd", foreign: float = 0.0, count: int = 5) -> Figures:
+def _figures(
+    root: Path, table: str = TABLE, commit: str = "0123abcd", foreign: float | None = 0.0, count: int = 5, schema: int = 2
+) -> Figures:
     folder = root / "bench" / "results" / "box"
     folder.mkdir(parents=True, exist_ok=True)
     rate, loop = ([scale * (10 + i) for i in range(count)] for scale in (100.0, 200.0))
     document: dict[str, Any] = {
-        "command": "python bench/speed.py",
-        "machine": {"commit": commit, "date": "2026-01-02T03:04:05Z", "foreign_load": foreign},
-        "results": {"rate": {"median": 0, "spread": 0, "samples": rate}, "loop": loop},
-    }
+        "schema_version": schema,
+        "command": "python bench/speed.py --json FILE",
+        "settings": {"json": "FILE"},
+        "machine": {
+            "commit": commit, "date": "2026-01-02T03:04:05Z", "foreign_load": foreign,
+            "cpu": "Abacus", "usable_cores": 2, "load": [1.25, 1.0, 1.0], "system": "Linux 6.1",
+        },
+        "results": {
+            "rate": {"median": 0, "spread": 0, "samples": rate, "ends": [990.0, 1410.0]}, "loop": loop,
+            "cases": [{"env": "tag", "us": 3.0}, {"env": "drive", "us": 5.0}],
+        },
+    }  # fmt: skip
     (folder / "2026-01-02-speed.json").write_text(json.dumps(document))
     (root / "docs").mkdir(exist_ok=True)
     page = root / "README.md"
@@ -65,7 +77,9 @@ def test_a_page_that_differs_is_found_and_rewritten(tmp_path: Path) -> None:
     assert len(found.problems()) == 2, "the page of all figures, and the quote"
     assert found.write() == ["docs/figures.md", "README.md"]
     assert (tmp_path / "README.md").read_text() == "# Speed\n\n| stepping | 1.2 k steps/s, 50 % of a loop |\n"
-    assert "| steps per second | 1.2 k | ±8 % | 5 | speed |" in (tmp_path / "docs" / "figures.md").read_text()
+    page = (tmp_path / "docs" / "figures.md").read_text()
+    assert "| steps per second | 1.2 k | - | ±8 % | 5 | speed |" in page
+    assert "| speed | `python bench/speed.py --json FILE` | Abacus, 2 cores | 0 %; 1.2 | 0123abcd | 2026-01-02 |" in page
     assert found.problems() == [] and found.write() == []
 
 
@@ -87,11 +101,17 @@ def test_few_samples_need_a_reason(tmp_path: Path) -> None:
     assert found.problems() == [] and "2 (an hour each)" in (tmp_path / "docs" / "figures.md").read_text()
 
 
-def test_a_disturbed_figure_is_marked_wherever_it_is_quoted(tmp_path: Path) -> None:
-    _figures(tmp_path, foreign=0.3).write()
+@pytest.mark.parametrize(("foreign", "schema"), [(0.3, 2), (None, 2), (0.01, 1)])
+def test_a_disturbed_figure_and_one_of_unknown_load_are_marked_wherever_they_are_quoted(
+    tmp_path: Path, foreign: float | None, schema: int
+) -> None:
+    _figures(tmp_path, foreign=foreign, schema=schema).write()
     assert "1.2 k † steps/s, 50 % † of a loop" in (tmp_path / "README.md").read_text()
     _figures(tmp_path).write()
     assert "†" not in (tmp_path / "README.md").read_text()
+    counted = TABLE.replace('run = "speed"', 'run = "speed"\ncounted = true')
+    _figures(tmp_path, counted, foreign=foreign, schema=schema).write()
+    assert "†" not in (tmp_path / "README.md").read_text(), "no load changes a count"
 
 
 @pytest.mark.parametrize(
@@ -103,6 +123,8 @@ def test_a_disturbed_figure_is_marked_wherever_it_is_quoted(tmp_path: Path) -> N
         ("{share} of a loop", "{shar} of a loop", "no figure is called 'shar'"),
         ("| stepping |", "| stopping |", "should occur there once"),
         ("{share} of a loop |", "{share}", "begin and end with text"),
+        ('value = "results.rate"', 'value = "results.rate"\ninterval = "results.loop"', "which are no two numbers"),
+        ('name = "rate"', 'name = "rate"\neach = "results.no"', "finds nothing in speed"),
     ],
 )
 def test_a_table_that_cannot_be_meant_is_one_error(tmp_path: Path, old: str, new: str, words: str) -> None:
@@ -124,8 +146,111 @@ def test_measuring_needs_a_clean_tree_and_keeps_the_old_result_until_there_is_a_
         found.measure(["speed"], {})
     old = found.path("speed")
     assert old is not None and old.name == "2026-01-02-speed.json"
-    script.write_text("import pathlib, sys; pathlib.Path(sys.argv[-1]).write_text('{}')")
+    script.write_text("import pathlib, sys; p = pathlib.Path(sys.argv[-1]); p.parent.mkdir(exist_ok=True); p.write_text('{}')")
     found.measure(["speed"], {})
     assert not old.exists() and found.document("speed") == {}
     with pytest.raises(ConfigError, match="no run is called 'sped'"):
         found.measure(["sped"], {})
+
+
+def test_an_interval_stands_beside_its_figure_and_can_be_quoted(tmp_path: Path) -> None:
+    table = TABLE.replace('run = "speed"', 'run = "speed"\ninterval = "results.rate.ends"', 1).replace(
+        "{rate}", "{rate} {rate_95}"
+    )
+    found = _figures(tmp_path, table)
+    (tmp_path / "README.md").write_text("| stepping | 7 [6, 8] steps/s, 8 % of a loop |\n")
+    found.write()
+    assert (tmp_path / "README.md").read_text() == "| stepping | 1.2 k [990, 1.4 k] steps/s, 50 % of a loop |\n"
+    assert "| 1.2 k | [990, 1.4 k] | ±8 % |" in (tmp_path / "docs" / "figures.md").read_text()
+
+
+def test_items_of_a_list_are_figures_each(tmp_path: Path) -> None:
+    each = """
+name = "{env}_us"
+what = "a step of {env}"
+run = "speed"
+each = "results.cases"
+value = "us"
+samples = 1
+reason = "one"
+"""
+    found = _figures(tmp_path, TABLE.replace("[[quote]]", f"[[section.figure]]{each}[[quote]]"))
+    found.write()
+    page = (tmp_path / "docs" / "figures.md").read_text()
+    assert "| a step of tag | 3.0 | - | - | 1 (one) | speed |\n| a step of drive | 5.0 |" in page
+    assert found.text("drive_us") == "5.0" and found.problems() == []
+
+
+def test_the_newest_result_counts_whatever_machine_it_is_of(tmp_path: Path) -> None:
+    found = _figures(tmp_path)
+    other = tmp_path / "bench" / "results" / "a-newer-box"
+    other.mkdir()
+    (other / "2026-01-03-speed.json").write_text("{}")
+    assert found.path("speed") == other / "2026-01-03-speed.json"
+
+
+# ---- where a result comes from ------------------------------------------------------------------------------
+
+
+def test_every_result_leads_back_to_its_command_and_commit() -> None:
+    assert Figures().untraceable() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "its commit 0123abcd is no ancestor"),
+        ({"machine": None, "command": None}, "it has no command"),
+        ({"machine": None, "command": "python bench/speed.py --json a.json"}, "it was edited after the run"),
+        ({"machine": {"system": "Linux 6.1-fc-7", "commit": "{head}"}}, "write the kernel's version alone"),
+        ({"settings": {"json": "FILE", "scenes": "../data/a.json"}, "machine": None}, "a path of a machine, '../data/a.json'"),
+        ({"doubt": "rebased"}, ""),
+        ({"machine": None}, ""),
+    ],
+)
+def test_a_result_that_leads_nowhere_is_found(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    found = _figures(tmp_path)
+    head = _commits(tmp_path, 1)
+    path = tmp_path / "bench" / "results" / "box" / "2026-01-02-speed.json"
+    document = json.loads(path.read_text()) | changes
+    if "machine" in changes:
+        document["machine"] = {"system": "Linux 6.1", **(changes["machine"] or {}), "commit": head}
+    path.write_text(json.dumps(document))
+    problems = found.untraceable()
+    assert [words in problem for problem in problems] == ([True] if words else []), problems
+
+
+def _commits(root: Path, count: int) -> str:
+    """Make a repository of a folder with some commits and return the first of them."""
+    named = {"AUTHOR": "a", "COMMITTER": "a"}
+    environment = {f"GIT_{who}_{what}": name for who, name in named.items() for what in ("NAME", "EMAIL")}
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], env=os.environ | environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    for number in range(count):
+        git("commit", "-q", "--allow-empty", "-m", str(number))
+    return git("rev-list", "--max-parents=0", "HEAD")
+
+
+def test_a_page_may_not_have_figures_of_old_commits(tmp_path: Path) -> None:
+    found = _figures(tmp_path, commit="0123abcd")
+    with pytest.raises(ConfigError, match="no complete git history"):
+        found.old("README.md", 2)
+    first = _commits(tmp_path, 4)
+    assert "is no ancestor of this commit: make figures RUNS=speed" in found.old("README.md", 2)[0]
+    found = _figures(tmp_path, commit=first[:12])
+    assert found.old("README.md", 3) == [] and found.old("docs/other.md", 0) == []
+    (problem,) = found.old("README.md", 2)
+    assert problem == "README.md: speed was measured 3 commits ago, at most 2 are allowed: make figures RUNS=speed"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not common.has_history(), reason="needs the whole git history")
+def test_no_figure_of_readme_is_of_an_old_commit() -> None:
+    """Slow, since whoever commits cannot always measure: it must hold before a release."""
+    assert Figures().old("README.md", MOST_COMMITS) == []

@@ -15,18 +15,18 @@ from scripts import api, release
 from scripts.release import NotReady, Release
 
 pytest.importorskip("griffe")
-PACKAGE = '''
+PACKAGE = """
 __version__ = "0.1.0"
 __all__ = ["Env", "make"]
 from puffervec.inner import Env
 def make(env, num_envs=1): ...
 def not_listed(): ...
-'''
-INNER = '''
+"""
+INNER = """
 class Env:
     def step(self, actions): ...
     def _own(self): ...
-'''
+"""
 PYPROJECT = '[project]\nname = "puffervec"\n[tool.setuptools.dynamic]\nversion = { attr = "puffervec.__version__" }\n'
 Edit = Callable[[str, str, str], None]
 
@@ -117,6 +117,32 @@ def test_the_changelog_has_a_dated_entry(edit: Edit, repository: Path, heading: 
         Release(repository).check_changelog()
 
 
+TABLE = """
+[runs]
+speed = "python bench/speed.py"
+[[section]]
+title = "Speed"
+figure = [{ name = "rate", what = "steps per second", run = "speed", value = "results" }]
+[[quote]]
+page = "README.md"
+text = "| {rate} steps/s |"
+"""
+
+
+def test_old_figures_of_readme_are_named(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ready = Release(repository)
+    head = ready.git("rev-parse", "HEAD")
+    (repository / "bench/results/box").mkdir(parents=True)
+    (repository / "bench/figures.toml").write_text(TABLE)
+    (repository / "bench/results/box/2026-01-02-speed.json").write_text(f'{{"machine": {{"commit": "{head}"}}, "results": 7}}')
+    assert ready.check_figures() == "those of README are at most 60 commits old"
+    for number in range(61):
+        git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
+    with pytest.raises(NotReady, match="1 runs that README quotes are old"):
+        ready.check_figures()
+    assert "speed was measured 61 commits ago" in capsys.readouterr().out
+
+
 def test_the_api_is_compared_with_the_last_tag(edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ready = Release(repository, ["puffervec"])
     assert ready.check_api() == "no release before this one to compare with"
@@ -162,10 +188,10 @@ def test_it_stops_at_the_first_thing_that_is_wrong(edit: Edit, repository: Path,
         ["holds", "tree"], ["holds", "version"], ["holds", "changelog"], ["holds", "api"], ["WRONG", "checkpoints"],
     ]  # fmt: skip
     assert "tests/train/golden/0.1.0 is missing: python scripts/golden_checkpoints.py" in lines[4]
-    assert lines[5] == "not ready: docs, dist not looked at"
+    assert lines[5] == "not ready: figures, docs, dist not looked at"
     edit("CHANGELOG.md", "2026-11-24", "unreleased")
     assert release.main(Release(repository, ["puffervec"])) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "not ready: api, checkpoints, docs, dist not looked at"
+    assert capsys.readouterr().out.splitlines()[-1] == "not ready: api, checkpoints, figures, docs, dist not looked at"
 
 
 def test_a_command_that_fails_shows_its_last_lines(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
