@@ -30,7 +30,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
-from bench.drive_peer import Peer
+from bench.drive_peer import Peer, version
 from bench.foreign import foreign_load
 from bench.workloads import SEED, draw_actions, on_one_core
 from drive_env.config import CHOICES
@@ -285,6 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     options.scenes = [Path(item).name for item in options.scenes]  # no path of this machine in the file
+    if options.peer is not None:
+        facts["versions"] = {**facts["versions"], "PufferDrive": version(options.peer)}
     options.peer, options.peer_headers = options.peer is not None, None
     common.finish("drive", options, facts, foreign, results)
     return 0

@@ -8,6 +8,7 @@ maps without a version ("v0"). Its drawing code wants raylib's headers to compil
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -34,6 +35,11 @@ class Rate:
 
     agents: int
     agent_steps_per_s: float
+
+
+def version(folder: Path) -> str:
+    """Return which core lies in a folder: its file's name and the first digits of its SHA-256, since it has no version."""
+    return f"{HEADER} {hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()[:12]}"
 
 
 class Peer:

@@ -209,7 +209,7 @@ class Figures:
         parts.append(
             "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
         )
-        parts.append("| run | command | machine | others; load | commit | day |\n| --- | --- | --- | --- | --- | --- |")
+        parts.append("| run | command | machine | versions | others; load | commit | day |" + "\n|" + " --- |" * 7)
         parts += [self._run_row(run) for run in dict.fromkeys(entry.run for entry in self.entries.values())]
         return "\n".join(parts) + "\n"
 
@@ -220,7 +220,9 @@ class Figures:
         doubt = f" ({document['doubt']})" if "doubt" in document else ""
         others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
         machine = f"{facts['cpu']}, {facts['usable_cores']} cores"
-        return f"| {run} | `{document['command']}`{doubt} | {machine} | {others} | {facts['commit']} | {facts['date'][:10]} |"
+        known = [f"{name} {version}" for name, version in facts["versions"].items() if version and name != "puffervec"]
+        cells = (f"`{document['command']}`{doubt}", machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
+        return f"| {run} | {' | '.join(cells)} |"
 
     def _row(self, entry: Entry) -> str:
         figure = self.figure(entry)

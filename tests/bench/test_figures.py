@@ -53,6 +53,7 @@ def _figures(
         "machine": {
             "commit": commit, "date": "2026-01-02T03:04:05Z", "foreign_load": foreign,
             "cpu": "Abacus", "usable_cores": 2, "load": [1.25, 1.0, 1.0], "system": "Linux 6.1",
+            "versions": {"puffervec": "0.1.0", "envpool": "1.2", "sb3": ""},
         },
         "results": {
             "rate": {"median": 0, "spread": 0, "samples": rate, "ends": [990.0, 1410.0]}, "loop": loop,
@@ -79,7 +80,10 @@ def test_a_page_that_differs_is_found_and_rewritten(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "# Speed\n\n| stepping | 1.2 k steps/s, 50 % of a loop |\n"
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| steps per second | 1.2 k | - | ±8 % | 5 | speed |" in page
-    assert "| speed | `python bench/speed.py --json FILE` | Abacus, 2 cores | 0 %; 1.2 | 0123abcd | 2026-01-02 |" in page
+    assert (
+        "| speed | `python bench/speed.py --json FILE` | Abacus, 2 cores | envpool 1.2 | 0 %; 1.2 | 0123abcd | 2026-01-02 |"
+        in page
+    )
     assert found.problems() == [] and found.write() == []
 
 

@@ -112,8 +112,7 @@ def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.Monk
             scene_files(tmp_path)
 
 
-# What ../shared/specs/scene-formats.md says of each file: vehicles, pedestrians, cyclists, objects in frame 0, roads, points,
-# frames, traffic lights.
+# Of each file: vehicles, pedestrians, cyclists, objects in frame 0, roads, points, frames, traffic lights.
 REAL = {
     "scenes/tfrecord-00000-of-01000_325.json": (54, 8, 0, 35, 157, 10527, 91, 0),
     "scenes/tfrecord-00002-of-01000_407.json": (15, 0, 0, 8, 177, 11155, 91, 0),

@@ -73,7 +73,7 @@ def nature(graph_batch: int = 256) -> Graph:
 
 
 def test_the_nature_network_fits_into_its_bound() -> None:
-    """Figures of ../shared/specs: 79.0 MiB with a buffer per tensor, 48.7 with aliases, 40.1 with reuse (and workspaces)."""
+    """79.0 MiB with a buffer per tensor, 48.7 with aliases, at most 40.1 with reuse (and workspaces)."""
     arena = place(nature())
     assert round(arena.separate / MIB, 1) == 79.0 and round(arena.aliased / MIB, 1) == 48.7
     assert arena.bytes == arena.bound <= 40.1 * MIB
