@@ -377,13 +377,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--write", action="store_true", help="rewrite the pages from the existing results")
     flags.add_argument("--most-commits", type=int, metavar="N", help="no figure of README may be of an older commit")
     flags.add_argument("--real", default="../shared/data/scenes", help="folder of real scenes (default: %(default)s)")
+    flags.add_argument("--more", default="../shared/data/real", help="another folder of real scenes (default: %(default)s)")
     flags.add_argument("--pufferdrive", default="pufferdrive", help="folder of PufferDrive's C sources (default: %(default)s)")
     flags.add_argument("--pufferlib-python", default=os.environ.get("PUFFERLIB_PYTHON", "python3"), help="see bench/README.md")
     options = flags.parse_args(arguments)
     try:
         figures = Figures()
         if options.run is not None:
-            values = {"real": options.real, "pufferlib": options.pufferlib_python, "pufferdrive": options.pufferdrive}
+            values = {name: getattr(options, name) for name in ("real", "more", "pufferdrive")}
+            values["pufferlib"] = options.pufferlib_python
             figures.measure(options.run or list(figures.runs), values)
         if options.write or options.run is not None:
             print("changed:", ", ".join(figures.write()) or "nothing")

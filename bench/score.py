@@ -3,7 +3,7 @@
 """The score of a driver against the minutes of training, on scenes that it was not trained on: a table and a plot.
 
     python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
-    python bench/score.py --real ../shared/data/scenes          and a folder of real scenes; --real may be given again
+    python bench/score.py --real DIR --real OTHER --seeds 3      and scenes of WOMD, of all these folders together; three seeds
     python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
     python bench/train.py --parts score --minutes 30            the same beside other figures of training
 
@@ -11,6 +11,10 @@ The clock starts before the trainer is made: starting workers and compiling scen
 policy is copied, which takes milliseconds, after the last update that ends before it. The copies are evaluated when the
 training is over. The step size falls over all of --minutes, so after 5 minutes a run of 5 minutes scores better than one of 30.
 Baselines are evaluated on the same scenes. Runs in the learner.
+
+Real scenes are those of the Waymo Open Motion Dataset, which have their shard's name. They are called by number: their place in
+the list of all file names, sorted, from 1. All seeds together stand in the results as `pooled`: means over seeds, and 95 %
+intervals by bootstrap over scenes, since cars of one scene succeed or fail together.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import dataclasses
 import functools
 import math
 import os
+import re
 import sys
 import tempfile
 import time
@@ -60,10 +65,12 @@ CURVE = "1,2,3,5,7"  # ... and of this command.
 WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
 BASELINES = "lane-follow,idm,log"
 LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # How baselines are drawn.
-SEED = 0  # Of evaluations.
+SEED = 0  # Of evaluations, and of the bootstrap.
+WOMD = re.compile(r"tfrecord-\d+-of-\d+_\w+\.json")  # Other scenes in a folder, such as CARLA's, are no real ones.
+DRAWS = 10_000  # Of the bootstrap.
+DRIVER = "driver"
 CURVE_POINTS = 300
 COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
-MORE_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000")  # Of further folders of real scenes.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,16 +152,32 @@ def times_of(options: argparse.Namespace) -> list[float]:
 def scene_sets(config: TrainConfig, real: str | Sequence[str] | None) -> dict[str, str]:
     """Return the sets of scenes to evaluate on, by name, as values of the env's setting `scenes`.
 
-    Args: real: folders of scenes; the first is called "real", others have their folder's name too.
+    Args: real: folders with real scenes, which count as one set.
+    Raises: ConfigError: these have no scene of WOMD, or two of the same name.
     """
     scenes = config.env.scenes
     sets = {TRAINED: ",".join(_fewer(name) for name, _ in sets_of(scenes)), HELD_OUT: "held-out"}
     if is_generated(scenes):
         sets[HELD_OUT] = drive.held_out(config.env).scenes
-    for number, folder in enumerate([real] if isinstance(real, str) else real or ()):
-        if folder != scenes:
-            sets[REAL if not number else f"{REAL}, {Path(folder).name}"] = folder
+    folders = [real] if isinstance(real, str) else list(real or ())
+    if folders and scenes not in folders:
+        sets[REAL] = ",".join(map(str, real_scenes(folders)))
     return sets
+
+
+def real_scenes(folders: Sequence[str]) -> list[Path]:
+    """Return the scenes of WOMD in some folders, sorted by file name: the first is number 1.
+
+    Raises: ConfigError: there are none, or two have the same name.
+    """
+    found = [path for folder in folders for path in Path(folder).glob("*.json") if WOMD.fullmatch(path.name)]
+    names = [path.name for path in found]
+    if not found:
+        raise ConfigError(f"--real {' '.join(folders)}: no scene of WOMD there, such as tfrecord-00002-of-01000_407.json")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ConfigError(f"--real {' '.join(folders)}: {twice} is in two of them: name each folder once")
+    return sorted(found, key=lambda path: path.name)
 
 
 def _fewer(scenes: str) -> str:
@@ -201,7 +224,69 @@ def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> 
         "scenes": sum(scene.agents > 0 for scene in result.scenes),
         **result.report().to_json()["total"],
         "median_peak_lateral": float(np.median([row["peak_lateral"] for row in result.agents])),
+        "by_scene": {
+            "agents": [scene.agents for scene in result.scenes],
+            **{name: [scene.counts[name] for scene in result.scenes] for name in drive.RATES},
+        },
     }
+
+
+def pooled(samples: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return rates of all samples together, by who drove and by set of scenes, each with `NAME_95`.
+
+    The driver is that of each sample's last moment; baselines are those of the first sample. Sets of which samples have
+    different scenes, as training scenes may be, are left out.
+    """
+    drivers = [sample["moments"][-1]["evaluations"] for sample in samples]
+    found = {DRIVER: drivers, **{who: [sets] for who, sets in samples[0]["baselines"].items()}}
+    return {
+        who: {
+            where: _pooled([one[where]["by_scene"] for one in evaluations])
+            for where in evaluations[0]
+            if len({str(one.get(where, {}).get("by_scene", {}).get("agents")) for one in evaluations}) == 1
+        }
+        for who, evaluations in found.items()
+    }
+
+
+def _pooled(tables: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]:
+    """Return rates over the agents of all scenes, means over tables, with 95 % intervals by bootstrap over scenes.
+
+    Args: tables: one per seed: of each scene the agents, and how many of them count for each rate.
+    """
+    agents = np.array(tables[0]["agents"], dtype=np.float64)
+    drawn = np.random.default_rng(SEED).integers(0, len(agents), (DRAWS, len(agents)))
+    sums = agents[drawn].sum(axis=1)
+    found: dict[str, Any] = {"scenes": int((agents > 0).sum()), "agents": int(agents.sum()), "seeds": len(tables)}
+    for name in drive.RATES:
+        hits = np.mean([table[name] for table in tables], axis=0)
+        found[name] = float(hits.sum() / agents.sum())
+        rates = hits[drawn].sum(axis=1)[sums > 0] / sums[sums > 0]
+        found[f"{name}_95"] = [float(end) for end in np.percentile(rates, (2.5, 97.5))]
+        found[f"{name}_by_seed"] = [float(np.sum(table[name]) / agents.sum()) for table in tables]
+    return found
+
+
+def show_pooled(found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print what all seeds come to, beside the baselines."""
+    rows = [
+        (
+            who,
+            f"{where} ({one['scenes']})",
+            str(one["seeds"]),
+            str(one["agents"]),
+            *(_rate_95(one, name) for name in drive.RATES),
+        )
+        for who, sets in found.items()
+        for where, one in sets.items()
+    ]
+    title = "all seeds: means over agents with 95 % intervals by bootstrap over scenes"
+    common.print_table(title, ("who", "scenes", "seeds", "agents", *drive.RATES), rows)
+
+
+def _rate_95(found: Mapping[str, Any], key: str) -> str:
+    low, high = found[f"{key}_95"]
+    return f"{found[key]:.3f} [{low:.2f}, {high:.2f}]"
 
 
 def baseline_rows(options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]) -> dict[str, Any]:
@@ -318,8 +403,7 @@ def _baseline_lines(who: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]
 
 
 def _rate(found: Mapping[str, Any], key: str) -> str:
-    low, high = found[f"{key}_95"]
-    return f"{found[key]:.3f} [{low:.2f}, {high:.2f}]" if key == "score" else f"{found[key]:.3f}"
+    return _rate_95(found, key) if key == "score" else f"{found[key]:.3f}"
 
 
 def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
@@ -361,7 +445,7 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
         ends = [[m - one["score_95"][0] for m, one in zip(middle, found, strict=True)],
                 [one["score_95"][1] - m for m, one in zip(middle, found, strict=True)]]  # fmt: skip
         label = f"{where} ({found[0]['scenes']} scenes), 95 %"
-        colour = COLOURS.get(where) or MORE_COLOURS[place % len(MORE_COLOURS)]
+        colour = COLOURS[where]
         axis.errorbar(x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label)
         for who, results in sample.get("baselines", {}).items():
             if where in results:
@@ -383,7 +467,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--at", help=f"minutes after which the policy is evaluated; the last one always is (default: {CURVE})")
     flags.add_argument("--cores", type=int, default=2, help="of training and evaluations (default: %(default)s)")
     flags.add_argument("--scenes", help="what to train on (default: the preset's)")
-    flags.add_argument("--real", action="append", help="also evaluate on this folder of scenes; may be given again")
+    flags.add_argument("--real", action="append", help="also evaluate on the WOMD scenes of this folder; may be given again")
     flags.add_argument("--baselines", default=BASELINES, help='on the same scenes; "" for none (default: %(default)s)')
     flags.add_argument("--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)")
     flags.add_argument("--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)")
@@ -407,17 +491,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigError(f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}")
         if options.run:
             results: Any = {path.name: [kept_sample(path, options)] for path in options.run}
-            foreign = None  # nobody knows what the training of a run had beside it
+            foreign: float | None = None  # nobody knows what the training of a run had beside it
         else:
             results, foreign = measure_score(options, progress)
         progress.clear()
         show_score(results)
+        together = pooled([sample for samples in results.values() for sample in samples])
+        show_pooled(together)
         runs.draw_beside(panels(results), options, "score")
     except (PuffervecError, OSError) as error:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish("score", options, common.machine(), foreign, {"score": results})
+    common.finish("score", options, common.machine(), foreign, {"score": results, "pooled": together})
     return 0
 
 

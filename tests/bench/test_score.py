@@ -16,6 +16,7 @@ import torch
 
 from bench import score
 from drive_env.generate import generate
+from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from tests.train.conftest import small, torch_state  # noqa: F401 (fixtures)
 
@@ -52,6 +53,7 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
 def canned(score_value: float) -> dict[str, Any]:
     """What `score.evaluated` returns."""
     found: dict[str, Any] = {"scenes": 2, "agents": 9, "comfortable": 0.9, "goal_time": 1.1, "median_peak_lateral": 2.5}
+    found["by_scene"] = {"agents": [4, 5], **{name: [1, 2] for name in ("score", "goal", "collision", "offroad")}}
     for name in ("score", "goal", "collision", "offroad"):
         found |= {name: score_value, f"{name}_95": [score_value - 0.05, score_value + 0.05]}
     return found
@@ -82,19 +84,67 @@ def test_the_checkpoints_that_a_run_has_kept(
 
     monkeypatch.setattr(score, "evaluated", evaluated)
     monkeypatch.setattr(score, "use_cores", lambda count: None)
-    flags = ["--real", "elsewhere", "--real", "further/off", "--baselines", "lane-follow", "--json", str(tmp_path / "r.json")]
+    real = [tmp_path / "b" / "tfrecord-1-of-2_9.json", tmp_path / "a" / "tfrecord-2-of-2_c0.json"]
+    for path in (*real, tmp_path / "a" / "carla_Town01_0.json"):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    flags = [
+        "--real",
+        str(tmp_path / "a"),
+        "--real",
+        str(tmp_path / "b"),
+        "--baselines",
+        "lane-follow",
+        "--json",
+        str(tmp_path / "r.json"),
+    ]
     assert score.main([str(run), *flags, "--png", str(tmp_path / "r.png")]) == 0
-    (sample,) = json.loads((tmp_path / "r.json").read_text())["results"]["score"][run.name]
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    (sample,) = results["score"][run.name]
+    assert {who: set(sets) for who, sets in results["pooled"].items()} == {
+        "driver": {score.TRAINED, score.HELD_OUT, score.REAL}, "lane-follow": {score.HELD_OUT, score.REAL},
+    }  # fmt: skip
     steps = [moment["agent_steps"] for moment in sample["moments"]]
     assert len(steps) == 3 and steps == [int(path.name) for path in sorted((run / "checkpoints").iterdir())]
     minutes = [moment["minutes"] for moment in sample["moments"]]
     assert minutes == sorted(minutes) and sample["curve"][-1]["agent_steps"] == steps[-1]
-    sets = {score.TRAINED: str(folder), score.HELD_OUT: "held-out", score.REAL: "elsewhere", "real, off": "further/off"}
-    assert asked[:4] == [("PolicyActor", scenes) for scenes in sets.values()]
+    sets = {score.TRAINED: str(folder), score.HELD_OUT: "held-out", score.REAL: f"{real[0]},{real[1]}"}
+    assert asked[:3] == [("PolicyActor", scenes) for scenes in sets.values()]
     assert set(sample["baselines"]["lane-follow"]) == {*sets} - {score.TRAINED}
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     out = capsys.readouterr().out
     assert "lane-follow 0.500 [0.45, 0.55] is clearly behind" in out and "lateral" in out
+
+
+def test_seeds_are_pooled_with_intervals_over_scenes() -> None:
+    """Two seeds; all cars of a scene come to the same. Half of the scenes have no agent, and change nothing."""
+    agents = [4, 0] * 50
+
+    def sample(*solved: int) -> dict[str, Any]:
+        rates = {name: [agents[scene] * (scene in solved) for scene in range(100)] for name in ("score", "goal", "collision", "offroad")}
+        return {"real": {"by_scene": {"agents": agents, **rates}}}
+
+    first, second = sample(*range(40)), sample(*range(60))
+    samples = [{"moments": [{"evaluations": one}], "baselines": {"idm": first}} for one in (first, second)]
+    found = score.pooled(samples)
+    driver, idm = found["driver"]["real"], found["idm"]["real"]
+    assert (driver["scenes"], driver["agents"], driver["seeds"], idm["seeds"]) == (50, 200, 2, 1)
+    assert driver["score"] == pytest.approx(0.5) and driver["score_by_seed"] == pytest.approx([0.4, 0.6])
+    low, high = idm["score_95"]  # of 50 draws of a rate of 0.4, over twice as many scenes, half of them empty
+    half = 1.96 * (0.4 * 0.6 / 50) ** 0.5
+    assert low == pytest.approx(0.4 - half, abs=0.03) and high == pytest.approx(0.4 + half, abs=0.03)
+    other = {"real": {"by_scene": {**first["real"]["by_scene"], "agents": [1] * 100}}}
+    apart = score.pooled([samples[0], {"moments": [{"evaluations": other}], "baselines": {}}])
+    assert apart["driver"] == {}, "rates over different agents are not put together"
+
+
+@pytest.mark.parametrize(("twice", "words"), [(False, "no scene of WOMD there"), (True, "is in two of them")])
+def test_real_scenes_have_names_of_womd_and_occur_once(tmp_path: Path, twice: bool, words: str) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / ("tfrecord-1-of-2_9.json" if twice else "agent-agent-collision.json")).touch()
+    with pytest.raises(ConfigError, match=words):
+        score.scene_sets(TrainConfig.of("drive"), [str(tmp_path / "a"), str(tmp_path / "b")])
 
 
 def test_what_is_wanted_after_seven_minutes() -> None:

@@ -131,6 +131,8 @@ def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pyt
 def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = tmp_path / "scenes"
     assert generate.main(["--count", "2", "--out", str(folder)]) == 0
+    for number, path in enumerate(sorted(folder.iterdir())):
+        path.rename(folder / f"tfrecord-{number:05}-of-00002_7.json")
     flags = ["--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3", "--real", str(folder), "--cores", "64"]
     (sample,) = short("score", *flags, "--baselines", "log", seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05]
@@ -142,6 +144,8 @@ def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> No
 def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = tmp_path / "scenes"
     assert generate.main(["--count", "2", "--out", str(folder)]) == 0
+    for number, path in enumerate(sorted(folder.iterdir())):
+        path.rename(folder / f"tfrecord-{number:05}-of-00002_7.json")
     flags = ["--parts", "score", "--envs", "drive", "--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3"]
     (sample,) = short("train", *flags, "--real", str(folder), seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"
