@@ -119,7 +119,8 @@ class Figures:
     def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
         """Return the figure that a table of the document describes, or those of the items of `each`.
 
-        each: a JMESPath expression of a list of objects in the run's JSON; {words} in name and what are values of an object.
+        each: a JMESPath expression of a list of objects in the run's JSON, or of an object, whose values are then the items, with
+            their names as `key` (and what is no object as `value`). {words} in name and what are values of an item.
         Raises: ConfigError: there is no such run, or nothing that `each` finds.
         """
         words = dict(figure)
@@ -129,6 +130,8 @@ class Figures:
         if each is None:
             return [Entry(section=section["title"], **words)]
         items = jmespath.search(each, self.document(words["run"]) or {})
+        if isinstance(items, Mapping):
+            items = [{**(one if isinstance(one, Mapping) else {"value": one}), "key": key} for key, one in items.items()]
         if not items:
             raise ConfigError(f"figure {words['name']}: {each} finds nothing in {words['run']}")
         return [
@@ -217,11 +220,12 @@ class Figures:
         document = self.document(run)
         assert document is not None
         facts, share = document["machine"], self.foreign(run)
-        doubt = f" ({document['doubt']})" if "doubt" in document else ""
+        command = [f"`{document['command']}`"] if document.get("command") else []
+        command += [f"({document['doubt']})"] if "doubt" in document else []
         others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
         machine = f"{facts['cpu']}, {facts['usable_cores']} cores"
         known = [f"{name} {version}" for name, version in facts["versions"].items() if version and name != "puffervec"]
-        cells = (f"`{document['command']}`{doubt}", machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
+        cells = (" ".join(command), machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
         return f"| {run} | {' | '.join(cells)} |"
 
     def _row(self, entry: Entry) -> str:

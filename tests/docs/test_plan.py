@@ -4,19 +4,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from bench import plan as calls
 from bench import plan_turns as turns
+from bench.figures import Figures
 from puffervec.train import cli, plan
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "plan.md"
 PAGE = FILE.read_text(encoding="utf-8")
-RESULTS = pages.ROOT / "bench" / "results" / "amd-epyc-2"
 
 
 @pytest.mark.slow
@@ -36,4 +35,5 @@ def test_modes_and_flags_are_those_of_the_code() -> None:
 
 def test_the_tables_are_what_was_measured() -> None:
     for name, table in (("plan", calls.markdown), ("plan-turns", turns.markdown)):
-        assert table(json.loads((RESULTS / f"2026-11-23-{name}.json").read_text())["results"]) in PAGE
+        document = Figures().document(name)
+        assert document is not None and table(document["results"]) in PAGE
