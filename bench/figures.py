@@ -119,8 +119,8 @@ class Figures:
     def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
         """Return the figure that a table of the document describes, or those of the items of `each`.
 
-        each: a JMESPath expression of a list of objects in the run's JSON, or of an object, whose values are then the items, with
-            their names as `key` (and what is no object as `value`). {words} in name and what are values of an item.
+        each: a JMESPath expression of a list of objects in the run's JSON, or of an object: then its values are the items, with
+            their names as `key`, and what is no object as `value`. {words} in name and what are values of an item.
         Raises: ConfigError: there is no such run, or nothing that `each` finds.
         """
         words = dict(figure)

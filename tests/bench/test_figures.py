@@ -49,7 +49,7 @@ def _figures(
     document: dict[str, Any] = {
         "schema_version": schema,
         "command": "python bench/speed.py --json FILE",
-        "settings": {"json": "FILE"},
+        "settings": {"json": "FILE", "repeats": 9},
         "machine": {
             "commit": commit, "date": "2026-01-02T03:04:05Z", "foreign_load": foreign,
             "cpu": "Abacus", "usable_cores": 2, "load": [1.25, 1.0, 1.0], "system": "Linux 6.1",
@@ -183,6 +183,9 @@ reason = "one"
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| a step of tag | 3.0 | - | - | 1 (one) | speed |\n| a step of drive | 5.0 |" in page
     assert found.text("drive_us") == "5.0" and found.problems() == []
+    counted = each.replace("{env}", "{key}").replace("results.cases", "settings").replace('"us"', '"value"')
+    keyed = _figures(tmp_path, TABLE.replace("[[quote]]", f"[[section.figure]]{counted}[[quote]]"))
+    assert keyed.entries["repeats_us"].what == "a step of repeats" and keyed.text("repeats_us") == "9.0"
 
 
 def test_the_newest_result_counts_whatever_machine_it_is_of(tmp_path: Path) -> None:

@@ -121,8 +121,8 @@ def test_seeds_are_pooled_with_intervals_over_scenes() -> None:
     agents = [4, 0] * 50
 
     def sample(*solved: int) -> dict[str, Any]:
-        rates = {name: [agents[scene] * (scene in solved) for scene in range(100)] for name in ("score", "goal", "collision", "offroad")}
-        return {"real": {"by_scene": {"agents": agents, **rates}}}
+        hits = [agents[scene] * (scene in solved) for scene in range(100)]
+        return {"real": {"by_scene": {"agents": agents, **dict.fromkeys(("score", "goal", "collision", "offroad"), hits)}}}
 
     first, second = sample(*range(40)), sample(*range(60))
     samples = [{"moments": [{"evaluations": one}], "baselines": {"idm": first}} for one in (first, second)]
