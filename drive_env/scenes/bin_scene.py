@@ -30,6 +30,7 @@ from drive_env.scenes.bin_cursor import Contents, Cursor, Misfit
 from drive_env.scenes.bin_v3 import VARIANTS, parse_v3
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
+    HEADING_LIMIT_RAD,
     MAX_FRAMES,
     MAX_OBJECTS,
     MAX_POINTS,
@@ -48,7 +49,6 @@ ROAD_CODES = dict(zip(range(4, 11), zip(ROAD_TYPES, (0, 5, 14, 17, 18, 19, 20), 
 UNKNOWN_ROAD = -1  # of a map element whose subtype the converter did not know; nothing tells what it is, so it is dropped
 OBJECT_CODES = {1: "vehicle", 2: "pedestrian", 3: "cyclist"}
 FRAMES = 91  # PufferDrive's envs read as many frames of each object, whatever its size
-HEADING_LIMIT_RAD = 1000.0  # not wrapped by the writers
 
 
 @dataclass(frozen=True)

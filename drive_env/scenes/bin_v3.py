@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from drive_env.scenes.bin_cursor import Contents, Cursor
 from drive_env.scenes.check import (
     COORDINATE_LIMIT_M,
+    HEADING_LIMIT_RAD,
     MAX_CONTROLS,
     MAX_FRAMES,
     MAX_OBJECTS,
@@ -58,7 +59,6 @@ CONTROL_CODES = {LIGHT: "traffic_light", 2: "stop_sign", 3: "yield_sign"}
 MISC_CODES = range(30, 40)  # others of these tell nothing, and are dropped
 MAX_GRAPH_LANES = 8192
 MAX_LIST = 65_535
-HEADING_LIMIT_RAD = 1000.0
 PHASES, WIDTHS = b"TLPHASE1", b"LANEWID1"
 
 

@@ -31,8 +31,9 @@ MAX_LINKS = 1_000_000  # connections between lanes
 COORDINATE_LIMIT_M = 100_000.0
 SPEED_LIMIT_MPS = 1_000.0
 SIZE_LEAST_M, SIZE_LIMIT_M = 0.01, 100.0
-HEADING_LIMIT_RAD = 2 * math.pi + 1e-3
-HEADING_LIMIT_DEG = 36_000.0  # unwrapped headings of the known files reach 810
+# Some writers do not wrap headings; those of the known files reach 810 degrees.
+HEADING_LIMIT_RAD = 1000.0
+HEADING_LIMIT_DEG = 36_000.0
 
 MISSING = object()
 
@@ -109,15 +110,17 @@ class Checker:
                 self.flag(item, f"{key}[{index}]")
         return np.array(items, dtype=np.bool_)
 
-    def numbers(self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool) -> Floats:
-        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0."""
+    def headings(self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool, limit: float) -> Floats:
+        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0.
+
+        Args: limit: largest magnitude of a heading as it is given.
+        """
         items = self.length(value, key, count)
         column = items.values if isinstance(items, Column) else self._column(items, lambda index: f"{key}[{index}]", "")
-        limit = HEADING_LIMIT_DEG if degrees else HEADING_LIMIT_RAD
         bad = np.flatnonzero(used & ~(np.abs(column) <= limit))
         if bad.size:
-            expected = f"degrees between -{limit:g} and {limit:g}" if degrees else "radians between -2 pi and 2 pi"
-            self.fail(f"{key}[{bad[0]}]", expected, listed(items)[bad[0]])
+            unit = "degrees" if degrees else "radians"
+            self.fail(f"{key}[{bad[0]}]", f"{unit} between -{limit:g} and {limit:g}", listed(items)[bad[0]])
         return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
 
     def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:

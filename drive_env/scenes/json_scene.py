@@ -54,6 +54,7 @@ DEFAULTS: dict[str, Any] = {
 # Whether headings are degrees is judged by the frames in which an object moves at least this fast.
 MOVING_MPS = 3.0
 LEAST_MOVING, MOST_MOVING = 10, 200
+WRAPPED_RAD = 2 * math.pi + 1e-3  # wrapped headings in radians are at most this large
 AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading and the direction of motion
 
 
@@ -90,12 +91,12 @@ def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
     top = check.mapping(tree, "the file")
     objects = check.items(check.get(top, "objects", ""), "objects", MAX_OBJECTS)
     roads = check.items(check.get(top, "roads", ""), "roads", MAX_ROADS)
-    degrees = _degrees(objects, generation_of(top))
+    unit = _unit_of_headings(objects, generation_of(top))
     read_objects: list[SceneObject] = []
     frame_count = 0
     for index, item in enumerate(objects):
         key = f"objects[{index}]"
-        read_objects.append(_read_object(check, check.mapping(item, key), key, frame_count, degrees))
+        read_objects.append(_read_object(check, check.mapping(item, key), key, frame_count, unit))
         frame_count = len(read_objects[0].valid)
     check.unique_ids([item.id for item in read_objects])
     lights = check.mapping(_or_default(top, "tl_states"), "tl_states")
@@ -148,23 +149,27 @@ def _or_default(item: dict[str, Any], name: str) -> Any:
     return DEFAULTS[name] if value is None else value
 
 
-def _degrees(objects: list[Any], generation: str) -> bool:
-    """Return whether headings are degrees: those of A and B are and those of C are not, unless the content says otherwise.
+def _unit_of_headings(objects: list[Any], generation: str) -> tuple[bool, float]:
+    """Return whether headings are degrees, and the largest magnitude that they may have.
 
-    It does so where the headings lie in the range of the other unit (for degrees some are beyond 2 pi, for radians none is)
-    and the direction of motion agrees with them in that unit and not in the expected one, judged by the first MOST_MOVING
-    frames in which something moves. Malformed objects are passed over: reading them says what is wrong.
+    Those of A and B are degrees and those of C are radians, unless the content says otherwise. It does so where the headings
+    lie in the range of the other unit (for degrees some are beyond 2 pi, for radians none is) and the direction of motion
+    agrees with them in that unit and not in the expected one, judged by the first MOST_MOVING frames in which something moves.
+    Radians beyond 2 pi are allowed where the motion agrees with them; else they may be degrees. Malformed objects are passed
+    over: reading them says what is wrong.
     """
     expected = generation != "C"
     pairs = list(itertools.islice(_moving(objects), MOST_MOVING))
     if len(pairs) < LEAST_MOVING:
-        return expected
+        return expected, HEADING_LIMIT_DEG if expected else WRAPPED_RAD
     given, moved = np.array(pairs).T
-    if expected == bool((np.abs(given) > HEADING_LIMIT_RAD).any()):
-        return expected
-    off = [float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given))]
-    agrees, disagrees = (off[0], off[1]) if expected else (off[1], off[0])
-    return not expected if agrees < AGREES_RAD and disagrees > DISAGREES_RAD else expected
+    off_rad, off_deg = (float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given)))
+    agrees, disagrees = (off_rad, off_deg) if expected else (off_deg, off_rad)
+    in_range = expected != bool((np.abs(given) > WRAPPED_RAD).any())  # of the other unit
+    degrees = expected != (in_range and agrees < AGREES_RAD and disagrees > DISAGREES_RAD)
+    if degrees:
+        return True, HEADING_LIMIT_DEG
+    return False, HEADING_LIMIT_RAD if off_rad < AGREES_RAD else WRAPPED_RAD
 
 
 def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
@@ -189,13 +194,13 @@ def _moving_at_once(heading: Floats, velocity: Floats, valid: NDArray[np.bool_])
     return zip(heading[moves].tolist(), np.arctan2(y[moves], x[moves]).tolist(), strict=True)
 
 
-def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: int, degrees: bool) -> SceneObject:
-    """Check one object. frame_count 0: this is the first object, whose length counts for all."""
+def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: int, unit: tuple[bool, float]) -> SceneObject:
+    """Check one object. frame_count 0: this is the first object, whose length counts for all. unit: of `_unit_of_headings`."""
     valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)
     count = len(valid)
     position = check.points(check.get(item, "position", key), f"{key}.position", count, valid, COORDINATE_LIMIT_M, "xyz")
     velocity = check.points(check.get(item, "velocity", key), f"{key}.velocity", count, valid, SPEED_LIMIT_MPS, "xy")
-    heading = check.numbers(check.get(item, "heading", key), f"{key}.heading", count, valid, degrees)
+    heading = check.headings(check.get(item, "heading", key), f"{key}.heading", count, valid, *unit)
     kind = check.get(item, "type", key)
     if not isinstance(kind, str):
         check.fail(f"{key}.type", "a string", kind)
