@@ -31,7 +31,7 @@ from drive_env.scenes.bin_scene import BY_NAME
 from drive_env.scenes.compile import compile_scene
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.json_scene import json_bytes
-from drive_env.scenes.reader import check_drivable
+from drive_env.scenes.reader import check_drivable, remarks_on_goals
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
 from puffervec import extras
@@ -191,21 +191,28 @@ def describe(scene: Scene) -> dict[str, Any]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Read and compile each scene; print those that cannot be driven, and why."""
+    """Read and compile each scene; print those that cannot be driven, and why, and goals that nothing leads to."""
     found = list(_each_scene(options.paths, _verdict))
-    failed = [(str(path), verdict) for path, verdict in found if verdict]
+    failed = [(str(path), verdict) for path, verdict in found if isinstance(verdict, str)]
+    warnings = {str(path): verdict for path, verdict in found if isinstance(verdict, list) and verdict}
     if options.json:
-        print(json.dumps({"scenes": len(found), "failed": dict(failed)}, indent=2))
+        print(json.dumps({"scenes": len(found), "failed": dict(failed), "warnings": warnings}, indent=2))
     else:
         _say_failed(failed)
+        for path, lines in list(warnings.items())[:SHOWN]:
+            more = f", and {len(lines) - 1} more like it" if len(lines) > 1 else ""
+            _say(one_line(f"warning: {path}: {lines[0]}{more}"))
+        if len(warnings) > SHOWN:
+            _say(f"and warnings for {len(warnings) - SHOWN} more; --json has all")
         print(f"{len(found) - len(failed)} of {len(found)} scenes can be driven")
     return EXIT_FAILED if failed else 0
 
 
-def _verdict(scene: Scene) -> str:
+def _verdict(scene: Scene) -> list[str]:
+    """Return warnings about a scene that can be driven."""
     check_drivable(scene, scene.name)
     compile_scene(scene, settings_of(DriveConfig()))
-    return ""
+    return remarks_on_goals(scene)
 
 
 def _each_scene(paths: Sequence[Path], look: Any) -> list[tuple[Path, Any]]:

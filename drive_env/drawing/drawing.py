@@ -23,6 +23,7 @@ from drive_env.prepare import prepare_scenes
 from drive_env.render.ground import GROUND, ground_of, lights_of, signs_of
 from drive_env.render.raster import as_colours, channels_of
 from drive_env.render.recording import roads_of
+from drive_env.scenes.geometry import beyond
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.sources import stamps_of
 from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
@@ -91,10 +92,13 @@ class SceneDrawing:
         )
 
     def view(self) -> tuple[float, float, float, float]:
-        """What the agents do in the log and aim at."""
+        """Return the box around what the agents do in the log and aim at, without goals far beyond roads and logs."""
         points = [point for agent in self.agents.tolist() for point in self.objects.log_of(agent)]
         goals = [(float(item["goal_x_m"]), float(item["goal_y_m"])) for item in self.objects.records[self.agents]]
-        places = np.array([*points, *goals] or [(0.0, 0.0)])
+        roads = np.stack([self.arrays["x"], self.arrays["y"]], axis=-1)
+        far = beyond(np.reshape(goals, (-1, 2)), np.concatenate([np.reshape(points, (-1, 2)), roads]))
+        points += [goal for goal, is_far in zip(goals, far, strict=True) if not is_far]
+        places = np.array(points or [(0.0, 0.0)])
         low, high = places.min(axis=0) - MARGIN_M, places.max(axis=0) + MARGIN_M
         return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 

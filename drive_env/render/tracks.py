@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from drive_env.scenes.geometry import beyond
 from drive_env.scenes.schema import Floats
 
 FRAME_ASPECT = 1.7  # width over height of the road in pictures that must all have one size
@@ -63,7 +64,14 @@ def interesting_points(tracks: Tracks) -> Floats:
     """Where the agents go and what they aim at, (n, 2); where all objects are if there are no agents."""
     shown = tracks.there & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
     points = np.stack([tracks.x_m[shown], tracks.y_m[shown]], axis=-1)
-    return np.concatenate([points, tracks.goal_m[tracks.agent]]) if len(points) else np.zeros((1, 2))
+    return np.concatenate([points, goals_of(tracks)]) if len(points) else np.zeros((1, 2))
+
+
+def goals_of(tracks: Tracks) -> Floats:
+    """Return the goals of the agents, (n, 2), without those far beyond the log, which would leave a picture empty."""
+    logged = np.isfinite(tracks.log_x_m)
+    goals = tracks.goal_m[tracks.agent]
+    return goals[~beyond(goals, np.stack([tracks.log_x_m[logged], tracks.log_y_m[logged]], axis=-1))]
 
 
 def view_of(tracks: Tracks) -> View:
@@ -75,7 +83,7 @@ def view_of(tracks: Tracks) -> View:
 def fixed_view(tracks: Tracks) -> View:
     """What the agents do in the log and aim at, in the shape that all frames have; known before anybody has driven."""
     shown = np.isfinite(tracks.log_x_m) & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
-    points = np.concatenate([np.stack([tracks.log_x_m[shown], tracks.log_y_m[shown]], axis=-1), tracks.goal_m[tracks.agent]])
+    points = np.concatenate([np.stack([tracks.log_x_m[shown], tracks.log_y_m[shown]], axis=-1), goals_of(tracks)])
     points = points if len(points) else np.zeros((1, 2))
     angle = long_axis_rad(points)
     points = points @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])

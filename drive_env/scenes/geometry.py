@@ -22,6 +22,7 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
 JOIN_M = 1e-3  # a point closer to its predecessor counts as the same; all segments are longer
+FAR_GOAL_M = 500.0  # beyond all roads and logs: no car drives there
 NO_MEMORY = -(1 << 63)
 
 
@@ -153,3 +154,11 @@ def box_crosses_segment(
             enter = np.maximum(enter, np.where(flat, np.where(inside, -np.inf, np.inf), np.minimum(near, far)))
             leave = np.minimum(leave, np.where(flat, np.where(inside, np.inf, -np.inf), np.maximum(near, far)))
     return np.asarray(enter <= leave)
+
+
+def beyond(goals_m: Floats, places_m: Floats) -> NDArray[np.bool_]:
+    """Return which goals (n, 2) lie more than FAR_GOAL_M outside of the box around places (m, 2); none if there is no place."""
+    if not len(places_m):
+        return np.zeros(len(goals_m), dtype=np.bool_)
+    low, high = places_m.min(axis=0) - FAR_GOAL_M, places_m.max(axis=0) + FAR_GOAL_M
+    return np.asarray(((goals_m < low) | (goals_m > high)).any(axis=1))

@@ -13,8 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from drive_env.scenes import packed
 from drive_env.scenes.bin_scene import parse_bin
+from drive_env.scenes.geometry import beyond
 from drive_env.scenes.json_scene import parse_json
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
@@ -77,6 +80,19 @@ def check_drivable(scene: Scene, source: str) -> Scene:
     if scene.frame_count == 1:
         raise Unusable(f"{source}: the scene has a single frame, so nothing can be driven in it; it can be converted and drawn")
     return scene
+
+
+def remarks_on_goals(scene: Scene) -> list[str]:
+    """Return a line for each goal that no road and no log comes near: a mistake of the file, or of the unit of its numbers."""
+    logs = [item.position_m[item.valid, :2] for item in scene.objects]
+    places = np.concatenate([np.zeros((0, 2)), *logs, *(road.points_m[:, :2] for road in scene.roads)])
+    used = [index for index, item in enumerate(scene.objects) if item.valid.any()]
+    goals = np.array([scene.objects[index].goal_m[:2] for index in used]).reshape(-1, 2)
+    found = []
+    for index, goal in zip(np.array(used)[beyond(goals, places)].tolist(), goals[beyond(goals, places)], strict=True):
+        away = np.hypot(*(places - goal).T).min()
+        found.append(f"objects[{index}]: its goal lies {away:.0f} m from all roads and logs")
+    return found
 
 
 def read_bytes(path: Path) -> bytes:

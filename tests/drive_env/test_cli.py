@@ -75,6 +75,23 @@ def test_info(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [item["vehicle"] for item in found["scenes"]] == [2, 3] and found["failed"] == {}
 
 
+def test_check_warns_of_goals_that_nothing_leads_to(
+    tmp_path: Path, tiny_tree: MakeTree, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A goal 10.8 km away is no mistake of the format, so that the scene can be driven; but nobody meant it."""
+    tree = tiny_tree()
+    tree["objects"][1]["goalPosition"]["x"] += 10_800.0
+    (tmp_path / "far.json").write_text(json.dumps(tree))
+    (tmp_path / "near.json").write_text(json.dumps(tiny_tree()))
+    assert main(["check", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "2 of 2 scenes can be driven\n"
+    assert "far.json: objects[1]: its goal lies 10" in printed.err and "near.json" not in printed.err
+    assert main(["check", "--json", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] == {} and list(found["warnings"]) == [str(tmp_path / "far.json")]
+
+
 def test_check_names_what_cannot_be_driven(folder: Path, tiny_tree: MakeTree, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "still.json").write_text(json.dumps(tiny_tree(frames=1)))
     assert main(["check", str(folder)]) == 1

@@ -19,7 +19,7 @@ from drive_env.cli import main
 from drive_env.config import DriveConfig
 from drive_env.env import recorder
 from drive_env.render.ground import SIGNS, dashes, ground_of, sign_of
-from drive_env.render.tracks import Roads, Tracks, interesting_points, long_axis_rad, turned, view_of
+from drive_env.render.tracks import Roads, Tracks, fixed_view, interesting_points, long_axis_rad, turned, view_of
 from puffervec.drawing import Box, Circle, Line, Polygon, Text
 from puffervec.errors import MissingExtraError
 
@@ -169,3 +169,12 @@ def test_missing_pillow_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[video\]'"):
             draw()
     assert main(["draw", "x.json", "--out", "x.png"]) == 2 and "puffervec[video]" in capsys.readouterr().err
+
+
+def test_a_goal_that_nothing_leads_to_is_not_in_the_view() -> None:
+    """It lies 10 km away: the picture shows what the agents do, as if they had no goal."""
+    tracks = make_tracks()
+    far = dataclasses.replace(tracks, goal_m=np.array([[8000.0, 6000.0], [30.0, 20.0]]))
+    without = dataclasses.replace(tracks, goal_m=np.stack([tracks.x_m[-1], tracks.y_m[-1]], axis=-1))
+    for view in (view_of, fixed_view):
+        np.testing.assert_allclose(view(far).high_m - view(far).low_m, view(without).high_m - view(without).low_m, atol=0.1)
