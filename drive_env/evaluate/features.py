@@ -10,6 +10,7 @@ Axis letters: N evaluated objects, M all objects, T times; further axes in front
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ FOLLOWED_RAD = np.radians(75.0)  # what is ahead drives roughly the same way
 ALIGNED_RAD = np.radians(10.0)  # ... and exactly so where the overlap is small
 SMALL_OVERLAP_M = 0.5
 NOBODY_M = 1e10  # distance where there is no other object
+ROUNDING = 0.7  # radius of a box's corners as a share of half its shorter side, as in the challenge's code
 CLOSED_M = 1.0  # a polyline whose ends are nearer than this is a ring
 
 
@@ -94,12 +96,16 @@ def motion(x: Floats, y: Floats, heading: Floats, dt_s: float) -> dict[str, Floa
 
 
 def distance_to_nearest(boxes: Boxes, evaluated: NDArray[np.int64]) -> Floats:
-    """Signed distance from each evaluated box to the nearest other one, (N, T): below 0 it is the depth of the overlap.
+    """Return the signed distance from each evaluated box to the nearest other one, (N, T); minus the depth of an overlap.
+
+    Boxes have rounded corners: each is a smaller box with a margin of its `rounding` all around.
 
     Args: boxes: (M, T), of one roll-out. evaluated: (N,) indices.
     """
     radius = np.hypot(boxes.length, boxes.width) / 2
-    corners = boxes.corners()
+    rounding = ROUNDING * np.minimum(boxes.length, boxes.width) / 2
+    cores = dataclasses.replace(boxes, length=boxes.length - 2 * rounding, width=boxes.width - 2 * rounding)
+    corners = cores.corners()
     found = np.full((len(evaluated), boxes.x.shape[1]), NOBODY_M)
     for row, i in enumerate(evaluated):
         centre = np.hypot(boxes.x - boxes.x[i], boxes.y - boxes.y[i])
@@ -107,7 +113,7 @@ def distance_to_nearest(boxes: Boxes, evaluated: NDArray[np.int64]) -> Floats:
         centre[i] = np.inf
         least = centre.min(axis=0)  # boxes are at most as far apart as their centres
         j, t = np.nonzero((centre - radius[:, None] - radius[i] <= least) & boxes.valid[i] & np.isfinite(centre))
-        gaps = box_gap(boxes, corners, np.full_like(j, i), j, t)
+        gaps = box_gap(cores, corners, np.full_like(j, i), j, t) - rounding[i] - rounding[j]
         np.minimum.at(found[row], t, gaps)
     return found
 

@@ -53,21 +53,21 @@ GROUPS = ("kinematic", "interaction", "map")
 def log_probability(estimator: Estimator, log: Floats, rollouts: Floats) -> Floats:
     """Log-probability of each logged value under the roll-outs' histogram of its object.
 
-    Args: log: (N, T). rollouts: (R, N, T); NaN are left out. Values outside the bins are put into the outermost ones.
+    Args: log: (N, T). rollouts: (R, N, T). Values outside the bins are put into the outermost ones. NaN count in the last
+        bin, as in the challenge's code: at the end of a series, where a central difference has no next value.
     Returns: (N, T).
     """
     objects = len(log)
     values = rollouts.transpose(1, 0, 2).reshape(objects, -1)
     flat = (_bins(estimator, values) + np.arange(objects)[:, None] * estimator.bins).reshape(-1)
-    known = np.isfinite(values).reshape(-1)
-    counts = np.bincount(flat, known, objects * estimator.bins).reshape(objects, estimator.bins) + estimator.pseudocount
+    counts = np.bincount(flat, minlength=objects * estimator.bins).reshape(objects, estimator.bins) + estimator.pseudocount
     share = np.log(counts / counts.sum(axis=1, keepdims=True))
     return np.asarray(np.take_along_axis(share, _bins(estimator, log), axis=1))
 
 
 def _bins(estimator: Estimator, values: Floats) -> NDArray[np.int64]:
     edges = np.linspace(estimator.low, estimator.high, estimator.bins + 1)
-    clipped = np.nan_to_num(np.clip(values, estimator.low, estimator.high), nan=estimator.low)
+    clipped = np.nan_to_num(np.clip(values, estimator.low, estimator.high), nan=estimator.high)
     return np.clip(np.searchsorted(edges, clipped, side="right") - 1, 0, estimator.bins - 1).astype(np.int64)
 
 

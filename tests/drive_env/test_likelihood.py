@@ -47,6 +47,15 @@ def test_the_log_itself_is_as_likely_as_its_own_histogram() -> None:
     assert same == pytest.approx(320.1 / 321, rel=1e-12) and other == pytest.approx(0.1 / 321, rel=1e-12)
 
 
+def test_values_that_are_missing_count_in_the_last_bin() -> None:
+    """Of 4 roll-outs with 5 values each, the last of each is NaN: 16 of 20 are where the log is, and 4 in the last bin."""
+    rollouts = np.full((4, 1, 5), 7.0)
+    rollouts[..., -1] = np.nan
+    log = np.full((1, 5), 7.0)
+    assert likelihood("linear_speed", log, rollouts, log > 0) == pytest.approx(16.1 / 21, rel=1e-12)
+    assert likelihood("linear_speed", log + 17.0, rollouts, log > 0) == pytest.approx(4.1 / 21, rel=1e-12)
+
+
 def test_probabilities_sum_to_one() -> None:
     for name, estimator in ESTIMATORS.items():
         rollouts = np.random.default_rng(0).normal(0, 10, (6, 1, 20))
