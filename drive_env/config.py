@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from drive_env.actions import as_texts, axes_of, given_values
 from drive_env.rewards import parse_ranges
@@ -51,32 +51,27 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
 
 CHOICES = _choices()
-CONTROLS = CHOICES["control"]
+CONTROLS = cast("tuple[Control, ...]", CHOICES["control"])
 NUMBERED = {"control": 2, "goal_behavior": 2}  # How many of a setting's names older runs give by number.
 LIMITS = ("max_acceleration_mps2", "max_lateral_mps2", "max_jerk_mps3", "max_steering_rate_radps")
 UNLIMITED = ("delta_local", "state")
 PLAYERS = ("replay_log", "idm_agents", "expert_actions")  # What drives the agents in place of their actions: one at most.
 _BOUNDS = _bounds()  # What is outside is refused before scenes are compiled.
-if TYPE_CHECKING:
-    Control = str
-    Observation = str
-    RowDtype = str
-    SegmentChoice = str
-    RasterChannels = str
-    Others = str
-    GoalBehavior = str
-    CollisionBehavior = str
-    OffroadBehavior = str
-    Dynamics = str
-    Actions = str
-    SceneDraws = str
-else:
-    Control = Literal[(*CHOICES["control"], *range(NUMBERED["control"]))]
-    Observation, RowDtype, SegmentChoice = (Literal[CHOICES[name]] for name in ("observation", "row_dtype", "segments"))
-    Others, RasterChannels = Literal[CHOICES["others"]], Literal[CHOICES["raster_channels"]]
-    GoalBehavior = Literal[(*CHOICES["goal_behavior"], *range(NUMBERED["goal_behavior"]))]
-    CollisionBehavior, OffroadBehavior = (Literal[CHOICES[name]] for name in ("collision_behavior", "offroad_behavior"))
-    Dynamics, Actions, SceneDraws = (Literal[CHOICES[name]] for name in ("dynamics", "actions", "scene_draws"))
+# The names are those of DRIVE_CHOICES_... in csrc/drive/tables.h, which a test compares. Numbers are those of NUMBERED.
+Control = Literal["moving", "valid", "all", "predict", "sdc", "ids", 0, 1]
+Observation = Literal["compact", "pufferdrive", "gpudrive", "far", "driver"]
+SegmentChoice = Literal["nearest", "spread"]
+RasterChannels = Literal["basic", "traffic"]
+RowDtype = Literal["float32", "float16", "uint8"]
+Others = Literal["log", "static", "idm"]
+GoalBehavior = Literal["drive_on", "remove", "stop", "respawn", "next", 0, 1]
+CollisionBehavior = Literal["ignore", "stop", "remove"]
+OffroadBehavior = CollisionBehavior
+Dynamics = Literal[
+    "bicycle", "classic_gpudrive", "classic_pufferdrive", "invertible_bicycle", "delta_local", "state", "jerk", "car"
+]
+Actions = Literal["discrete", "multi_discrete", "continuous"]
+SceneDraws = Literal["independent", "passes"]
 
 AS_PRESET = -1  # of a block: what the preset of observations says; of a limit: what the model of dynamics says
 _BARE = {"route": 0, "controls": 0, "partner_types": 0, "observe_motion": 0}

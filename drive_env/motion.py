@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.actions import action_params, axes_of, given_values
-from drive_env.config import DriveConfig
+from drive_env.config import Actions, DriveConfig, Dynamics
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
@@ -224,7 +224,7 @@ def main(arguments: list[str]) -> int:
 
 
 # Models and action spaces whose tracking is shown.
-SHOWN = (
+SHOWN: tuple[tuple[Dynamics, Actions], ...] = (
     ("state", "continuous"),
     ("delta_local", "continuous"),
     ("invertible_bicycle", "continuous"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -114,6 +114,12 @@ def test_a_flag_may_choose_a_model_that_refuses_the_limits_of_the_one_before() -
     assert (posed.dynamics, posed.max_lateral_mps2, posed.max_steering_rate_radps) == ("delta_local", 0.0, 0.0)
     with pytest.raises(ConfigError, match="max_lateral_mps2 is 3.0, but dynamics=delta_local sets poses"):
         apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local", "--env.max-lateral-mps2", "3"])
+
+
+@pytest.mark.parametrize("setting", list(CHOICES))
+def test_types_of_settings_name_the_choices_of_the_core(setting: str) -> None:
+    numbers = range(module.NUMBERED.get(setting, 0))
+    assert get_args(get_type_hints(DriveConfig)[setting]) == (*CHOICES[setting], *numbers)
 
 
 @pytest.mark.parametrize("other", ["idm_agents", "expert_actions"])
