@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The built-in env types. Adding one: its C file, its line here, its Python file under puffervec/envs.
+// The built-in env types. Adding one: its C file, its line here, its Python file under puffervec/envs, and its name in BUILT_IN
+// of puffervec/envs/__init__.py.
 #pragma once
 
 #include "env.h"
