@@ -256,7 +256,8 @@ static int check_object(const checker* check, const drive_scene* scene, uint32_t
         return bad(check, at, "object.frame_count", scene->head->frame_count, end, "an end of at most");
     uint64_t room = count_of(scene->head, DRIVE_SECTION_frames);
     if (object->frames_index > room || object->frame_count > room - object->frames_index)
-        return bad(check, at, "object.frames_index", (double)room, (double)object->frames_index, "frames that end at most at");
+        return bad(check, at + offsetof(pv_object, frames_index), "object.frames_index", (double)room,
+                   (double)object->frames_index + object->frame_count, "frames that end at most at");
     if (object->frames_index != *frames)
         return bad(check, at, "object.frames_index", (double)*frames, (double)object->frames_index,
                    "the frames behind those of the object before, from");
@@ -349,11 +350,16 @@ static int check_lanes(const checker* check, const drive_scene* scene) {
             return bad(check, at, "lane.length_m", MAX_LENGTH_M, (double)lane->length_m, "0 to");
         if (!(lane->speed_limit_mps >= 0.0f && (double)lane->speed_limit_mps <= MAX_SIZE_M))
             return bad(check, at, "lane.speed_limit_mps", MAX_SIZE_M, (double)lane->speed_limit_mps, "0 to");
-        if (lane->exits > links || lane->exit_count > links - lane->exits || lane->entries > links ||
-            lane->entry_count > links - lane->entries)
-            return bad(check, at, "lane.exits, entries", (double)links, lane->exits, "links that end at most at");
-        if ((lane->left != PV_NO_LANE && lane->left >= count) || (lane->right != PV_NO_LANE && lane->right >= count))
-            return bad(check, at, "lane.left, right", (double)count, lane->left, "65535 or less than");
+        if ((uint64_t)lane->exits + lane->exit_count > links)
+            return bad(check, at + offsetof(pv_lane, exits), "lane.exits", (double)links,
+                       (double)lane->exits + lane->exit_count, "links that end at most at");
+        if ((uint64_t)lane->entries + lane->entry_count > links)
+            return bad(check, at + offsetof(pv_lane, entries), "lane.entries", (double)links,
+                       (double)lane->entries + lane->entry_count, "links that end at most at");
+        if (lane->left != PV_NO_LANE && lane->left >= count)
+            return bad(check, at + offsetof(pv_lane, left), "lane.left", (double)count, lane->left, "65535 or less than");
+        if (lane->right != PV_NO_LANE && lane->right >= count)
+            return bad(check, at + offsetof(pv_lane, right), "lane.right", (double)count, lane->right, "65535 or less than");
     }
     if (next != head->segment_count[PV_LANE])
         return bad(check, offset_of(head, DRIVE_SECTION_lanes), "lanes", head->segment_count[PV_LANE], (double)next,
@@ -373,12 +379,17 @@ static int check_controls(const checker* check, const drive_scene* scene) {
         const uint64_t at = offset_of(head, DRIVE_SECTION_controls) + i * sizeof *control;
         const float numbers[] = {control->x_m,       control->y_m,       control->z_m,       control->heading,
                                  control->line_x0_m, control->line_y0_m, control->line_x1_m, control->line_y1_m};
-        if (first_outside(numbers, 8, MAX_COORDINATE_M) < 8 || !(fabs((double)control->heading) <= 3.2))
-            return bad(check, at, "control", MAX_COORDINATE_M, (double)control->x_m, "a heading, and magnitudes of at most");
+        const uint64_t outside = first_outside(numbers, 8, MAX_COORDINATE_M); // numbers are its first members, in this order
+        if (outside < 8)
+            return bad(check, at + 4 * outside, "control", MAX_COORDINATE_M, (double)numbers[outside], "a magnitude of at most");
+        if (!(fabs((double)control->heading) <= 3.2))
+            return bad(check, at + offsetof(pv_control, heading), "control.heading", 3.2, (double)control->heading,
+                       "a magnitude of at most");
         if (control->state_count != 1 && control->state_count != head->frame_count)
             return bad(check, at, "control.state_count", head->frame_count, control->state_count, "1 or");
-        if (control->states > states || control->state_count > states - control->states)
-            return bad(check, at, "control.states", (double)states, control->states, "states that end at most at");
+        if ((uint64_t)control->states + control->state_count > states)
+            return bad(check, at + offsetof(pv_control, states), "control.states", (double)states,
+                       (double)control->states + control->state_count, "states that end at most at");
         if (control->lane != PV_NO_LANE && control->lane >= lanes)
             return bad(check, at, "control.lane", (double)lanes, control->lane, "65535 or less than");
         if (control->kind > PV_YIELD_SIGN) return bad(check, at, "control.kind", PV_YIELD_SIGN, control->kind, "at most");
@@ -397,8 +408,9 @@ static int check_areas(const checker* check, const drive_scene* scene) {
     for (uint64_t i = 0; i < count_of(head, DRIVE_SECTION_areas); i++) {
         const pv_area* area = &scene->areas[i];
         const uint64_t at = offset_of(head, DRIVE_SECTION_areas) + i * sizeof *area;
-        if (area->first > points || area->count > points - area->first)
-            return bad(check, at, "area.first", (double)points, area->first, "points that end at most at");
+        if ((uint64_t)area->first + area->count > points)
+            return bad(check, at, "area.first", (double)points, (double)area->first + area->count,
+                       "points that end at most at");
         if (area->kind > PV_DRIVEWAY) return bad(check, at, "area.kind", PV_DRIVEWAY, area->kind, "at most");
     }
     return PV_OK;

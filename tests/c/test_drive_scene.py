@@ -17,7 +17,7 @@ import pytest
 
 from drive_env.scenes import packed
 from puffervec._ffi import ffi, lib
-from tests.drive_env.worlds import make_env, random_scene, write_world
+from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 
 PAGE = mmap.PAGESIZE
 SECTIONS = int(packed.SCENE.fields["sections"][1])  # type: ignore[index]
@@ -130,6 +130,51 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
     assert "candidates" in changed(candidates_at, np.uint16(65535))
     swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
     assert "ascending indices of the cell's type" in changed(candidates_at, swapped)
+
+
+def test_messages_give_the_number_that_is_wrong(tmp_path: Path) -> None:
+    """The end of a list, not its start; the second of two links; the coordinate that is out of bounds, not the first one."""
+    write_world(tmp_path / "set", [lit(random_scene(1, objects=3, roads=9, frames=6), 1)])
+    data = (tmp_path / "set").read_bytes()
+    fenced = Fenced(len(data))
+    base = int(np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize)[0]["offset"])
+    head = np.frombuffer(data, packed.SCENE, 1, base)[0]
+
+    def said(name: str, dtype: np.dtype, **changes: float) -> str:
+        broken = bytearray(data)
+        item = np.frombuffer(broken, dtype, 1, base + section(head, name))
+        for field, value in changes.items():
+            item[field] = value
+        code, text = fenced.check(bytes(broken))
+        assert code == lib.PV_ERROR_DATA
+        return text
+
+    def at(name: str, dtype: np.dtype, field: str) -> str:
+        assert dtype.fields is not None
+        return f"byte {base + section(head, name) + dtype.fields[field][1]} "
+
+    links = int(head["sections"]["count"][packed.ORDER.index("links")])
+    lanes = int(head["sections"]["count"][packed.ORDER.index("lanes")])
+    text = said("lanes", packed.LANE, exits=0, exit_count=0, entries=links, entry_count=3)
+    assert at("lanes", packed.LANE, "entries") in text
+    assert f"lane.entries): expected links that end at most at {links}, found {links + 3};" in text
+    text = said("lanes", packed.LANE, exits=1, exit_count=links, entries=0, entry_count=0)
+    assert f"lane.exits): expected links that end at most at {links}, found {links + 1};" in text
+    text = said("lanes", packed.LANE, left=0, right=lanes + 4)
+    assert at("lanes", packed.LANE, "right") in text
+    assert f"lane.right): expected 65535 or less than {lanes}, found {lanes + 4};" in text
+
+    text = said("controls", packed.CONTROL, z_m=2e6)
+    assert at("controls", packed.CONTROL, "z_m") in text
+    assert "control): expected a magnitude of at most 1000000, found 2000000;" in text
+    assert "control.heading): expected a magnitude of at most 3.2" in (text := said("controls", packed.CONTROL, heading=4.0))
+    assert "found 4;" in text
+    states = int(head["sections"]["count"][packed.ORDER.index("states")])
+    text = said("controls", packed.CONTROL, states=states)
+    assert f"control.states): expected states that end at most at {states}, found {states + 6};" in text
+    frames = int(head["sections"]["count"][packed.ORDER.index("frames")])
+    text = said("objects", packed.OBJECT, frames_index=frames, frame_first=0, frame_count=2, flags=0)
+    assert f"object.frames_index): expected frames that end at most at {frames}, found {frames + 2};" in text
 
 
 def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
