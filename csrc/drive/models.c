@@ -108,7 +108,8 @@ static float jerked(float acceleration, float jerk, float dt_s, float low, float
 }
 
 static void jerk(const drive_mover* mover, drive_motion* body, const float* action) {
-    const float dt_s = mover->dt_s, wheelbase = mover->wheelbase_factor * body->length, before = body->speed;
+    const float dt_s = mover->dt_s, before = body->speed;
+    const float wheelbase = mover->wheelbase_factor * DRIVE_PUFFERDRIVE_SIZE * body->length;
     const float most = mover->max_acceleration, side = drive_min(4.0f, mover->max_lateral), most_jerk = mover->max_jerk;
     float a = jerked(body->acceleration, drive_clamp(action[0], -most_jerk, most_jerk), dt_s, -drive_min(5.0f, most),
                      drive_min(2.5f, most));

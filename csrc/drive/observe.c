@@ -174,6 +174,23 @@ static void write_pufferdrive_ego(drive_look* look, float* out) {
     for (int i = 0; i < DRIVE_COUNT_pufferdrive_ego; i++) out[i] = drive_clamp(v[i], -at->bound, at->bound);
 }
 
+static void write_pufferdrive_jerk_ego(drive_look* look, float* out) {
+    const drive_agents* agents = &look->turn->agents;
+    const uint32_t row = look->row;
+    float plain[DRIVE_COUNT_pufferdrive_ego], acceleration = agents->acceleration[row];
+    if (acceleration < 0.0f) acceleration *= 4.0f / 15.0f; // there in units of the largest jerk of its sign
+    float v[DRIVE_COUNT_pufferdrive_jerk_ego];
+    write_pufferdrive_ego(look, plain);
+    memcpy(v, plain, sizeof plain);
+#define PUT(column, value) v[DRIVE_pufferdrive_jerk_ego_##column] = (value) * (1.0f / DRIVE_SCALE_pufferdrive_jerk_ego_##column)
+    PUT(steering, agents->steering[row]);
+    PUT(acceleration, acceleration);
+    PUT(lateral, agents->lateral[row]);
+#undef PUT
+    v[DRIVE_pufferdrive_jerk_ego_respawned] = plain[DRIVE_pufferdrive_ego_respawned];
+    for (int i = 0; i < DRIVE_COUNT_pufferdrive_jerk_ego; i++) out[i] = drive_clamp(v[i], -look->at.bound, look->at.bound);
+}
+
 static void write_gpudrive_ego(drive_look* look, float* out) {
     const drive_agents* agents = &look->turn->agents;
     const drive_pose* at = &look->at;

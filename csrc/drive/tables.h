@@ -381,6 +381,18 @@ DRIVE_REWARDS(, CHECK)
     X(pufferdrive_ego, collided, "", 1.0f, 1, "1 while it touches an object or a road edge")                                   \
     X(pufferdrive_ego, respawned, "", 1.0f, 1, "1 after it was put back to its start in this episode")
 
+#define DRIVE_COLUMNS_pufferdrive_jerk_ego(X)                                                                                  \
+    X(pufferdrive_jerk_ego, goal_x, "m", 200.0f, 250, "as in pufferdrive_ego; instead of that block under dynamics=jerk")      \
+    X(pufferdrive_jerk_ego, goal_y, "m", 200.0f, 250, "")                                                                      \
+    X(pufferdrive_jerk_ego, speed, "m/s", 100.0f, 30, "")                                                                      \
+    X(pufferdrive_jerk_ego, width, "m", 15.0f * DRIVE_SHRUNK, 5, "")                                                           \
+    X(pufferdrive_jerk_ego, length, "m", 30.0f * DRIVE_SHRUNK, 20, "")                                                         \
+    X(pufferdrive_jerk_ego, collided, "", 1.0f, 1, "")                                                                         \
+    X(pufferdrive_jerk_ego, steering, "rad", DRIVE_TURN / 2, 0.55f, "angle of the front wheels")                               \
+    X(pufferdrive_jerk_ego, acceleration, "m/s^2", 4.0f, 4, "along the heading; below 0 it is shown times 4/15")               \
+    X(pufferdrive_jerk_ego, lateral, "m/s^2", 4.0f, 4, "acceleration to the left")                                             \
+    X(pufferdrive_jerk_ego, respawned, "", 1.0f, 1, "")
+
 #define DRIVE_COLUMNS_pufferdrive_partner(X)                                                                                   \
     X(pufferdrive_partner, x, "m", 50.0f, 0, "centre")                                                                         \
     X(pufferdrive_partner, y, "m", 50.0f, 0, "")                                                                               \
@@ -422,7 +434,7 @@ DRIVE_REWARDS(, CHECK)
     X(gpudrive_road, width, "m", 100.0f, 1, "always 0.1")                                                                      \
     X(gpudrive_road, height, "m", 100.0f, 1, "always 0.1")                                                                     \
     X(gpudrive_road, heading, "rad", DRIVE_TURN, 3.1416f, "from the car's heading")                                            \
-    X(gpudrive_road, none, "", 1.0f, 1, "always 0")                                                                            \
+    X(gpudrive_road, none, "", 1.0f, 1, "1: there is no further segment, and all else is 0")                                   \
     X(gpudrive_road, edge, "", 1.0f, 1, "1: it is one")                                                                        \
     X(gpudrive_road, line, "", 1.0f, 1, "")                                                                                    \
     X(gpudrive_road, lane, "", 1.0f, 1, "")                                                                                    \
@@ -492,7 +504,7 @@ DRIVE_REWARDS(, CHECK)
 #define DRIVE_COLUMN_SETS(X)                                                                                                   \
     X(ego) X(partner) X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner)                           \
     X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) X(gpudrive_partner) X(gpudrive_road)         \
-    X(ray) X(weight) X(route) X(control) X(motion)
+    X(pufferdrive_jerk_ego) X(ray) X(weight) X(route) X(control) X(motion)
 
 #define DRIVE_MOST_COLUMNS 32 // of a block
 
@@ -525,6 +537,7 @@ static inline int drive_is_compact(const pv_drive_config* config) {
 
 // Blocks of the previous action: each is there with its own models of dynamics.
 #define DRIVE_STEERED (config->dynamics <= DRIVE_IS_dynamics_classic_pufferdrive || config->dynamics == DRIVE_IS_dynamics_car)
+#define DRIVE_JERKS (config->dynamics == DRIVE_IS_dynamics_jerk)
 #define DRIVE_PREVIOUS(model)                                                                                                  \
     DRIVE_NUMBERS(config->observe_previous_action && config->dynamics == DRIVE_IS_dynamics_##model)
 
@@ -542,7 +555,8 @@ static inline int drive_is_compact(const pv_drive_config* config) {
     X(previous_jerk, jerk, DRIVE_ONE, DRIVE_PREVIOUS(jerk), 1.0f)                                                              \
     X(typed_partners, typed_partner, DRIVE_OBJECTS, DRIVE_COMPACT(config->partner_types ? config->partners : 0),               \
       range_bound(config))                                                                                                     \
-    X(pufferdrive_ego, pufferdrive_ego, DRIVE_ONE, DRIVE_OF(pufferdrive, 1), 20.0f)                                            \
+    X(pufferdrive_ego, pufferdrive_ego, DRIVE_ONE, DRIVE_OF(pufferdrive, !DRIVE_JERKS), 20.0f)                                 \
+    X(pufferdrive_jerk_ego, pufferdrive_jerk_ego, DRIVE_ONE, DRIVE_OF(pufferdrive, DRIVE_JERKS), 20.0f)                        \
     X(pufferdrive_partners, pufferdrive_partner, DRIVE_OBJECTS, DRIVE_OF(pufferdrive, config->partners), range_bound(config))  \
     X(pufferdrive_roads, pufferdrive_road, DRIVE_OBJECTS, DRIVE_OF(pufferdrive, config->roads), range_bound(config))           \
     X(gpudrive_ego, gpudrive_ego, DRIVE_ONE, DRIVE_OF(gpudrive, 1), 20.0f)                                                     \

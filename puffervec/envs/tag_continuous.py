@@ -20,6 +20,7 @@ RUNNER, TAGGER = 0, 1
 DEFAULT_SEED = 0
 """The seed of the start where none is given, so that the same settings always make the same game."""
 MOST_AGENTS = 16384
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class TagContinuousConfig:
     num_acceleration_levels: int = 10
     """Evenly spaced changes from min_acceleration to max_acceleration; action 0 is none, 1 the smallest."""
     num_turn_levels: int = 10
+    """Likewise for turns."""
+    acceleration_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
+    """What actions 1, 2, ... add to the acceleration: num_acceleration_levels numbers, in any order. None: evenly spaced from
+    min_acceleration to max_acceleration, equal to WarpDrive's table to the bit."""
+    turn_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
     """Likewise for turns."""
     edge_hit_penalty: float = -0.0
     """Given to an agent that runs into the edge; at most 0."""
@@ -121,17 +127,22 @@ def _check_counts(config: TagContinuousConfig) -> None:
 
 def _given(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
     """Return a start array of the settings as (N,) float64, None where there is none. Directions may have any angle."""
+    if name == "starting_directions":
+        return _numbers(config, name, agents, -LARGEST, LARGEST, f"one finite angle per agent ({agents})")
+    high = config.grid_length
+    return _numbers(config, name, agents, 0.0, high, f"one number from 0 to {high:g} per agent ({agents})")
+
+
+def _numbers(config: TagContinuousConfig, name: str, count: int, low: float, high: float, wanted: str) -> np.ndarray | None:
+    """Return a setting as (count,) float64, None where it is None. Raises: ConfigError: it is not `wanted`."""
     given = getattr(config, name)
     if given is None:
         return None
-    angle = name == "starting_directions"
-    low, high = (-np.finfo(np.float64).max, np.finfo(np.float64).max) if angle else (0.0, config.grid_length)
-    wanted = f"one finite angle per agent ({agents})" if angle else f"one number from 0 to {high:g} per agent ({agents})"
     try:
         array = np.asarray(given)
     except ValueError:
         raise _refuse(name, given, wanted) from None
-    if array.dtype.kind not in "iuf" or array.shape != (agents,):
+    if array.dtype.kind not in "iuf" or array.shape != (count,):
         raise ConfigError(f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: give {wanted}")
     outside = array[~((array >= low) & (array <= high))]  # NaN too
     if outside.size:
@@ -168,15 +179,28 @@ def start_of(config: TagContinuousConfig) -> Start:
     return Start(types, x.astype(np.float32), y.astype(np.float32), directions.astype(np.float32))
 
 
-def action_table(low: float, high: float, levels: int) -> np.ndarray:
-    """Return what each choice of an action changes: (levels + 1,) float32, first 0, then `levels` values evenly spaced."""
-    return np.concatenate([[0.0], np.linspace(low, high, levels)]).astype(np.float32)
+def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
+    """Return what each choice of an action changes: (levels + 1,) float32, 0 first.
+
+    WarpDrive takes the ends of the range as float32 and, under NumPy 1, spaces the values in float64. From other ends, or in
+    float32 as NumPy 2 would, some values are one unit in the last place off.
+
+    Args: kind: "acceleration" or "turn".
+    Raises: ConfigError: the values of the settings are not one finite number for each level.
+    """
+    levels = getattr(config, f"num_{kind}_levels")
+    values = _numbers(
+        config, f"{kind}_changes", levels, -LARGEST, LARGEST, f"num_{kind}_levels ({levels}) finite numbers, or None"
+    )
+    if values is None:
+        low, high = (float(np.float32(getattr(config, f"{end}_{kind}"))) for end in ("min", "max"))
+        values = np.linspace(low, high, levels)
+    return np.concatenate([[0.0], values]).astype(np.float32)
 
 
 def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
     """Return what the choices of an action change: the speed, (levels + 1,) float32, and the direction, likewise in rad."""
-    faster = action_table(config.min_acceleration, config.max_acceleration, config.num_acceleration_levels)
-    return faster, action_table(config.min_turn, config.max_turn, config.num_turn_levels)
+    return action_table(config, "acceleration"), action_table(config, "turn")
 
 
 def _drawing(config: TagContinuousConfig, state: State) -> Drawing:

@@ -305,5 +305,8 @@ class TagContinuous:
 
 
 def _actions(least: float, most: float, levels: int) -> np.ndarray:
-    """Return what the actions change: nothing, then `levels` evenly spaced values, (1 + levels,) float32."""
-    return np.concatenate([[0.0], np.linspace(least, most, levels)]).astype(F32)
+    """Return what the actions change: nothing, then `levels` evenly spaced values, (1 + levels,) float32.
+
+    Spaced in float64 between ends that are float32, as NumPy 1 does it for WarpDrive.
+    """
+    return np.concatenate([[0.0], np.linspace(float(F32(least)), float(F32(most)), levels)]).astype(F32)

@@ -23,6 +23,7 @@ from tests.twins import drive_presets as twins
 from tests.twins.drive import SceneTwin, turned
 
 TOLERANCE = 2e-5
+MOTION = ("steering", "model_acceleration", "model_lateral")  # of the models that keep it
 
 
 def twin_blocks(
@@ -35,12 +36,15 @@ def twin_blocks(
     pose: Any,
     goal: Any,
     hit: bool,
+    motion: tuple[float, float, float],
     range_m: float,
 ) -> dict[str, np.ndarray]:
-    """The blocks of a preset. ks: entries of each."""
+    """The blocks of a preset. ks: entries of each. motion: steering, acceleration, lateral acceleration."""
     if preset == "pufferdrive":
+        ego = twins.pufferdrive_ego(bodies, own, goal, hit)
+        jerks = "pufferdrive_jerk_ego" in ks
         return {
-            "pufferdrive_ego": twins.pufferdrive_ego(bodies, own, goal, hit),
+            **({"pufferdrive_jerk_ego": twins.pufferdrive_jerk_ego(ego, *motion)} if jerks else {"pufferdrive_ego": ego}),
             "pufferdrive_partners": twins.pufferdrive_partners(bodies, own, ks["pufferdrive_partners"], range_m),
             "pufferdrive_roads": twins.pufferdrive_roads(twin, arrays, pose, ks["pufferdrive_roads"], range_m),
         }
@@ -71,7 +75,8 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
             goal = float(state["goal_x"][row]), float(state["goal_y"][row])
             hit = bool(state["collided"][row] or state["offroad"][row])
             ks = {name: block.shape[1] for name, block in blocks.items()}
-            expected = twin_blocks(config.observation, ks, twin, arrays, bodies, own, pose, goal, hit, range_m)
+            motion = tuple(float(state[name][row]) if name in state else 0.0 for name in MOTION)
+            expected = twin_blocks(config.observation, ks, twin, arrays, bodies, own, pose, goal, hit, motion, range_m)
             for name, wanted in expected.items():
                 np.testing.assert_allclose(blocks[name][row], wanted, atol=TOLERANCE, err_msg=f"{name} of row {row}")
             if "lidar" in blocks:
@@ -103,6 +108,7 @@ def compare_spread(
 
 CASES: dict[str, dict[str, Any]] = {
     "pufferdrive": {"observation": "pufferdrive"},
+    "pufferdrive, jerk": {"observation": "pufferdrive", "dynamics": "jerk"},
     "gpudrive": {"observation": "gpudrive"},
     "pufferdrive, few, far": {"observation": "pufferdrive", "roads": 13, "partners": 5, "range_m": 120.0, "lanes": 3},
     "gpudrive, few, near": {"observation": "gpudrive", "roads": 40, "partners": 64, "range_m": 9.0, "control": "valid"},
@@ -122,7 +128,7 @@ def test_rows_equal_the_twin(tmp_path: Path, name: str) -> None:
         obs, _ = vec.reset(0)
         compared = compare_rows(vec, scenes, obs)
         for _ in range(2):
-            obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
+            obs, *_ = vec.step(rng.integers(0, vec.spec.groups[0].action_sizes[0], vec.num_agents))
             compared += compare_rows(vec, scenes, obs)
     assert compared > 50
 
@@ -228,6 +234,21 @@ def test_sizes(tmp_path: Path, preset: str, floats: int) -> None:
     write_world(tmp_path / "set", [random_scene(1)])
     with make_env(tmp_path / "set", observation=preset) as vec:
         assert vec.single_observation_space.shape == (floats,)
+
+
+def test_pufferdrive_rows_of_the_jerk_model(tmp_path: Path) -> None:
+    """1851 numbers, as there. A braking car shows its acceleration in units of 15 m/s^2, one that speeds up in units of 4."""
+    write_world(tmp_path / "set", [random_scene(1)])
+    with make_env(tmp_path / "set", observation="pufferdrive", dynamics="jerk", actions="multi_discrete") as vec:
+        vec.reset(0)
+        obs, *_ = vec.step(np.tile([0, 2], (vec.num_agents, 1)))  # jerk -15 m/s^3 along the heading, 4 to the left
+        braking = split(vec, obs)["pufferdrive_jerk_ego"][0].copy()
+        vec.reset(0)
+        obs, *_ = vec.step(np.tile([3, 0], (vec.num_agents, 1)))  # jerk 4 along the heading, 4 to the right
+        ahead = split(vec, obs)["pufferdrive_jerk_ego"][0]
+    assert obs.shape[1] == 1851 and len(ahead) == 10
+    assert (braking[7], ahead[7]) == pytest.approx((-1.5 / 15, 0.4 / 4))
+    assert braking[6] > 0 > ahead[6] and braking[8] > 0 > ahead[8]
 
 
 def test_what_was_seen_before_changes_no_byte(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,30 @@ def test_tables_and_margin_are_params() -> None:
         assert vec.step(nothing(vec))[2].all() and vec.peek(0)["speed"].tolist() == [0.25, 0.25]
 
 
+@pytest.mark.parametrize(("most", "levels"), [(np.pi / 2, 10), (2.35, 10), (2.356, 20)])
+def test_action_tables_are_those_of_warpdrive(most: float, levels: int) -> None:
+    """The range ends at float32 numbers; between them the values are exact, and only then rounded to float32."""
+    config = TagContinuousConfig(max_turn=most, min_turn=-most, num_turn_levels=levels)
+    end = Fraction(float(np.float32(most)))
+    exact = [-end + k * 2 * end / (levels - 1) for k in range(levels)]
+    wanted = np.float32([0.0, *map(float, exact)])
+    np.testing.assert_array_equal(ENV.build(config).params["turn_changes"], wanted)
+
+
+def test_actions_may_change_what_the_settings_say() -> None:
+    """Two runners, heading along x: the second action of each kind is played, and adds what its place in the list says."""
+    settings = {
+        "num_runners": 1, "num_acceleration_levels": 2, "acceleration_changes": [0.5, 0.25], "num_turn_levels": 3,
+        "turn_changes": np.array([1.0, 0.125, -1.0]), "starting_location_x": [1.0, 1.0], "starting_location_y": [5.0, 5.0],
+        "starting_directions": [0.0, 0.0],
+    }  # fmt: skip
+    with serial("tag_continuous", settings) as vec:
+        vec.reset(seed=0)
+        vec.step(np.full((2, 2), 2, np.int32))
+        state = vec.peek(0)
+    assert state["speed"].tolist() == [0.25, 0.25] and state["direction"].tolist() == [0.125, 0.125]
+
+
 # ---- settings that are refused -------------------------------------------------------------------------------
 
 
@@ -283,6 +308,8 @@ def test_tables_and_margin_are_params() -> None:
         ({"starting_directions": "north"}, ["starting_directions", "one finite angle per agent"]),
         ({"starting_directions": [0.0] * 11, "random_starts": True}, ["random_starts is True"]),
         ({"num_tagger": 3}, ["num_tagger", "num_taggers"]),
+        ({"turn_changes": [0.5] * 9}, ["turn_changes has shape (9,)", "num_turn_levels (10) finite numbers"]),
+        ({"acceleration_changes": [float("nan")] * 10}, ["acceleration_changes holds nan", "num_acceleration_levels (10)"]),
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_used(settings: dict[str, Any], words: list[str]) -> None:

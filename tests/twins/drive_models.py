@@ -142,7 +142,7 @@ def jerk(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     lateral = 0.0 if body.lateral * lateral < 0 else clip(lateral, -side, side)
     v = body.speed + 0.5 * (a + body.acceleration) * dt
     v = 0.0 if body.speed * v < 0 else clip(v, -min(2.0, config.max_reverse_mps), min(20.0, config.max_speed_mps))
-    wheelbase, change = config.wheelbase_factor * body.length, min(0.6, off(config.max_steering_rate_radps)) * dt
+    wheelbase, change = config.wheelbase_factor * 0.7 * body.length, min(0.6, off(config.max_steering_rate_radps)) * dt
     curvature = lateral / max(v * v, 1e-5)
     wanted = atan(copysign(max(abs(curvature), 1e-5), curvature) * wheelbase)
     steering = clip(body.steering + clip(wanted - body.steering, -change, change), -0.55, 0.55)

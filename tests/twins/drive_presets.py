@@ -52,14 +52,15 @@ def pufferdrive_roads(
 def gpudrive_roads(
     twin: SceneTwin, arrays: dict[str, np.ndarray], pose: tuple[float, float, float], k: int, range_m: float
 ) -> np.ndarray:
-    """(k, 13), zeros where there are fewer."""
+    """(k, 13); where there are fewer, the column `none` is 1 and all others 0."""
     out = np.zeros((k, 13))
+    out[:, 6] = 1
     for row, s, kind in zip(out, *chosen_roads(arrays, *pose[:2], k, range_m), strict=False):
         x, y, ux, uy, half = (float(twin.road[name][s]) for name in ("x", "y", "ux", "uy", "half"))
         ahead, left = turned(x - pose[0], y - pose[1], pose[2])
         heading = wrapped(np.arctan2(uy, ux) - pose[2]) / (2 * np.pi)
         row[:6] = ahead / 1000, left / 1000, half / 100, 0.1 / 100, 0.1 / 100, heading
-        row[6 + {2: 1, 1: 2, 0: 3}[int(kind)]] = 1  # none, edge, line, lane, ...
+        row[6], row[6 + {2: 1, 1: 2, 0: 3}[int(kind)]] = 0, 1  # none, edge, line, lane, ...
     return out
 
 
@@ -98,6 +99,12 @@ def pufferdrive_ego(bodies: Bodies, own: int, goal: tuple[float, float], collide
     ahead, left = turned(goal[0] - float(bodies.x[own]), goal[1] - float(bodies.y[own]), bodies.heading[own])
     size = SHRUNK * bodies.width[own] / 15, SHRUNK * bodies.length[own] / 30
     return np.array([ahead * 0.005, left * 0.005, abs(bodies.speed[own]) / 100, *size, collided, 0])
+
+
+def pufferdrive_jerk_ego(ego: np.ndarray, steering: float, acceleration: float, lateral: float) -> np.ndarray:
+    """(10,), from the (7,) of the other models."""
+    size = 15 if acceleration < 0 else 4
+    return np.array([*ego[:6], steering / np.pi, acceleration / size, lateral / 4, ego[6]])
 
 
 def gpudrive_ego(bodies: Bodies, own: int, goal: tuple[float, float], collided: bool) -> np.ndarray:
