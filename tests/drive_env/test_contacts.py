@@ -21,7 +21,7 @@ import puffervec
 from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
 from drive_env.evaluate.causes import causes_of, contacts_of
-from drive_env.evaluate.contacts import Body, angle_of, end_met
+from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, end_met, rule_of_lanes
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import cause_of
 from puffervec.drawing import Event
@@ -286,3 +286,40 @@ def test_shares_are_of_all_agents_with_scenes_as_clusters() -> None:
     assert isinstance(wide, Interval) and isinstance(narrow, Interval)
     assert wide.value == narrow.value == 0.5 and wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
     assert causes_of([row("a", None)]) == []
+
+
+class Lanes(Roads):
+    """Lanes of a scene that is made here: each a straight line of one segment; `links`: the lanes that go on from each."""
+
+    def __init__(self, lines: Sequence[tuple[float, float, float, float]], links: Sequence[Sequence[int]]) -> None:
+        ends = np.array(lines, float).reshape(-1, 2, 2)
+        step = ends[:, 1] - ends[:, 0]
+        length, middle = np.hypot(*step.T), ends.mean(axis=1)
+        dtype = [(name, np.int64) for name in ("exits", "exit_count", "first_segment", "segment_count")]
+        lanes = np.zeros(len(lines), dtype)
+        lanes["exit_count"], lanes["first_segment"], lanes["segment_count"] = [len(of) for of in links], range(len(lines)), 1
+        lanes["exits"] = np.cumsum([0, *lanes["exit_count"][:-1]])
+        arrays = {
+            "x": middle[:, 0], "y": middle[:, 1], "ux": step[:, 0] / length, "uy": step[:, 1] / length, "half": length / 2,
+            "polyline": np.arange(len(lines)), "lanes": lanes, "links": np.array([o for of in links for o in of], np.int64),
+        }  # fmt: skip
+        super().__init__(arrays, len(lines))
+
+
+@pytest.mark.parametrize(("links", "rule"), [(1, "following"), (2, "following"), (3, "lane change")])
+def test_two_lanes_on_it_is_still_the_same_way(links: int, rule: str) -> None:
+    lines = [(10.0 * number, 0.0, 10.0 * number + 10.0, 0.0) for number in range(4)]
+    roads = Lanes(lines, [[1], [2], [3], []])
+    assert rule_of_lanes(car(5.0, 0.0, 0), car(5.0 + 10.0 * links, 0.0, 0), roads) == rule
+    assert rule_of_lanes(car(5.0 + 10.0 * links, 0.0, 0), car(5.0, 0.0, 0), roads) == rule
+
+
+@pytest.mark.parametrize(("speed", "angle"), [(-1.0, "head-on"), (-0.05, "rear-end"), (1.0, "rear-end")])
+def test_a_car_that_drives_backward_is_taken_by_its_motion(speed: float, angle: str) -> None:
+    """One ahead of us, with its rear towards us, drives back into us; what hardly moves stands."""
+    state = {f"{of}_{part}": [value] for of, values in
+             (("contact", (0.0, 0.0, 0.0, 5.0)), ("other", (4.8, 0.0, 0.0, speed)))
+             for part, value in zip(("x", "y", "heading", "speed"), values, strict=True)}  # fmt: skip
+    size = {"length_m": 4.5, "width_m": 2.0}
+    own, other = (_body(state, 0, name, size) for name in ("contact", "other"))
+    assert (other.speed, angle_of(own, other)) == (abs(speed), angle)

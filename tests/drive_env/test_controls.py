@@ -107,3 +107,12 @@ def test_lights_and_signs_of_real_scenes(real_scenes: Path) -> None:
         if len(lights):
             assert len(lights) == 12 and set(states[lights["states"][0] :].tolist()) == {UNKNOWN, RED, GREEN}
     assert signs == 25
+
+
+def test_a_sign_to_the_left_of_its_nearest_lane_holds_for_the_next_one() -> None:
+    """It stands between two lanes of one direction, nearer to the right one: it is to the right of the left one alone."""
+    lanes = [Road("lane", 2, 60 + i, np.array([[0.0, y, 1], [50, y, 1]])) for i, y in enumerate((100.0, 104.0))]
+    sign = Road("stop_sign", 17, 70, np.array([[20.0, 101.0, 1]]))
+    controls, _ = packed_controls(scene_with(*lanes, sign))
+    assert controls["lane"].tolist() == [3]
+    np.testing.assert_allclose(controls[["line_y0_m", "line_y1_m"]][0].tolist(), (105.75, 102.25), atol=1e-6)

@@ -382,3 +382,46 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
         }
         assert all(found.seen[name] >= most for name, most in least.items()), found.seen
         assert found.seen["records"] or mode != "next_step"
+
+
+def route_share(path: Path, lanes: list[Road], start: tuple[float, float], end: tuple[float, float], goal: Any) -> float:
+    """The share of its way that a car has come whose log leads straight from start to end, and heads along x at first."""
+    scene = random_scene(0, objects=0, roads=0, frames=31)
+    places = np.linspace([*start, 0.0], [*end, 0.0], 31)
+    car = dataclasses.replace(
+        scene.objects[0], position_m=places, velocity_mps=np.tile([10.0, 0.0], (31, 1)), heading_rad=np.zeros(31),
+        goal_m=np.array([*goal, 0.0]),
+    )  # fmt: skip
+    write_world(path, [dataclasses.replace(scene, objects=(car,), roads=tuple(lanes))])
+    with make_env(path, num_agents=1, metrics=1, replay_log=1) as vec:
+        vec.reset(0)
+        for _ in range(30):
+            infos = vec.step(np.array([45]))[4]
+        (record,) = infos.episodes
+    return float(dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"])
+
+
+def way(number: int, exits: tuple[int, ...], *points: tuple[float, float]) -> Road:
+    return Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits))
+
+
+@pytest.mark.parametrize(("first_leads_on", "share"), [(True, 15 / 55), (False, 15 / 75)])
+def test_of_two_lanes_in_one_place_the_first_counts(tmp_path: Path, first_leads_on: bool, share: float) -> None:
+    """A car starts on both. One leads straight to the goal, 55 m; the other by a detour, 75 m."""
+    straight, detour = (3,), (4,)
+    lanes = [
+        way(1, straight if first_leads_on else detour, (0, 0), (20, 0)),
+        way(2, detour if first_leads_on else straight, (0, 0), (20, 0)),
+        way(3, (), (20, 0), (60, 0)),
+        way(4, (), (20, 0), (20, 10), (60, 10), (60, 0)),
+    ]
+    assert route_share(tmp_path / "set", lanes, (5.0, 0.0), (20.0, 0.0), (60.0, 0.0)) == pytest.approx(share, abs=1e-3)
+
+
+@pytest.mark.parametrize(("order", "length_m"), [((2, 3), 15 + np.hypot(18, 27)), ((3, 2), 15.0)])
+def test_of_two_ways_of_one_length_that_to_the_first_lane_counts(tmp_path: Path, order: Any, length_m: float) -> None:
+    """Left and right around a block, 72 m each. The car goes left: by the way to the right it has come to the fork only."""
+    sides = {2: 30.0, 3: -30.0}
+    lanes = [way(1, (2, 3), (0, 0), (20, 0)), *(way(n, (), (20, 0), (40, sides[n]), (60, 0)) for n in order)]
+    found = route_share(tmp_path / "set", lanes, (5.0, 0.0), (38.0, 27.0), (60.0, 0.0))
+    assert found == pytest.approx(length_m / (15 + 2 * np.hypot(20, 30)), abs=1e-3)

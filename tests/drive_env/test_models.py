@@ -161,3 +161,15 @@ def test_wild_actions_leave_finite_numbers(dynamics: str) -> None:
         for _ in range(5):
             body = move(config, body, (value,) * len(axes_of(dynamics)))
         assert np.isfinite(dataclasses.astuple(body)).all() and -pi - 1e-6 <= body.heading <= pi + 1e-6
+
+
+def test_grip_below_that_of_the_jerk_model_stops_the_lateral_acceleration() -> None:
+    """Ten steps of 4 m/s^3 to the left: it stays at 1 m/s^2, and the wheels are where that turns the car, not further."""
+    config, body = config_of("jerk", max_lateral_mps2=1.0), Body(speed=10.0, length=5.0)
+    for _ in range(10):
+        body = move(config, body, (0.0, 4.0))
+    assert body.lateral == pytest.approx(1.0, rel=1e-5) and body.steering == pytest.approx(atan(1.0 / 10.0**2 * 2.1), rel=1e-5)
+    for _ in range(20):
+        loose = move(config_of("jerk"), body, (0.0, 4.0))
+        body = dataclasses.replace(loose, speed=10.0)
+    assert body.lateral == pytest.approx(4.0, rel=1e-5) and body.steering == pytest.approx(atan(4.0 / 10.0**2 * 2.1), rel=1e-5)

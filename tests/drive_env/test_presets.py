@@ -321,3 +321,23 @@ def test_blocks_that_differ_from_the_preset() -> None:
     assert (config.partners, config.lanes, config.roads, config.edges) == (4, 2, 200, 0)
     with pytest.raises(ConfigError, match="observation is 'puffer'; it must be one of compact, pufferdrive, gpudrive, far"):
         DriveConfig(observation="puffer")
+
+
+def test_respawned_is_1_from_the_first_goal_on(tmp_path: Path) -> None:
+    """The car is back at its start with that column set, and it stays so until the episode ends."""
+    scene = random_scene(7, objects=0, roads=0)
+    car = scene.objects[0]
+    frames = len(car.valid)
+    ahead = dataclasses.replace(
+        car, position_m=np.zeros((frames, 3)), heading_rad=np.zeros(frames), velocity_mps=np.tile([10.0, 0.0], (frames, 1)),
+        goal_m=np.array([5.0, 0.0, 0.0]),
+    )  # fmt: skip
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(ahead,))])
+    shown = []
+    with make_env(tmp_path / "set", num_agents=1, observation="pufferdrive", goal_behavior="respawn") as vec:
+        obs, _ = vec.reset(0)
+        for _ in range(9):
+            shown.append(float(split(vec, obs)["pufferdrive_ego"][0][6]))
+            obs, *_ = vec.step(np.array([3 * 13 + 6]))
+    first = shown.index(1.0)
+    assert 2 <= first <= 5 and shown == [0.0] * first + [1.0] * (9 - first)

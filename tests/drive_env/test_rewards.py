@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -98,3 +99,25 @@ def test_weights_are_shown(tmp_path: Path) -> None:
             if shown:
                 assert [float(seen[name][there][0]) for name in ("collision", "lane_align", "goal")] == pytest.approx(shown)
             assert list(seen) == NAMES
+
+
+def test_who_hastes_backward_pays_too(tmp_path: Path) -> None:
+    """At 5 m/s backward it is faster than twice the speed that would reach the goal in time, though it gets no nearer."""
+    scene = random_scene(3, objects=0, roads=0, frames=60)
+    car = scene.objects[-1]
+    frames = len(car.valid)
+    at, goal = np.zeros((frames, 3)), np.array([10.0, 0.0, 0.0])
+    back = dataclasses.replace(
+        car, position_m=at, heading_rad=np.zeros(frames), velocity_mps=np.tile([-5.0, 0.0], (frames, 1)), goal_m=goal
+    )
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(back,))])
+    weights = {f"reward_{name}": 0.0 for name in ("collision", "offroad", "progress", "goal")}
+    with make_env(tmp_path / "set", num_agents=1, reward_haste=-1.0, **weights) as vec:
+        vec.reset(0)
+        before = vec.peek(0)
+        _, rewards, *_ = vec.step(np.array([3 * 13 + 6]))
+        after = vec.peek(0)
+    left_s = (frames - 1 - 1) * 0.1
+    away = float(np.hypot(after["goal_x"][0] - after["x"][0], after["goal_y"][0] - after["y"][0]))
+    assert before["speed"][0] == after["speed"][0] == -5.0
+    assert rewards[0] == pytest.approx(-(5.0 - 2 * away / left_s), rel=1e-5) and rewards[0] < -1.0

@@ -340,3 +340,51 @@ def test_row_types_are_those_of_the_rows() -> None:
         types = [*rows["states"].agent_types.tolist(), *rows["planner"].agent_types.tolist()]
     assert ENV.row_types is not None and types == list(ENV.row_types(CovidConfig()))
     assert ENV.agent_types == ("state", "planner")
+
+
+# ---- limits that hardly any day reaches -----------------------------------------------------------------------
+
+
+def test_a_hundredfold_income_is_worth_no_more_than_a_threefold() -> None:
+    """With a subsidy of a million USD a year each, all states have more than three times the usual production."""
+    settings = {"max_annual_subsidy_per_person": 1e6}
+    seen = check_env_equal(
+        "covid", lambda **of: Covid(DATA, **of), settings=settings, steps=20, tolerances=TOLERANCES | {"state.production": 1e3}
+    )
+    assert seen.steps == 20
+    rewards = {}
+    for most in (1e6, 1e7):  # ten times as much
+        with serial("covid", {"max_annual_subsidy_per_person": most}) as vec:
+            vec.reset(seed=0)
+            rewards[most] = act(vec, 0, 20)[1]["states"]
+    np.testing.assert_array_equal(rewards[1e6], rewards[1e7])
+
+
+@pytest.mark.parametrize(("every", "days"), [(1, [1, 1, 1]), (4, [4 / 4, 3 / 4, 2 / 4, 1 / 4, 4 / 4])])
+def test_vaccines_that_come_from_the_first_day_on_are_waited_for(every: int, days: list[float]) -> None:
+    """Without a first day to wait for, the wait is a share of the interval: whole on days of deliveries, then less."""
+    with serial("covid", {"vaccine_delivery_start": 0, "delivery_interval": every}) as vec:
+        observations, _ = vec.reset(seed=0)
+        for wait in days:
+            assert observations["states"][:, -1].tolist() == [np.float32(wait)] * STATES
+            assert observations["planner"][0, -1] == np.float32(wait)
+            observations, *_ = act(vec)
+
+
+def test_a_state_poked_into_a_finished_episode_begins_the_next() -> None:
+    """Its record counts from there on, and has the next number; what the finished one added up is forgotten."""
+    with serial("covid", {**SHORT, "episode_length": 6}) as vec:
+        vec.reset(seed=0)
+        states = [vec.peek(0)]
+        for _ in range(6):
+            *_, infos = act(vec, 3, 2)
+            states.append(vec.peek(0))
+        first = infos.episodes[0]
+        vec.poke(0, states[4])
+        returns = 0.0
+        for _ in range(2):
+            _, rewards, terminals, _, infos = act(vec, 0, 2)
+            returns += float(rewards["planner"][0])
+        second = infos.episodes[infos.episodes["agent_type"] == 1][0]
+        assert terminals["states"].all() and (first["episode"], second["episode"]) == (0, 1)
+        assert second["return"] == pytest.approx(returns, rel=1e-5)

@@ -364,3 +364,13 @@ def test_commands_name_the_run_by_its_path_and_take_flags() -> None:
         "render", str(Path("drive/checkpoints/7").absolute()), "--progress", "--out", "/tmp/0.html",
         "--draw", "part:a b", "--seed", "3",
     ]  # fmt: skip
+
+
+def test_what_somebody_asks_for_is_no_longer_made_by_itself(tmp_path: Path) -> None:
+    """And stays so, whoever looks at the run later: it is not forgotten with those that nobody asked for."""
+    jobs = Jobs(tmp_path)
+    job = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
+    assert job is not None and job.by_itself
+    assert jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True) is job and job.by_itself
+    assert jobs.ask(0, tmp_path, "replay", "", "1") is job and not job.by_itself
+    assert jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True) is job and not job.by_itself

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.plan.arena import ALIGNMENT, Block, most_at_once, pack, place
-from puffervec.train.plan.ir import PARAMETER, Graph
+from puffervec.train.plan.ir import PARAMETER, STATE, Graph
 from puffervec.train.plan.tracing import trace
-from tests.train.plan.graphs import planned
+from tests.train.plan.graphs import executor, planned, random_function, results
 
 MIB = 2**20
 
@@ -135,3 +135,92 @@ def test_a_parameter_may_be_replaced_in_its_own_memory() -> None:
         lambda w, g: (w - 0.1 * g,), torch.randn(3), torch.randn(3), kinds={"w_1": PARAMETER}, carried={"sub": "w_1"}
     )
     assert graph.parameters == ["w_1"] and arena.inside == {"sub": "w_1"} and arena.copies == {}
+
+
+def clobbered(graph: Graph) -> list[tuple[str, str]]:
+    """Return (output, tensor) of each write over bytes that somebody reads later, or that the same operation reads elsewhere.
+
+    Worked out from who reads what, without the lifetimes and groups that the planner makes of that.
+    """
+    end = len(graph.nodes) + 1
+    written = {name: 0 for name in (*graph.inputs, *graph.parameters)}
+    reads: dict[str, list[int]] = {name: [] for name in graph.tensors}
+    for step, node in enumerate(graph.nodes, start=1):
+        written |= dict.fromkeys(node.outputs, step)
+        for name in node.inputs:
+            reads[name].append(step if not node.view else 0)
+    for name in graph.output_names():
+        reads[name].append(end)
+    replaced = set(graph.carried.values())
+    for name, tensor in graph.tensors.items():
+        if tensor.kind in (STATE, PARAMETER) and name not in replaced and not tensor.is_view:
+            reads[name].append(end)
+    found = []
+    for step, node in enumerate(graph.nodes, start=1):
+        for out in () if node.view else (graph.tensors[name] for name in node.outputs):
+            for name, tensor in graph.tensors.items():
+                apart = out.offset + out.nbytes <= tensor.offset or tensor.offset + tensor.nbytes <= out.offset
+                if written.get(str(name), end) >= step or tensor.buffer != out.buffer or apart:
+                    continue
+                exact = tensor.offset == out.offset and tensor.stride == out.stride and name in node.in_place
+                if max(reads[name], default=0) > step or (step in reads[name] and not exact):
+                    found.append((out.name, name))
+    return found
+
+
+def _halves(x: Tensor) -> Tensor:
+    """A sum over a part, written where another part of the same memory is read."""
+    product = x @ x
+    return torch.relu(product.view(-1)[8:]) + product.view(-1)[:8]
+
+
+def _part(x: Tensor) -> Tensor:
+    return torch.relu((x @ x).view(-1)[2:])
+
+
+def _turned(x: Tensor) -> Tensor:
+    product = x @ x
+    return product + product.t()
+
+
+def _kept(x: Tensor) -> tuple[Tensor, Tensor]:
+    doubled = x @ x
+    return torch.relu(doubled), doubled.view(-1)[:3] * 2
+
+
+FUNCTIONS = {function.__name__: function for function in (_halves, _part, _turned, _kept)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nothing_is_written_over_what_is_still_read(name: str) -> None:
+    x = torch.randn(4, 4)
+    graph, _ = planned(FUNCTIONS[name], x)
+    assert clobbered(graph) == []
+    made = executor(FUNCTIONS[name], x)
+    wanted = FUNCTIONS[name](x)
+    for found, right in zip(results(made, x), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        torch.testing.assert_close(found, right)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs_write_over_nothing_that_is_still_read(seed: int) -> None:
+    function, inputs = random_function(seed)
+    assert clobbered(planned(function, *inputs)[0]) == []
+
+
+def test_blocks_of_one_common_step_meet() -> None:
+    """One is needed up to the step in which the other is written, or both in that step alone."""
+    earlier, later = blocks((1, 0, 3), (1, 3, 5))
+    assert earlier.meets(later) and later.meets(earlier)
+    once, after = blocks((1, 3, 3), (1, 4, 4))
+    assert once.meets(later) and not once.meets(after) and not after.meets(once)
+    pair = blocks((1, 0, 3), (1, 3, 5))
+    assert pack(pair) == 2 * ALIGNMENT and overlaps(pair) == []
+
+
+def test_a_state_that_is_read_as_it_is_replaced_is_so_only_in_the_same_places() -> None:
+    """The new state reads the old one turned around, which it would have overwritten by then."""
+    graph, arena = planned(lambda x, state: x + state.t(), torch.randn(3, 3), torch.randn(3, 3), carried={"add": "state_1"})
+    assert arena.copies == {"add": "state_1"} and clobbered(graph) == []
+    graph, arena = planned(lambda x, state: x + state, torch.randn(3, 3), torch.randn(3, 3), carried={"add": "state_1"})
+    assert arena.copies == {} and clobbered(graph) == []

@@ -197,3 +197,15 @@ def test_hosts_come_and_go() -> None:
     feed.join(7, "new")
     feed.fill()
     assert [fake.orders[ref][1].seed for ref in fake.of(7)] == [120, 120]
+
+
+def test_lives_of_a_second_beginning_have_seeds_of_their_own_from_the_first_on() -> None:
+    """Envs of each life begin a stride after those of the one before, whichever host it is of; none has another's seed."""
+    fake = Fake()
+    feed = feed_of(fake, hosts=3, ahead=1)
+    assert [order.seed for _, order, _ in fake.orders.values()] == [100, 110, 120]
+    feed.begin(500)
+    feed.join(3, "life of 3")
+    feed.join(4, "life of 4")
+    feed.fill()
+    assert [fake.orders[ref][1].seed for host in (3, 4) for ref in fake.of(host)] == [500, 510]

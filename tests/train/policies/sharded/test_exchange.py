@@ -78,6 +78,11 @@ POOLS: list[tuple[Any, Any, dict[str, Any]]] = [
     (F.avg_pool2d, layers.avg_pool2d, {"kernel_size": 3, "stride": 2, "padding": 1}),
     (F.avg_pool2d, layers.avg_pool2d, {"kernel_size": (3, 5), "stride": 1, "padding": (1, 2), "count_include_pad": False}),
     (F.avg_pool2d, layers.avg_pool2d, {"kernel_size": 3, "stride": 1, "padding": 1, "divisor_override": 5}),
+    (
+        F.avg_pool2d,
+        layers.avg_pool2d,
+        {"kernel_size": 3, "stride": 1, "padding": 1, "count_include_pad": False, "divisor_override": 5},
+    ),
 ]
 
 
