@@ -158,8 +158,9 @@ limits: $(STAMP) ## the core test suite with a /dev/shm of 1 MiB (needs the righ
 	unshare -m sh -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && for file in $(LIMITED); do \
 		$(BIN)/python -m pytest -q -p no:cacheprovider -m "not slow and not gpu" $$file || [ $$? = 5 ] || exit 1; done'
 
-sabotage: $(STAMP) ## break a copy of the product in a hundred ways, one at a time: some test must notice each
+sabotage: $(STAMP) ## break copies of the product: all of scripts/sabotages.toml must be noticed, and 95 % of DRAWS=100 fresh ones
 	$(BIN)/python scripts/sabotage.py
+	$(BIN)/python scripts/sabotage.py --random $(or $(DRAWS),100)
 
 soak: $(STAMP) ## ten minutes of training with a fault every half minute; whether memory, files and threads stay flat
 	$(BIN)/python scripts/soak.py

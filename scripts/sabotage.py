@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make sabotage`: break the product on purpose, one named line at a time, and check that a test fails.
+"""`make sabotage`: break the product on purpose, one line at a time, and check that a test fails.
 
     python scripts/sabotage.py                all of scripts/sabotages.toml
     python scripts/sabotage.py --only NAME    one of them
     python scripts/sabotage.py --list         their names
+    python scripts/sabotage.py --random 100   fresh ones, drawn from the newer rooms (scripts/mutations.py)
 
 Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the tests that the breakage names
 run there. A hang counts as found, and its processes are killed. The same tests first run on an unbroken copy, since a test that
 fails anyway finds nothing.
 
-Exit status: 0; 1 if a breakage was not found (a test is missing); 2 if the list is stale or tests fail without a breakage.
+Exit status: 0; 1 if a breakage was not found (a test is missing), or more than 5 % of those drawn at random; 2 if the list is
+stale or tests fail without a breakage.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import random
 import re
 import shutil
 import signal
@@ -46,6 +49,7 @@ LEFT_OUT = shutil.ignore_patterns(
 TEMPORARY = ".tmp"
 CI = "not slow and not gpu"  # tests that find breakages have to run at every push
 WIDE = ("tests",)
+NOTICED = 0.95  # share of breakages drawn at random that tests have to find
 BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
 BUILD_LIMIT_S = 600.0
 WIDE_LIMIT_S = 1200.0
@@ -61,7 +65,10 @@ class Stale(Exception):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail. why: what it breaks."""
+    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail. why: what it breaks.
+
+    room: tests that run where `tests` pass.
+    """
 
     name: str
     file: str
@@ -69,6 +76,7 @@ class Sabotage:
     old: str
     new: str
     tests: tuple[str, ...]
+    room: tuple[str, ...] = ()
 
     def applied(self, text: str) -> str:
         """Return the text of the file with the breakage in it.
@@ -83,13 +91,19 @@ class Sabotage:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one breakage. found: a test failed. by: the test, or what else happened. seconds: build and tests."""
+    """The result of one breakage.
+
+    found: a test failed. by: the test, or what else happened. seconds: build and tests. why: what was broken. valid: whether it
+    could be compiled.
+    """
 
     name: str
     file: str
     found: bool
     by: str
     seconds: float
+    why: str = ""
+    valid: bool = True
 
 
 def read_list(path: Path = LIST) -> list[Sabotage]:
@@ -206,14 +220,19 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
         path = folder / sabotage.file
         path.write_text(sabotage.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
         if sabotage.file.startswith("csrc/"):
-            build(folder)
+            try:
+                build(folder)
+            except Stale:
+                if not sabotage.room:
+                    raise
+                return Outcome(sabotage.name, sabotage.file, False, "it does not compile", 0.0, sabotage.why, valid=False)
         green, by = run_tests(folder, sabotage.tests, limit_s)
-        if green and wide:
-            green, by = run_tests(folder, WIDE, WIDE_LIMIT_S)
+        if green and (wide or (sabotage.room and sabotage.room != sabotage.tests)):
+            green, by = run_tests(folder, WIDE if wide else sabotage.room, WIDE_LIMIT_S)
             by = f"only {by}" if not green else by
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Outcome(sabotage.name, sabotage.file, not green, by, round(time.monotonic() - begin, 1))
+    return Outcome(sabotage.name, sabotage.file, not green, by, round(time.monotonic() - begin, 1), sabotage.why)
 
 
 def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: float) -> None:
@@ -224,7 +243,7 @@ def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: flo
     copy_tree(root, folder)
     if (folder / "setup.py").exists():
         build(folder)
-    named = sorted({test for sabotage in chosen for test in sabotage.tests})
+    named = sorted({test for sabotage in chosen for test in (*sabotage.tests, *sabotage.room)})
     files = {test for test in named if "::" not in test}
     green, by = run_tests(folder, [test for test in named if test in files or test.split("::")[0] not in files], limit_s)
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
@@ -261,7 +280,7 @@ def run_all(root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, w
 
 def line(outcome: Outcome) -> str:
     """Return the report of one breakage."""
-    found = f"found by {outcome.by}" if outcome.found else "STAYED GREEN"
+    found = f"found by {outcome.by}" if outcome.found else f"STAYED GREEN: {outcome.why}" if outcome.valid else outcome.by
     return f"{outcome.name:44} {outcome.file:34} {outcome.seconds:6.1f} s  {found}"
 
 
@@ -283,8 +302,9 @@ def choose(everything: Sequence[Sabotage], only: Sequence[str] | None) -> list[S
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return the outcomes and their counts for JSON."""
-    green = [outcome.name for outcome in outcomes if not outcome.found]
-    return {"tried": len(outcomes), "found": len(outcomes) - len(green), "green": green,
+    tried = [outcome for outcome in outcomes if outcome.valid]
+    green = [outcome.name for outcome in tried if not outcome.found]
+    return {"tried": len(tried), "found": len(tried) - len(green), "green": green,
             "sabotages": [dataclasses.asdict(outcome) for outcome in outcomes]}  # fmt: skip
 
 
@@ -294,6 +314,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags.add_argument("--only", action="append", metavar="NAME", help='this one; may be repeated; "NAME*" matches by prefix')
     flags.add_argument("--list", action="store_true", help="print the breakages and exit")
     flags.add_argument("--wide", action="store_true", help="run the whole suite if the named tests pass")
+    flags.add_argument("--random", type=int, metavar="N", help="N breakages drawn from the newer rooms")
+    flags.add_argument("--seed", type=int, help="of --random; the same seed draws the same (default: a new one, printed)")
+    flags.add_argument("--room", default="", metavar="PATH", help="of --random: draw from this folder or file alone")
     flags.add_argument("--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)")
     flags.add_argument("--limit-s", type=float, default=90.0, help="time for the tests of one; longer counts as a hang")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
@@ -302,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        chosen = choose(read_list(), options.only)
+        chosen = drawn(options) if options.random else choose(read_list(), options.only)
         if options.list:
             for sabotage in chosen:
                 print(f"{sabotage.name:44} {sabotage.file:34} {sabotage.why}")
@@ -318,7 +341,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         settings = {name: value for name, value in vars(options).items() if name != "json"}
         common.write_json(options.json, common.report("sabotage", common.machine(), settings, found))
-    return 1 if found["green"] else 0
+    return 1 if len(found["green"]) > (1 - NOTICED) * found["tried"] * bool(options.random) else 0
+
+
+def drawn(options: argparse.Namespace) -> list[Sabotage]:
+    """Draw what `--random` asks for, and print the seed."""
+    from scripts.mutations import draw
+
+    seed = random.randrange(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    options.seed = seed
+    return [*draw(common.ROOT, options.random, seed, options.room)]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Draw breakages at random from the sources of the newer rooms, for `scripts/sabotage.py --random`.
+
+A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition, minimum and
+maximum, or a number. Comments, strings, imports, assertions and error messages are left alone. Its tests are those that
+mirror the file; where they pass, those of the whole room run. Some mutations change nothing that anybody could notice
+(a limit that is only a matter of speed, a tie that cannot come), so that a share of 100 % is not to be expected.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.sabotage import Sabotage, Stale
+from tests.test_source_rules import TESTED_TOGETHER
+
+# By folder of sources: the tests of its room.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "drive_env": ("tests/drive_env",),
+    "csrc/drive": ("tests/drive_env", "tests/c/test_drive_*.py", "tests/golden"),
+    "csrc/covid": ("tests/envs/test_covid*.py", "tests/c/test_covid_curves.py", "tests/golden"),
+    "csrc/tag": ("tests/envs/test_tag_*.py", "tests/golden"),
+    "puffervec/web": ("tests/web",),
+    "puffervec/train/plan": ("tests/train/plan",),
+    "puffervec/train/policies/sharded": ("tests/train/policies/sharded",),
+    "puffervec/train/scale": ("tests/train/scale",),
+}
+C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+# Lines that no test is meant to notice a change of: what is included, checked, said, or fetched ahead for speed alone.
+LEFT_ALONE = re.compile(
+    r"^\s*(#\s*(include|pragma|error)|import |from |raise |assert |@|PV_ASSERT|_Static_assert|__builtin_prefetch|__all__)"
+)
+MASK = "\0"
+
+
+@dataclass(frozen=True)
+class Drawn(Sabotage):
+    """A breakage of one place. at: where `old` begins in the file, in characters."""
+
+    at: int = 0
+
+    def applied(self, text: str) -> str:
+        """Return the text of the file with the breakage in it. Raises: Stale: the file has changed since the draw."""
+        if not text.startswith(self.old, self.at):
+            raise Stale(f"{self.name}: {self.old!r} is not at {self.at} in {self.file}")
+        return text[: self.at] + self.new + text[self.at + len(self.old) :]
+
+
+# ---- mutations ---------------------------------------------------------------------------------------------------
+
+Change = Callable[[re.Match[str]], str]
+SWAPS = {
+    "comparison": {"<=": "<", "<": "<=", ">=": ">", ">": ">=", "==": "!=", "!=": "=="},
+    "operation": {"+": "-", "-": "+", "*": "/", "/": "*"},
+    "connective": {"&&": "||", "||": "&&", "and": "or", "or": "and"},
+    "extreme": {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "argmin": "argmax",
+                "argmax": "argmin", "drive_min": "drive_max", "drive_max": "drive_min"},
+}  # fmt: skip
+
+
+def _number(match: re.Match[str]) -> str:
+    digits, suffix = match.group(1), match.group(2)
+    return f"{float(digits) * 1.25 or 0.5!r}{suffix}" if "." in digits else f"{int(digits) + 1}{suffix}"
+
+
+OPERATORS: tuple[tuple[str, re.Pattern[str], Change], ...] = (
+    ("comparison", re.compile(r"(?<= )(?:<=|>=|==|!=|<|>)(?= )"), lambda m: SWAPS["comparison"][m.group()]),
+    ("operation", re.compile(r"(?<=[\w)\]] )[-+*/](?= )"), lambda m: SWAPS["operation"][m.group()]),
+    ("connective", re.compile(r"(?<= )(?:&&|\|\||and|or)(?= )"), lambda m: SWAPS["connective"][m.group()]),
+    ("extreme", re.compile(r"\b(?:drive_)?(?:min|max|minimum|maximum|argmin|argmax)\b(?=\()"),
+     lambda m: SWAPS["extreme"].get(m.group(), m.group())),
+    ("term", re.compile(r" [-+] [A-Za-z_][\w.]*(?:\[\w+\])?(?=[;,)\]])"), lambda m: ""),
+    ("number", re.compile(r"(?<![\w.#])(\d+\.\d+|\d+)(f?)(?![\w.])"), _number),
+    ("condition", re.compile(r"(?<=\bif )(?!not )[^\n:{}]+(?=:\n)"), lambda m: f"not ({m.group()})"),
+    ("condition", re.compile(r"(?<=\bif )\((?:[^()\n]|\([^()\n]*\))+\)"), lambda m: f"(!{m.group()})"),
+)  # fmt: skip
+
+
+def masked(path: str, text: str) -> str:
+    """Return a source in which comments, strings and lines that are left alone are masked, at unchanged positions."""
+    code = list(text)
+
+    def mask(first: int, end: int) -> None:
+        code[first:end] = [one if one == "\n" else MASK for one in code[first:end]]
+
+    if path.endswith(".py"):
+        starts = [0]
+        for line in text.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in (tokenize.STRING, tokenize.COMMENT):
+                mask(starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+    else:
+        for match in C_TEXT.finditer(text):
+            mask(*match.span())
+    at = 0
+    for line in "".join(code).splitlines(keepends=True):
+        if LEFT_ALONE.match(line):
+            mask(at, at + len(line))
+        at += len(line)
+    return "".join(code)
+
+
+def mutations_of(path: str, text: str) -> Iterator[tuple[str, int, str, str]]:
+    """Yield (operator, position, old, new) of each mutation of a source."""
+    code, python = masked(path, text), path.endswith(".py")
+    for name, pattern, change in OPERATORS:
+        if name == "condition" and pattern.pattern.startswith(r"(?<=\bif )\(") == python:
+            continue
+        for match in pattern.finditer(code):
+            new = change(match)
+            if MASK in match.group() or new == match.group():
+                continue
+            yield name, match.start(), match.group(), new
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+# ---- the draw ------------------------------------------------------------------------------------------------------
+
+
+def sources_of(root: Path, folder: str) -> list[str]:
+    """Return the sources of a room, by their paths from the root."""
+    found = [path for path in sorted((root / folder).rglob("*")) if path.suffix in (".py", ".c")]
+    return [path.relative_to(root).as_posix() for path in found if path.name not in ("__init__.py", "__main__.py")]
+
+
+def room_of(root: Path, folder: str) -> tuple[str, ...]:
+    """Return the tests of a room, patterns resolved."""
+    found = []
+    for pattern in ROOMS[folder]:
+        found += sorted(path.relative_to(root).as_posix() for path in root.glob(pattern))
+    return tuple(found)
+
+
+def mirrors_of(root: Path, path: str, room: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tests that mirror a source: called after it, said to be its, or those that name it; none: the room."""
+    tests = [
+        file for place in room for file in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
+    ]
+    stem = Path(path).stem
+    named = [file for file in tests if file.name in (f"test_{stem}.py", f"test_drive_{stem}.py") or path in file.read_text()]
+    found = {file.relative_to(root).as_posix() for file in named}
+    if (together := TESTED_TOGETHER.get(path)) is not None:
+        found.add(together)
+    return tuple(sorted(found)) or room
+
+
+def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
+    """Return `count` mutations, as many of each room as of any other, the same ones for the same seed and sources.
+
+    Args: only: a folder of ROOMS, or a file; "" for all.
+    Raises: Stale: nothing there can be broken.
+    """
+    chance = random.Random(seed)
+    folders = [folder for folder in ROOMS if not only or only.startswith(folder)]
+    places: dict[str, list[tuple[str, tuple[str, int, str, str]]]] = {}
+    for folder in folders:
+        files = [path for path in sources_of(root, folder) if not only or path.startswith(only)]
+        found = [(path, one) for path in files for one in mutations_of(path, (root / path).read_text(encoding="utf-8"))]
+        if found:
+            places[folder] = chance.sample(found, len(found))
+    if not places:
+        raise Stale(f"--room {only}: nothing to break there; rooms are {', '.join(ROOMS)}")
+    drawn: list[Drawn] = []
+    while len(drawn) < count and any(places.values()):
+        for folder, left in places.items():
+            if left and len(drawn) < count:
+                path, (operator, at, old, new) = left.pop()
+                text = (root / path).read_text(encoding="utf-8")
+                line = text.count("\n", 0, at) + 1
+                room = room_of(root, folder)
+                name = f"{len(drawn):03d}-{Path(path).stem}-{line}-{operator}".lower()
+                why = f"line {line}: {old.strip()} -> {new.strip() or 'nothing'}"
+                one = Drawn(name, path, why, old, new, mirrors_of(root, path, room), room, at)
+                if path.endswith(".c") or _parses(one.applied(text)):
+                    drawn.append(one)
+    return drawn
