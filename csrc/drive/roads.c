@@ -312,7 +312,6 @@ PV_CLONES uint32_t drive_write_roads(const drive_scene* scene, const drive_roads
     *reach_m = kept > k ? drive_sqrt(float_of(chosen.limit)) : kept == k ? reach : 0.0f;
     if (search->exact_reach && count) *reach_m = drive_sqrt(float_of(next_key(&found, chosen.limit, -1)));
     memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
-    for (uint32_t i = count; search->gpudrive && i < k; i++) out[i * columns + DRIVE_gpudrive_road_none] = 1.0f;
     return count;
 }
 

@@ -434,7 +434,7 @@ DRIVE_REWARDS(, CHECK)
     X(gpudrive_road, width, "m", 100.0f, 1, "always 0.1")                                                                      \
     X(gpudrive_road, height, "m", 100.0f, 1, "always 0.1")                                                                     \
     X(gpudrive_road, heading, "rad", DRIVE_TURN, 3.1416f, "from the car's heading")                                            \
-    X(gpudrive_road, none, "", 1.0f, 1, "1: there is no further segment, and all else is 0")                                   \
+    X(gpudrive_road, none, "", 1.0f, 1, "always 0; in GPUDrive 1 where there is no further segment")                           \
     X(gpudrive_road, edge, "", 1.0f, 1, "1: it is one")                                                                        \
     X(gpudrive_road, line, "", 1.0f, 1, "")                                                                                    \
     X(gpudrive_road, lane, "", 1.0f, 1, "")                                                                                    \

@@ -52,15 +52,14 @@ def pufferdrive_roads(
 def gpudrive_roads(
     twin: SceneTwin, arrays: dict[str, np.ndarray], pose: tuple[float, float, float], k: int, range_m: float
 ) -> np.ndarray:
-    """(k, 13); where there are fewer, the column `none` is 1 and all others 0."""
+    """(k, 13), zeros where there are fewer."""
     out = np.zeros((k, 13))
-    out[:, 6] = 1
     for row, s, kind in zip(out, *chosen_roads(arrays, *pose[:2], k, range_m), strict=False):
         x, y, ux, uy, half = (float(twin.road[name][s]) for name in ("x", "y", "ux", "uy", "half"))
         ahead, left = turned(x - pose[0], y - pose[1], pose[2])
         heading = wrapped(np.arctan2(uy, ux) - pose[2]) / (2 * np.pi)
         row[:6] = ahead / 1000, left / 1000, half / 100, 0.1 / 100, 0.1 / 100, heading
-        row[6], row[6 + {2: 1, 1: 2, 0: 3}[int(kind)]] = 0, 1  # none, edge, line, lane, ...
+        row[6 + {2: 1, 1: 2, 0: 3}[int(kind)]] = 1  # none, edge, line, lane, ...
     return out
 
 
