@@ -8,7 +8,7 @@
 Each test has a place on a ring, the hash of its name, so that a new test moves no other. A commit has a place too: its number
 in the history times the golden ratio, which spreads successive commits evenly. Tests are drawn from there on, in batches, until
 no further batch fits into the time. A batch is never cut short: what was drawn has run to its end. Tests that need a GPU, a
-network or a program that is not installed are left out.
+network or a program that is not installed are left out, and those that only have to hold before a release.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MINUTES = 15.0
 BATCH = 48
 GOLDEN = (5**0.5 - 1) / 2
 DIGITS = 6  # of places as they are printed
-CHOICE = "slow and not gpu and not network"
+CHOICE = "slow and not gpu and not network and not release"
 OPTIONS = ("-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "worksteal")
 
 

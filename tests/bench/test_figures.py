@@ -257,6 +257,7 @@ def test_a_page_may_not_have_figures_of_old_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.skipif(not common.has_history(), reason="needs the whole git history")
 def test_no_figure_of_readme_is_of_an_old_commit() -> None:
     """Slow, since whoever commits cannot always measure: it must hold before a release."""
