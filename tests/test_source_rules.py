@@ -160,6 +160,8 @@ def test_atomics_stand_in_the_channel_only() -> None:
             code = code.replace("*(volatile uint32_t*)block->error_env", "")
         if named(path) == "csrc/float_mode.h":  # reads and sets a register
             code = code.replace("__asm__ volatile(", "")
+        if named(path) == "csrc/stop.c":  # what C allows a signal handler to write; one thread reads it
+            code = code.replace("volatile sig_atomic_t", "")
         found += offences(path, code, atomics)
     assert found == []
 
