@@ -183,6 +183,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             failed.
         """
         if not self.agents:
+            self.vec.turns.require_open()  # an interrupted step has left no agents, either
             if self._seeded and isinstance(actions, Mapping) and not actions:
                 self.episodes = self._no_episodes
                 return {}, {}, {}, {}, {}

@@ -30,7 +30,7 @@ def unnamed_socket() -> Iterator[None]:
     config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]
     usual, before = config.get("tempdir"), server._forkserver_address
     with contextlib.ExitStack() as undo:
-        folder = tempfile.mkdtemp(prefix="puffervec-")
+        folder = tempfile.mkdtemp(prefix="pv-")
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
         config["tempdir"] = folder
         undo.callback(lambda: config.__setitem__("tempdir", usual))

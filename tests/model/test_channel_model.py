@@ -102,7 +102,7 @@ def test_the_source_does_what_the_model_says() -> None:
         "doorbell_wake(doorbell)",
     )
     in_order(
-        body("pv_wait"),
+        body("wait_asleep"),
         "pv_load_acquire(&doorbell->word)",
         "pv_store_seq_cst(&doorbell->sleeping, 1)",
         "look_seq_cst(watches, count)",

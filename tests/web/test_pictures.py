@@ -149,7 +149,7 @@ def test_the_page_shows_what_the_chosen_agent_is_given(browser: Browser, played:
     path.write_text(replay_page([replay_of(played)], "a run"))
     page = browser.open(path.as_uri(), width=360, height=700, dark=True)
     page.wait("document.querySelector('[data-ready]') !== null")
-    assert page.eval("document.querySelector('.given').hidden")
+    assert not page.eval("document.querySelector('.given').hidden"), "it opens on an agent"
     for agent, step in ((0, 3), (2, 1), (2, 0), (1, 3)):
         choose(page, NAMES[agent], step)
         page.wait("!document.querySelector('.given canvas').hidden")

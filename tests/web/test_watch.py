@@ -246,7 +246,7 @@ def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run
     status, headers, body = served.get("jobs/0")
     assert status == 200 and headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
     alone = browser.open(served.url + "jobs/0")
-    alone.wait("document.querySelector('.step') !== null && document.querySelector('.step').innerText.startsWith('step 0 of ')")
+    alone.wait("document.querySelector('.step') !== null && document.querySelector('.step').innerText.includes('step 0 of ')")
     assert alone.eval("fetch('../state').then(() => 'reached', () => 'refused')") == "refused"
     errors = [error for error in alone.errors if "Content Security Policy" not in error]
     assert errors == [] and page.errors == [] and asked_elsewhere(page, served) == []
