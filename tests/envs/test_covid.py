@@ -388,3 +388,28 @@ def test_a_state_poked_into_a_finished_episode_begins_the_next() -> None:
         second = infos.episodes[infos.episodes["agent_type"] == 1][0]
         assert terminals["states"].all() and (first["episode"], second["episode"]) == (0, 1)
         assert second["return"] == pytest.approx(returns, rel=1e-5)
+
+
+def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
+    """One that claims to go on from its last day is refused: its next day would lie beyond the data."""
+    with serial("covid", {**SHORT, "episode_length": 6}) as vec:
+        vec.reset(seed=0)
+        for _ in range(5):
+            act(vec)
+        head = len(vec.save()[0]) % 8  # the env's own bytes, of doubles and int32, come last
+        before = np.frombuffer(vec.save()[0][head:], np.int32)
+        act(vec)
+        saved = vec.save()[0]
+        after = np.frombuffer(saved[head:], np.int32)
+        vec.load([saved])
+    refused = []
+    for at in np.flatnonzero((before == 0) & (after == 1)):
+        changed = after.copy()
+        changed[at] = 0
+        with serial("covid", {**SHORT, "episode_length": 6}) as other:  # a load that is refused ends an env
+            other.reset(seed=0)
+            try:
+                other.load([saved[:head] + changed.tobytes()])
+            except PuffervecError as error:
+                refused.append(str(error))
+    assert any("time 6 and subsidy level 0: use 0 to 5" in text for text in refused)

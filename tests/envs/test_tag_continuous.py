@@ -329,3 +329,11 @@ def test_states_that_cannot_be_are_refused() -> None:
             changed[tagger] = value
             with pytest.raises(ConfigError, match=f"agent {tagger}, a tagger, cannot be at .*{word}"):
                 vec.poke(0, {name: changed})
+
+
+def test_bounds_of_differences_are_alike_on_both_sides() -> None:
+    """Twice the top speed of the more skilled type for accelerations, once for speeds, and a little for rounding."""
+    with serial("tag_continuous", {"skill_level_tagger": 3.0, "max_speed": 0.5}) as vec:
+        fields = {field.name: field for field in vec.spec.groups[0].fields}
+    for name, high in (("speed", 3.0), ("acceleration", 6.0), ("direction", 1.0), ("x", 0.7071), ("y", 0.7071)):
+        assert fields[name].low == -fields[name].high and high < fields[name].high < 1.001 * high, name

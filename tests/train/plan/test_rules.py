@@ -91,3 +91,7 @@ def test_a_rule_may_work_in_place_and_with_workspace(own: None) -> None:
 def test_what_is_no_operation_is_refused() -> None:
     with pytest.raises(TypeError, match="is not an operation such as torch.ops.aten.relu.default"):
         rules.rule(torch.relu)(lambda out, x: None)
+
+
+def test_an_operation_with_one_overload_may_be_given_without_it() -> None:
+    assert rules.overload(torch.ops.aten.is_same_size) is torch.ops.aten.is_same_size.default

@@ -6,6 +6,7 @@ puffervec/train/policies/sharded/team.py, which are at work in each."""
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from puffervec.train.device.ranks import RankLost
 from puffervec.train.policies.sharded import layers
 from puffervec.train.policies.sharded.columns import WidthError, split
 from puffervec.train.policies.sharded.layers import Columns
+from puffervec.train.policies.sharded.rules import FUNCTIONS
 from puffervec.train.policies.sharded.team import Rehearsal, Team
 from tests.train.gangs import together
 from tests.train.policies.sharded.split import TOLERANCE, differences, numbers, teams
@@ -91,6 +93,16 @@ def test_a_pooling_on_ranks_is_that_of_one_process(pool: Any) -> None:
     one, ours, settings = pool
     for size, width in ((2, 16), (3, 13)):
         assert differences(lambda x: one(x, **settings), lambda x, t: ours(x, t, **settings), width, (), size) < 1e-10
+
+
+def test_a_mean_that_is_asked_for_by_its_window_alone_is_that_of_one_process() -> None:
+    """As a network calls it: by the rule of torch's function, whose other settings are torch's defaults."""
+
+    def ours(x: Columns, team: Team) -> Columns:
+        found: Columns = FUNCTIONS[F.avg_pool2d](SimpleNamespace(region=SimpleNamespace(team=team)), x, 2)
+        return found
+
+    assert differences(lambda x: F.avg_pool2d(x, 2), ours, 16, (), 2) < 1e-10
 
 
 @pytest.mark.slow
