@@ -36,8 +36,8 @@
 //
 // The learner also looks at the load of the machine (puffervec/vec/crowd.py). While other programs leave too few cores, `place` says
 // where workers run. PV_ANYWHERE: everybody sleeps at once, since a process that spins or yields loses its core for a tick of the
-// scheduler. PV_ON_CORE: learner and workers share one core, and yield it to each other; should another program run there too, slow
-// yields are skipped for up to 60,000 waits.
+// scheduler. PV_ON_CORE: learner and workers share one core, and yield it to each other; should another program run there too, each
+// yield is slow, and they are skipped in up to 60,000 waits.
 #pragma once
 
 #include "base.h"
@@ -89,7 +89,7 @@ typedef struct pv_waiter {
     uint32_t skip_yields; // waits left in which yields are skipped
     uint32_t penalty;     // how many were skipped after the last slow yield
     uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
-    uint32_t place;          // not PV_HOME: crowded, so sleep at once. The learner's goes into its commands; see placement.h
+    uint32_t place;          // where its process runs, and so how it waits. The learner's goes into its commands; see placement.h
     const pv_placement* joins; // the learner's: how it joins its workers on their core; NULL: it does not
     uint64_t look_ns;        // the learner's: when it looks at the load of the machine next; 0: never
     uint64_t waits, sleeps, wakes_sent;

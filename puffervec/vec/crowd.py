@@ -19,6 +19,7 @@ When the other programs are gone, the workers return to their cores and wait as 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Collection
 from typing import Any
 
@@ -31,7 +32,7 @@ LOOK_SHARE = 1000  # a look may take a thousandth of the time between two: /proc
 FULL, FREE = 0.3, 0.15  # cores in use by others: from FULL on the machine counts as shared, below FREE no longer
 ONE_CORE = 1.5  # cores left: below this, about one
 
-_pids: set[int] = set()  # workers of all vector envs of this process
+_open: weakref.WeakSet[Crowd] = weakref.WeakSet()  # of all vector envs of this process
 
 
 def crowded(foreign: float, cores: int, runners: int, before: bool) -> bool:
@@ -48,6 +49,7 @@ class Crowd:
     """Looks at the load of the machine for one vector env.
 
     Attributes:
+        pids: of the workers, where they are processes.
         foreign: the number of cores that other programs used at the last look.
     """
 
@@ -58,12 +60,12 @@ class Crowd:
             waiter: the learner's `pv_waiter`, whose `place` goes to the workers with their commands.
             pids: of the workers, where they are processes.
         """
-        self.waiter, self.runners, self._own = waiter, num_workers + 1, frozenset(pids)
+        self.waiter, self.runners, self.pids = waiter, num_workers + 1, frozenset(pids)
         self.cores = frozenset(affinity())
         self._placement = ffi.new("pv_placement*")
         self.waiter.joins = self._placement
         self.foreign = 0.0
-        _pids.update(self._own)
+        _open.add(self)
         self._last = load.read(self.cores, self.own_pids())
         # One of several learners on a machine takes the others' processes for strangers'.
         if self._last is not None and quota_sharers() == 1:
@@ -88,13 +90,13 @@ class Crowd:
         self._look_again(reading.at_s)
 
     def close(self) -> None:
-        """Forget the workers."""
-        _pids.difference_update(self._own)
+        """Look no more, and no longer count the workers as ours."""
+        _open.discard(self)
         self.waiter.look_ns, self.waiter.joins = 0, ffi.NULL
 
     def own_pids(self) -> set[int]:
         """Return the processes that are ours: this one, and the workers of all its vector envs."""
-        return {os.getpid(), *_pids}
+        return {os.getpid(), *(pid for crowd in _open for pid in crowd.pids)}
 
     def _look_again(self, began_s: float) -> None:
         took_ns = lib.pv_now_ns() - int(began_s * 1e9)

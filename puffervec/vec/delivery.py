@@ -60,10 +60,7 @@ def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, 
     while len(ready) < size:
         half = _wait_any(turns, bytes(s is PENDING and h not in ready for h, s in enumerate(turns.state)), first, timeout_s)
         flags |= lib.pv_turn_flags(turns.slab, half, turns.waiter)
-        if flags & lib.PV_TURN_FAILED:
-            turns.raise_failure(half)
-        if flags & lib.PV_TURN_LOOK and turns.crowd is not None:
-            turns.crowd.look()
+        turns.heed(half, flags)
         ready.append(half)
         first = (half + 1) % turns.num_buffers  # so that slower halves get their turn, too
     return sorted(ready), flags, first

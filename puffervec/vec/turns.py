@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from puffervec._ffi import ffi, lib
-from puffervec.core.infos import NO_INFOS, Infos
+from puffervec.core.infos import Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
 from puffervec.host.patience import Patience
 from puffervec.process import failures
@@ -247,16 +247,12 @@ class Turns:
 
     # ---- what was reported ----------------------------------------------------------------------------------------------
 
-    def read(self, half: int, flags: int) -> Infos:
-        """Return what the workers of a half have reported in a turn that is done. Raises: WorkerError: a worker failed.
-
-        flags: of the turn.
-        """
+    def heed(self, half: int, flags: int) -> None:
+        """Do what the flags of a turn that is done ask for. Raises: WorkerError: a worker of the half failed."""
         if flags & lib.PV_TURN_FAILED:
             self.raise_failure(half)
         if flags & lib.PV_TURN_LOOK and self.crowd is not None:
             self.crowd.look()
-        return self.infos([half]) if flags & REPORTS else NO_INFOS
 
     def infos(self, halves: Sequence[int]) -> Infos:
         """Return what the workers of the halves have reported; positions count from the first half on."""

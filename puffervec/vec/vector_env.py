@@ -31,7 +31,7 @@ from puffervec.vec import delivery
 from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
-from puffervec.vec.turns import ALL_WORKERS, CLOSED, FORKED, HELD, PENDING, READY, SLICE_NS, Turns, slice_of
+from puffervec.vec.turns import ALL_WORKERS, CLOSED, FORKED, HELD, PENDING, READY, REPORTS, SLICE_NS, Turns, slice_of
 from puffervec.vec.workers import Workers
 
 if TYPE_CHECKING:
@@ -199,7 +199,9 @@ class VectorEnv:
         if flags:
             if flags < 0:
                 flags = turns.wait_on(half, flags, timeout_s)
-            infos = turns.read(half, flags)
+            turns.heed(half, flags)
+            if flags & REPORTS:
+                infos = turns.infos([half])
         obs, rewards, terminals, truncations, ids, masks = turns.results[half]
         if self.settings.copy:
             obs, rewards, terminals, truncations, ids, masks = map(_copied, turns.results[half])
@@ -432,6 +434,8 @@ class VectorEnv:
         if self.turns.state[0] in (CLOSED, FORKED):
             return
         self.turns.state = [CLOSED] * self.num_buffers
+        if self.turns.crowd is not None:
+            self.turns.crowd.close()
         self.workers.stop(self.turns)
         if self.workers.mail is not None:
             self.workers.mail.boxes = []  # their files are closed with them

@@ -163,8 +163,6 @@ class Threads(InProcess):
         """The threads have seen it."""
 
     def stop(self, turns: Turns) -> None:
-        if turns.crowd is not None:
-            turns.crowd.close()
         self._unwatch()
         if _end_threads(self.rows.slab, self._threads, (turns.waiter,) * 3):
             _close_workers(self.opened, self.rows.num_workers, None)
@@ -242,8 +240,6 @@ class Processes(Workers):
         self.group.disown()
 
     def stop(self, turns: Turns) -> None:
-        if turns.crowd is not None:
-            turns.crowd.close()
         for worker in range(self.rows.num_workers):
             _send_close(self.rows.slab, worker, turns.waiter)
         # After an error workers still answer, and close their envs; one that hangs does not.
