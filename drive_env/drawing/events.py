@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What happens to agents in a step: contacts, each once for both parties, departures from the road, goals, red lights.
+"""Find what happens to agents in a step: contacts, departures from the road, arrivals at goals, and red lights.
+
+A contact is one event for both parties.
 
 Runs in the learner, on two readable states. The env counts the contacts of each agent; with whom, the boxes say.
 """
@@ -30,7 +32,12 @@ NEAR_M = 0.02  # the env compares float32: boxes that are this near may touch th
 
 @dataclass(frozen=True)
 class Party:
-    """A body in a step. before, now: its boxes; before is None if it was not there. row: of an agent, else None."""
+    """A body in a step.
+
+    Attributes:
+        before, now: its boxes before and after the step; before is None if it was not there.
+        row: the row of an agent, None for other bodies.
+    """
 
     name: str
     number: int
@@ -40,7 +47,7 @@ class Party:
 
     @property
     def was(self) -> Body:
-        """Where it was before the step, with its speed after it, as the env keeps it of a contact."""
+        """Return the box before the step with the speed after it, as the env records a contact."""
         return self.before or self.now
 
 
@@ -52,7 +59,11 @@ class Events:
         self._rows = dict(zip(rows.tolist(), agents.tolist(), strict=True))
 
     def of(self, state: State, before: State | None) -> Iterator[Event]:
-        """What begins in the step between two states. Args: before: None at the start, where nothing has happened."""
+        """Yield the events that begin in the step between two states.
+
+        Args:
+            before: None at the start, where nothing has happened.
+        """
         if before is None:
             return
         yield from self._contacts(state, before)
@@ -82,7 +93,7 @@ class Events:
             yield _collision([parties[number] for number in sorted(pair, key=lambda n: parties[n].row is None)], faults)
 
     def _parties(self, state: State, before: State) -> Iterator[Party]:
-        """All that is there after a step, and the agents that took it."""
+        """Yield the bodies that are there after a step, and the agents that took it."""
         for row, number in self._rows.items():
             if before["active"][row]:
                 size = float(state["length"][row]), float(state["width"][row])
@@ -102,9 +113,11 @@ class Events:
 
     @staticmethod
     def _met(own: Party, count: int, parties: Mapping[int, Party], first: int | None) -> list[int]:
-        """The objects with which an agent's contacts begin: they touch now, and did not before.
+        """Return the numbers of the objects that an agent begins to touch in this step.
 
-        Args: first: the object of its first contact, where the env says it.
+        Args:
+            count: how many contacts begin, as the env says. first: the object of the agent's first
+            contact, None where the env does not say it.
         """
         gaps = []
         for number, other in parties.items():
@@ -116,7 +129,7 @@ class Events:
 
 
 def gap_m(a: Body, b: Body) -> float:
-    """How far two boxes are apart along the side that separates them most; below 0 where they overlap.
+    """Return the gap between two boxes along the side that separates them most, in m; below 0 where they overlap.
 
     >>> gap_m(Body(0, 0, 0, 0, 4, 2), Body(5, 0, 0, 0, 4, 2))
     1.0
@@ -134,25 +147,25 @@ def _apart(a: Body, b: Body) -> float:
 
 
 def _body(pose: Sequence[float], speed: float, size: tuple[float, float]) -> Body:
-    """A body as contacts.py takes it: by the direction of its motion."""
+    """Return a body as contacts.py takes it: headed where it moves."""
     x, y, heading = pose
     return Body(x, y, heading + math.pi * (speed < -STANDS_MPS), abs(speed), *size)
 
 
 def _speed(was: Sequence[float], now: Sequence[float]) -> float:
-    """How far a body moved along its heading."""
+    """Return how far a body moved along its heading, in m."""
     return (now[0] - was[0]) * math.cos(now[2]) + (now[1] - was[1]) * math.sin(now[2])
 
 
 def _first_object(state: State, before: State, row: int) -> int | None:
-    """The object of an agent's first contact, if that is in this step and the env keeps it."""
+    """Return the object of an agent's first contact, None if that is not in this step or the env does not record it."""
     if "contact_object" not in state or before["contact_object"][row] or not state["contact_object"][row]:
         return None
     return int(state["contact_object"][row]) - 1
 
 
 def _fault(state: State, before: State, row: int, count: int) -> bool | None:
-    """Whether an agent is at fault in the contacts of a step; None where the env does not say it of each."""
+    """Return whether an agent is at fault in the contacts of a step; None where the env does not say it of each."""
     if "faults" not in state:
         return None
     faults = int(state["faults"][row]) - int(before["faults"][row])
@@ -160,7 +173,7 @@ def _fault(state: State, before: State, row: int, count: int) -> bool | None:
 
 
 def _collision(pair: list[Party], faults: Mapping[int, bool | None]) -> Event:
-    """The event of one or two parties, the first of which is an agent."""
+    """Return the event of one or two parties, the first of which is an agent."""
     if len(pair) == 1:
         return Event(pair[0].now.x, pair[0].now.y, role="collision", of=pair[0].name, did="collided")
     angle = angle_of(pair[0].was, pair[1].was)
@@ -174,7 +187,7 @@ def _collision(pair: list[Party], faults: Mapping[int, bool | None]) -> Event:
 
 
 def _blame(known: Mapping[str, bool | None]) -> str:
-    """Whose fault it was, of the agents among the two.
+    """Return in words which of two parties that are agents was at fault.
 
     >>> _blame({"car 1": True, "car 2": False}), _blame({"car 1": False}), _blame({"car 1": None})
     ('car 1 at fault', 'car 1 not at fault', '')

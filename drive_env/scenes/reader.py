@@ -88,8 +88,9 @@ def remarks_on_goals(scene: Scene) -> list[str]:
     places = np.concatenate([np.zeros((0, 2)), *logs, *(road.points_m[:, :2] for road in scene.roads)])
     used = [index for index, item in enumerate(scene.objects) if item.valid.any()]
     goals = np.array([scene.objects[index].goal_m[:2] for index in used]).reshape(-1, 2)
+    far = beyond(goals, places)
     found = []
-    for index, goal in zip(np.array(used)[beyond(goals, places)].tolist(), goals[beyond(goals, places)], strict=True):
+    for index, goal in zip(np.array(used)[far].tolist(), goals[far], strict=True):
         away = np.hypot(*(places - goal).T).min()
         found.append(f"objects[{index}]: its goal lies {away:.0f} m from all roads and logs")
     return found

@@ -149,7 +149,7 @@ def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
 
 
 def digits_of(step_s: float) -> int:
-    """How many digits behind the point tell the times of steps apart.
+    """Return how many digits after the point tell the times of steps apart.
 
     >>> digits_of(0.1), digits_of(0.02), digits_of(1.0)
     (1, 2, 0)

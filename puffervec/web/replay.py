@@ -78,7 +78,8 @@ def packed(played: Played) -> bytes:
     stream, count = Stream(), len(moments)
     still = put_still(stream, looks, drawing.still, place)
     things = [thing.put(stream, count, place) for thing in things_of(moments, looks)]
-    rows = sorted(played.worst_first())
+    worst_first = played.worst_first()
+    rows = sorted(worst_first)
     head = {
         "view": list(drawing.view),
         "fps": drawing.fps,
@@ -88,10 +89,10 @@ def packed(played: Played) -> bytes:
         "still": still,
         "things": things,
         "agents": [{"row": row, "name": drawing.agents[row] if row < len(drawing.agents) else ""} for row in rows],
-        "first": _first(played, things),
+        "first": _first(played.episode.drawing, worst_first, things),
         "series": _put_series(stream, played, rows),
         "numbers": _put_numbers(stream, played),
-        "seen": played.seen.put(stream, count, played.worst_first()),
+        "seen": played.seen.put(stream, count, worst_first),
         "events": [event_of(step, event, looks) for step, event in moments[-1].events],
     }
     head["roles"] = [[role, looks.colours.get(role, "")] for role in looks.roles]
@@ -110,10 +111,10 @@ def event_of(step: int, event: Event, looks: Looks) -> list[Any]:
     return [step, looks.role(event.role), float(event.x), float(event.y), *words]
 
 
-def _first(played: Played, things: Sequence[Mapping[str, Any]]) -> int | None:
+def _first(drawing: Drawing, worst_first: Sequence[int], things: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the row of the agent with which the page opens: of those that are drawn, the one with the lowest return."""
-    drawn, names = {thing.get("name") for thing in things}, played.episode.drawing.agents
-    return next((row for row in played.worst_first() if row < len(names) and names[row] in drawn), None)
+    drawn, names = {thing.get("name") for thing in things}, drawing.agents
+    return next((row for row in worst_first if row < len(names) and names[row] in drawn), None)
 
 
 def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ class EpisodeWindow:
         return self._rollouts - self._ended
 
     def load_state(self, rows: np.ndarray, total: int, ages: np.ndarray | None = None) -> None:
-        """The inverse of `state`. Args: ages: None: of an older version, without places.
+        """Restore what `state` has returned. Args: ages: None: of an older version, without places.
 
         Raises: ValueError where the rows are of other values.
         """

@@ -255,7 +255,7 @@ def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
         words = [value, *words] if equals else words
         if not name or not key or not words:
             raise ConfigError(f"{flag}{' needs a value' if name and key else ''}: give {POLICIES}NAME.KEY VALUE")
-        words = [part for word in words for part in (word.split(",") if re.fullmatch(r"\d+(,\d+)+", word) else [word])]
+        words = [part for word in words for part in _numbers_of(word)]
         values = [json_list(word) if word.startswith("[") else plain_value(word) for word in words]
         found.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
         del argv[at:end]
@@ -353,11 +353,21 @@ def _split_lists(argv: Sequence[str], config: TrainConfig) -> list[str]:
         if token.startswith("--"):
             flag = name.replace("-", "_").replace("__", "--", 1)
         words = value if token.startswith("--") else token
-        if flag in lists and re.fullmatch(r"\d+(,\d+)+", words):
-            out += [*([name] if equals else []), *words.split(",")]
+        numbers = _numbers_of(words) if flag in lists else []
+        if len(numbers) > 1:
+            out += [*([name] if equals else []), *numbers]
         else:
             out.append(token)
     return out
+
+
+def _numbers_of(word: str) -> list[str]:
+    """Return the whole numbers of a list that is one word, or the word alone.
+
+    >>> _numbers_of("64,32"), _numbers_of("64"), _numbers_of("a,b")
+    (['64', '32'], ['64'], ['a,b'])
+    """
+    return word.split(",") if re.fullmatch(r"\d+(,\d+)+", word) else [word]
 
 
 def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:

@@ -110,7 +110,7 @@ def _contiguous(self: torch.Tensor, memory_format: torch.memory_format = torch.c
 
 @contextmanager
 def _modules_that_move() -> Iterator[None]:
-    """In the block, `nn.Module.to` and its kin give a module new parameters and buffers; afterwards it has its old ones again.
+    """Let `nn.Module.to` and its kin give a module new parameters and buffers, which it loses at the end of the block.
 
     torch would swap the contents of old and new tensors, which it refuses for those that a fake mode knows of, and which would
     leave a module of the caller's without numbers.
