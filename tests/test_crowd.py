@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -106,12 +108,30 @@ def test_looks_are_rare_and_cost_a_thousandth(vec: VectorEnv, monkeypatch: pytes
     real = lib.pv_now_ns()
     vec.turns.crowd.look()
     assert vec.turns.waiter.look_ns >= real + crowd.LOOK_EVERY_NS
-    began = load.read({0}, ())
-    assert began is not None
+    began = load.Reading(time.monotonic(), 0.0, {})
     slow = load.Reading(began.at_s - 1.0, began.busy_s, {})  # a look that took a second
-    monkeypatch.setattr(load, "read", lambda cores, pids: slow)
+    monkeypatch.setattr(load, "read", lambda cores, pids, stat: slow)
     vec.turns.crowd.look()
     assert vec.turns.waiter.look_ns >= real + 900 * 10**9
+
+
+def test_a_look_opens_nothing_and_the_end_closes_what_was_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of a signal may raise anywhere within a look: a file opened there would be left open."""
+    made = puffervec.make("probe", num_envs=4, num_workers=2)
+    turns = made.turns
+    assert turns.crowd is not None
+
+    def opened(*args: Any, **settings: Any) -> Any:
+        raise AssertionError("a look opened a file")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", opened)
+        patched.setattr(io, "open", opened)
+        turns.crowd.look()
+    links = [f"/proc/self/fd/{file}" for file in os.listdir("/proc/self/fd")]
+    files = [link for link in links if os.path.exists(link) and os.path.realpath(link) == "/proc/stat"]
+    made.close()
+    assert len(files) >= 1 and sum(os.path.exists(link) for link in files) == len(files) - 1
 
 
 def test_serial_has_nobody_to_wait_for() -> None:

@@ -68,7 +68,17 @@ def test_a_process_that_was_not_there_before_does_not_count_its_past() -> None:
 
 
 def test_a_system_without_the_file_says_nothing(tmp_path: Path) -> None:
-    assert load.read({0}, {os.getpid()}, tmp_path / "stat") is None
+    missing = load.open_stat(tmp_path / "stat")
+    assert missing is None and load.read({0}, {os.getpid()}, missing) is None
+
+
+def test_the_file_is_read_from_its_beginning_each_time(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text(STAT)
-    found = load.read({1}, {os.getpid()}, tmp_path / "stat")
-    assert found is not None and found.busy_s == pytest.approx(56 * load.TICK_S) and set(found.own_s) == {os.getpid()}
+    stat = load.open_stat(tmp_path / "stat")
+    assert stat is not None
+    try:
+        for _ in range(2):
+            found = load.read({1}, {os.getpid()}, stat)
+            assert found is not None and found.busy_s == pytest.approx(56 * load.TICK_S) and set(found.own_s) == {os.getpid()}
+    finally:
+        os.close(stat)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUSY = (0, 1, 2, 5, 6)  # user, nice, system, irq, softirq: columns of /proc/stat; see proc_stat(5)
+STAT_BYTES = 1 << 18  # the lines of the cores come first: 100 bytes each
 
 
 def _tick_s() -> float:
@@ -57,16 +58,28 @@ class Reading:
     own_s: dict[int, float]
 
 
-def read(cores: Collection[int], pids: Collection[int], stat: Path = Path("/proc/stat")) -> Reading | None:
+def open_stat(path: Path = Path("/proc/stat")) -> int | None:
+    """Open the file to read from again and again, or return None where the system has none.
+
+    Who looks in the middle of a turn keeps it open: a signal whose handler raises could come between opening and closing.
+    """
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def read(cores: Collection[int], pids: Collection[int], stat: int | None) -> Reading | None:
     """Return what the cores and our processes have used so far, or None where the system does not say.
 
     Args:
-        cores: the cores to count. pids: our processes. stat: a parameter for the tests.
+        cores: the cores to count.
+        pids: our processes.
+        stat: the file that `open_stat` opened.
     """
-    try:
-        text = stat.read_text()
-    except OSError:
+    if stat is None:
         return None
+    text = os.pread(stat, STAT_BYTES, 0).decode()
     return Reading(time.monotonic(), busy_s(text, cores), {pid: process_s(pid) for pid in pids})
 
 

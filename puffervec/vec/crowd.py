@@ -45,6 +45,11 @@ def crowded(foreign: float, cores: int, runners: int, before: bool) -> bool:
     return foreign >= (FREE if before else FULL) and cores - foreign < min(runners, cores)
 
 
+def _close(file: int | None) -> None:
+    if file is not None:
+        os.close(file)
+
+
 class Crowd:
     """Looks at the load of the machine for one vector env.
 
@@ -66,14 +71,16 @@ class Crowd:
         self.waiter.joins = self._placement
         self.foreign = 0.0
         _open.add(self)
-        self._last = load.read(self.cores, self.own_pids())
+        self._stat = load.open_stat()
+        self._close_stat = weakref.finalize(self, _close, self._stat)
+        self._last = load.read(self.cores, self.own_pids(), self._stat)
         # One of several learners on a machine takes the others' processes for strangers'.
         if self._last is not None and quota_sharers() == 1:
             self._look_again(self._last.at_s)
 
     def look(self) -> None:
         """Compare with the last look, and settle how the next turns are waited for."""
-        reading = load.read(self.cores, self.own_pids())
+        reading = load.read(self.cores, self.own_pids(), self._stat)
         if reading is None or self._last is None:
             self.waiter.look_ns = 0
             return
@@ -93,6 +100,7 @@ class Crowd:
         """Look no more, and no longer count the workers as ours."""
         _open.discard(self)
         self.waiter.look_ns, self.waiter.joins = 0, ffi.NULL
+        self._close_stat()
 
     def own_pids(self) -> set[int]:
         """Return the processes that are ours: this one, and the workers of all its vector envs."""
