@@ -48,6 +48,35 @@ def test_cpus_of_a_host(wanted: int, hosts: int, cpus: list[int], each: int) -> 
     assert cpus_each(wanted, hosts, [Machine(str(n), str(n), n) for n in cpus]) == each
 
 
+@pytest.mark.parametrize(
+    ("hosts", "cpus", "strategy", "notes"),
+    [
+        (1, [4], "STRICT_SPREAD", []),
+        (2, [4, 4], "STRICT_SPREAD", []),
+        (3, [8, 4], "SPREAD", ["3 hosts share 2 machines, 2 CPUs each"]),
+        (2, [4], "SPREAD", ["2 hosts share 1 machine, 2 CPUs each"]),
+    ],
+)
+def test_hosts_have_machines_of_their_own_or_the_user_is_told(
+    monkeypatch: pytest.MonkeyPatch, hosts: int, cpus: list[int], strategy: str, notes: list[str]
+) -> None:
+    class Group:
+        def wait(self, timeout_s: float) -> bool:
+            return True
+
+    def placed(bundles: list[dict[str, float]], strategy: str) -> Group:
+        asked.append((bundles, strategy))
+        return Group()
+
+    asked: list[tuple[list[dict[str, float]], str]] = []
+    monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
+    monkeypatch.setattr("ray.nodes", lambda: [node(str(number), count) for number, count in enumerate(cpus)])
+    monkeypatch.setattr(cluster, "placement_group", placed)
+    made = cluster.Cluster(RaySection(address="auto", hosts=hosts), hosts)
+    assert made.notes == notes
+    assert asked == [([{"CPU": made.cpus}] * hosts, strategy)]
+
+
 def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise ConnectionError("Could not find any running\nRay instance.")
