@@ -296,13 +296,13 @@ class Cluster:
             with contextlib.suppress(Exception):
                 ray.kill(actor)
         self._actors.clear()
-        if self._group is not None:
-            with contextlib.suppress(Exception):
-                remove_placement_group(self._group)
-            self._group = None
-        if self._own:
+        if self._own:  # What was reserved ends with the job.
             with _own_signals():
                 ray.shutdown()
+        elif self._group is not None:
+            with contextlib.suppress(Exception):
+                remove_placement_group(self._group)
+        self._group = None
 
     # ------------------------------------------------------------------------------------------------ Transport
 

@@ -80,20 +80,42 @@ def test_a_run_goes_on_with_other_hosts(tmp_path: Path) -> None:
         assert manifest["config"]["ray"]["hosts"] == hosts
 
 
-@pytest.mark.slow
-def test_ctrl_c_saves_and_leaves_no_process(tmp_path: Path) -> None:
-    """As a terminal sends it: to all processes of the group, so to Ray's too."""
+def started(folder: Path, *args: str) -> subprocess.Popen[str]:
+    """Start an endless run over two hosts; returns before its first line."""
     command = [sys.executable, "-m", "puffervec.train.cli", "cartpole", "--ray", "local", "--ray.hosts", "2", *ENVS, *REST]
-    command += ["--total-timesteps", "1000000000", "--log.folder", str(tmp_path), "--run-name", "one"]
+    command += ["--total-timesteps", "1000000000", "--log.folder", str(folder), "--run-name", "one", *args]
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, **piped, start_new_session=True) as process:
+    return subprocess.Popen(command, **piped, start_new_session=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_to_the_group_saves_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    """As a terminal sends Ctrl-C and `timeout` its end: to Ray's processes too, which SIGTERM ends."""
+    with started(tmp_path) as process:
         assert process.stdout is not None
         said = next(line for line in process.stdout if "agent-steps/s" in line)
-        os.killpg(process.pid, signal.SIGINT)
-        said += process.communicate(timeout=100)[0]
-    assert process.returncode == 130 and "Traceback" not in said, said
+        os.killpg(process.pid, number)
+        said += process.communicate(timeout=50)[0]  # Ray alone would wait for its lost parts for a minute.
+    assert process.returncode == 128 + number and "Traceback" not in said, said
     assert find_checkpoint(tmp_path / "one", tmp_path) is not None
     assert not left_of(process.pid)
+
+
+@pytest.mark.slow
+def test_a_run_whose_raylet_is_gone_goes_on_from_its_newest_checkpoint(tmp_path: Path) -> None:
+    """Ray ends the learner without asking it, so nothing can be saved then."""
+    with started(tmp_path, "--log.checkpoint-interval-s", "0") as process:
+        assert process.stdout is not None
+        said = next(line for line in process.stdout if "agent-steps/s" in line)
+        (raylet,) = (child for child in psutil.Process(process.pid).children() if child.name() == "raylet")
+        raylet.kill()
+        said += process.communicate(timeout=100)[0]
+    assert process.returncode != 0 and "Raylet is terminated" in said, said
+    saved = read_manifest(find_checkpoint(tmp_path / "one", tmp_path))["counters"]["agent_steps"]
+    assert saved > 0
+    out = train(tmp_path, "--resume", str(tmp_path / "one"), "--ray", "local", "--total-timesteps", str(saved + 100))
+    assert "the envs of hosts are not part of a checkpoint" in out
 
 
 @pytest.mark.slow
