@@ -159,22 +159,6 @@ static uint8_t* move_env_rows(pv_block* block, uint32_t env, uint8_t* buffer, in
     return buffer;
 }
 
-// True if the flags of a saved env's rows are flags. They come from a file, and Python shows them as bools.
-static int flags_sound(const pv_block* block, const uint8_t* buffer) {
-    for (uint32_t g = 0; g < block->spec->group_count; g++) {
-        const pv_group_spec* spec = &block->spec->groups[g];
-        const pv_rows* rows = &block->rows[g];
-        uint64_t agents = spec->agents;
-        buffer += agents * (rows->observation_bytes + sizeof(float));
-        for (uint64_t i = 0; i < 3 * agents; i++) // terminals, truncations, masks
-            if (buffer[i] > 1) return 0;
-        buffer += 4 * agents; // and agent types
-        if (rows->action_masks) buffer += agents * spec->action_mask_size;
-        if (rows->final_observations) buffer += agents * rows->observation_bytes;
-    }
-    return 1;
-}
-
 static pv_block* block_of(pv_worker* worker, uint32_t env) {
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
         pv_block* block = &worker->blocks[half];
@@ -190,11 +174,6 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
         if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
         uint32_t local = env - block->first_env;
         pv_block_at(block, local);
-        if (load && !flags_sound(block, buffer)) {
-            fail(worker, PV_ERROR_STATE, "saved state: a flag of its rows is neither 0 nor 1: the file is damaged");
-            pv_block_at(block, local);
-            return PV_ERROR_STATE;
-        }
         buffer = move_env_rows(block, local, buffer, load);
         int code = load ? worker->type->load(block, local, buffer) : worker->type->save(block, local, buffer);
         if (code) return code;

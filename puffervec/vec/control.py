@@ -191,7 +191,7 @@ class Control:
         if wrong:
             found = wrong.pop()
             raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
-        self._require_numbers(states)
+        self._require_sound(states)
         rows.require_tasks("load", np.array([np.frombuffer(state, np.int64, 1)[0] for state in states]))
         transfers = self._transfers("load")
         try:
@@ -209,10 +209,11 @@ class Control:
             turns.mark_interrupted()
             raise
 
-    def _require_numbers(self, states: Sequence[bytes]) -> None:
-        """Raise ConfigError where a saved row, of an agent or of padding, holds a number that its env cannot have written.
+    def _require_sound(self, states: Sequence[bytes]) -> None:
+        """Raise ConfigError where a saved row, of an agent or of padding, holds what its env cannot have written.
 
-        That is NaN, and infinity where a field has finite bounds. Rows are laid out as in csrc/worker.c (move_env_rows).
+        That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1, which Python would
+        show as a bool. Rows are laid out as in csrc/worker.c (move_env_rows).
         """
         for env, state in enumerate(states):
             at = np.dtype(np.int64).itemsize  # the task
@@ -229,12 +230,16 @@ class Control:
                         bounded = math.isfinite(field.low) and math.isfinite(field.high)
                         self._refuse_numbers(env, f"{group.name}.{field.name}", rows[field.name], bounded)
                 self._refuse_numbers(env, f"{group.name}: rewards", np.frombuffer(state, np.float32, agents, rewards_at), True)
+                for number, name in enumerate(("terminals", "truncations", "masks")):
+                    flags = np.frombuffer(state, np.uint8, agents, flags_at + number * agents)
+                    self._refuse(env, f"{group.name}: {name}", flags, flags > 1)
                 at = finals_at + observed * finals
 
     def _refuse_numbers(self, env: int, name: str, values: np.ndarray, bounded: bool) -> None:
-        if values.dtype.kind != "f":
-            return
-        wrong = ~np.isfinite(values) if bounded else np.isnan(values)
+        if values.dtype.kind == "f":
+            self._refuse(env, name, values, ~np.isfinite(values) if bounded else np.isnan(values))
+
+    def _refuse(self, env: int, name: str, values: np.ndarray, wrong: np.ndarray) -> None:
         if wrong.any():
             raise ConfigError(
                 f"load: the saved state of env {env} has {values[wrong][0]} in {name}: it was damaged, or saved by an env that"
