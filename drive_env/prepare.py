@@ -89,6 +89,13 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     sources = sources_of(config.scenes, config.split)
     prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
+    if any(source.weight is not None for source in sources):
+        for source, count in zip(sources, prepared.counts, strict=True):
+            if not count:
+                raise SceneError(
+                    f"{source.name}: none of its {len(source.items)} scenes can be used, so none can be drawn as often as its"
+                    " weight says; leave it out"
+                )
     scenes = prepared.scenes
     counts = agents_in(scenes, config)
     check_agents(config, counts, lambda: [scenes.scene(index, COUNTED) for index in range(len(scenes))], scenes.names)

@@ -358,6 +358,15 @@ def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
     assert both.path == prepared.path and both.scene_weights is None, "without weights all scenes are drawn equally often"
 
 
+def test_a_set_with_a_weight_and_no_scene_is_named(folder: Path, cache: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "broken.json").write_text("{}")
+    assert prepare_scenes(DriveConfig(scenes=f"{folder},{empty}")).counts == (2, 0)
+    with pytest.raises(SceneError, match=r"empty: none of its 1 scenes can be used, .* leave it out"):
+        prepare_scenes(DriveConfig(scenes=f"{folder},{empty}=0.5"))
+
+
 def test_scenes_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
     for day, cars in (("monday", 2), ("tuesday", 3)):
         (tmp_path / day).mkdir()
