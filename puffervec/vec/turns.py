@@ -144,10 +144,18 @@ class Turns:
         patience = Patience()
         while result < 0:
             last = -1 - result
-            self.check_progress(self.rows.workers[half], last, patience, timeout_s)
+            self.check_progress(self.rows.workers[half], self._first_late(half, last), patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
             result = lib.pv_turn_recv(self.slab, half, last, self.waiter, slice_ns, 1)
         return int(result)
+
+    def _first_late(self, half: int, last: int) -> int:
+        """Return the first worker whose turn of `half` is not done; `last` is one that was not a moment ago."""
+        for worker in self.rows.workers[half]:
+            status, command = lib.pv_status_line(self.slab, worker, half), lib.pv_command_line(self.slab, worker, half)
+            if status.turn != command.turn:
+                return worker
+        return last
 
     def await_flags(self, worker: int, half: int, start_s: float | None = None) -> int:
         """Wait for the turn of one worker and return its flags."""

@@ -48,6 +48,8 @@ int main(int argc, char** argv) {
     FILE* out = fopen(argv[4], "wb");
     const pv_env_type* type = pv_env_find("drive");
     pv_params* params = aligned_alloc(64, pv_align_up(config_bytes, 64));
+    if (!params) return 2;
+    memset(params, 0, pv_align_up(config_bytes, 64));
     memcpy(params, config + type->config_bytes, config_bytes - type->config_bytes);
     pv_context context = {.config = config, .params = params, .data = data, .data_bytes = data_bytes};
     if (!out || params->bytes != config_bytes - type->config_bytes || type->describe(&context, &spec, text)) {

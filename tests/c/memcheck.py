@@ -39,11 +39,9 @@ BUILD = ("-O1", "-DPV_NO_CLONES", "-Wno-psabi")
 ENVS_CORE = (
     "action",
     "autoreset",
-    "cartpole",
     "channel",
     "env",
     "placement",
-    "probe",
     "rng",
     "slab",
     "state",
@@ -84,13 +82,7 @@ CASES = (
 def envs_sources(root: Path = ROOT) -> list[Path]:
     """Return the C files that envs_main is made of, without those of the ocean example."""
     core = [root / "csrc" / f"{name}.c" for name in ENVS_CORE]
-    return [
-        root / "tests/c/envs_main.c",
-        *core,
-        *sorted((root / "csrc/drive").glob("*.c")),
-        *(root / "csrc/tag").glob("*.c"),
-        *(root / "csrc/covid").glob("*.c"),
-    ]
+    return [root / "tests/c/envs_main.c", *core, *stress.env_types(root)]
 
 
 def compile_envs(target: Path, root: Path = ROOT) -> Path:
@@ -102,17 +94,14 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
     return target
 
 
+def drive_sources() -> list[Path]:
+    """Return the C files that drive_main is made of."""
+    return [ROOT / "tests/c/drive_main.c", ROOT / "csrc/env.c", ROOT / "csrc/rng.c", *stress.env_types()]
+
+
 def compile_drive(target: Path) -> Path:
     """Compile drive_main and return `target`."""
-    core = [ROOT / "csrc" / f"{name}.c" for name in ("env", "rng", "probe", "cartpole")]
-    sources = [
-        ROOT / "tests/c/drive_main.c",
-        *core,
-        *(ROOT / "csrc/drive").glob("*.c"),
-        *(ROOT / "csrc/tag").glob("*.c"),
-        *(ROOT / "csrc/covid").glob("*.c"),
-    ]
-    command = [*stress.compiler(), *stress.FLAGS, *BUILD, *map(str, sources), "-o", str(target), "-lm"]
+    command = [*stress.compiler(), *stress.FLAGS, *BUILD, *map(str, drive_sources()), "-o", str(target), "-lm"]
     subprocess.run(command, check=True, timeout=300)
     return target
 

@@ -38,6 +38,11 @@ NO_FUTEX = ("-O2", "-DPV_NO_FUTEX", "-DPV_NO_CLONES")
 PLAIN = ("-O2", "-DPV_NO_CLONES")
 
 
+def env_types(root: Path = ROOT) -> list[Path]:
+    """Return the C files of the built-in env types, which a program that includes env_list.h needs."""
+    return [root / "csrc/probe.c", root / "csrc/cartpole.c", *sorted((root / "csrc").glob("*/*.c"))]
+
+
 @dataclass(frozen=True)
 class Setup:
     """Arguments of channel_stress."""

@@ -19,11 +19,11 @@ import pytest
 from drive_env.env import params_of
 from puffervec.native import pack_config, pack_params
 from puffervec.vec.vector_env import VectorEnv
+from tests.c import memcheck
 from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 from tests.helpers import action_table, raw_rows
 
-ROOT = Path(__file__).resolve().parents[2]
 STEPS, EPISODES, AGENTS = 50, 3, 40
 CPU = set(Path("/proc/cpuinfo").read_text().split()) if Path("/proc/cpuinfo").exists() else set()
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-fno-math-errno"]
@@ -65,11 +65,8 @@ def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
         pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
     scenes = [lit(random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed), seed) for seed in (1, 2, 3)]
     write_world(tmp_path / "set", scenes)
-    core = ("env.c", "rng.c", "probe.c", "cartpole.c")
-    sources = [ROOT / "tests" / "c" / "drive_main.c", *(ROOT / "csrc" / name for name in core)]
-    sources += sorted((ROOT / "csrc" / "drive").glob("*.c")) + sorted((ROOT / "csrc" / "tag").glob("*.c"))
     program = tmp_path / "drive_main"
-    subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *sources, "-lm"], check=True)
+    subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *memcheck.drive_sources(), "-lm"], check=True)
     for settings in COVERING:
         compare(program, tmp_path, settings)
 

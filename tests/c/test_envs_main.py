@@ -69,8 +69,8 @@ BREAKS = {
     ),
     "memory that is never freed": (
         "csrc/worker.c",
-        "    free(worker->scratch);\n    worker->blocks = NULL;",
-        "    worker->blocks = NULL;",
+        "    free(worker->scratch);\n    worker->widened = NULL;",
+        "    worker->widened = NULL;",
         "lost",
     ),
     "a read behind the saved bytes": (

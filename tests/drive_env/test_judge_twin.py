@@ -375,7 +375,7 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
             "red": 0 if vec.config.replay_log else 1,
             "signs": 0 if vec.config.replay_log else 1,
             "speeding": 20,
-            "hasty": 1,
+            "hasty": 0 if vec.config.replay_log else 1,
             "at fault": 5,
             "not at fault": 3,
             "first contact": 5,

@@ -19,6 +19,7 @@ from drive_env.scenes.reader import read_scene
 from drive_env.scenes.sceneset import write_scene_set
 from puffervec import envs
 from puffervec.native import NativeEnv, pack_config, pack_params
+from tests.c.stress import env_types
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -81,8 +82,7 @@ class Report:
 
 def build(program: Path, optimize: str = "-O0", sanitize: Sequence[str] = SANITIZE) -> Path:
     """Compile the program with what it needs of the core and return its path; without sanitizers in a third of the time."""
-    core = [ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c", "probe.c", "cartpole.c")]
-    core += sorted(path for folder in ("drive", "tag") for path in (ROOT / "csrc" / folder).glob("*.c"))
+    core = [*(ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c")), *env_types()]
     arguments = [*FLAGS, *sanitize, optimize, "-o", str(program), str(HERE / "fuzz_main.c"), *map(str, core), "-lm"]
     done = subprocess.run(["gcc", *arguments], capture_output=True, text=True)
     if done.returncode:

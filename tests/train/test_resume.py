@@ -94,7 +94,9 @@ def everything(trainer: Trainer) -> tuple[Named, dict[str, float], list[dict[str
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:
-    """Also those of a NaN."""
+    """Also those of a NaN, and of a tensor without numbers."""
+    if not tensor.numel():
+        return b""
     return tensor.detach().contiguous().flatten().view(torch.uint8).numpy().tobytes()
 
 
