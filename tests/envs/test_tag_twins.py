@@ -115,11 +115,17 @@ def act(seen: Counter[str], moving: float, game: TagContinuous, rng: np.random.G
     return actions
 
 
+def last_bits(length: float) -> float:
+    """Return what the last two bits of a float32 of that size are worth."""
+    return 2.5e-7 * length
+
+
 def compare(name: str, steps: int, num_envs: int, seen: Counter[str]) -> EnvEquality:
     """Compare several envs, since C steps some of them together."""
     settings = {"seed": 7, **CASES[name]}
     actions = functools.partial(act, seen, 0.2 if name in STILL else 1.0)
-    arguments: dict[str, Any] = {"teacher_forced": True, "tolerances": TOLERANCES, "actions": actions}
+    epsilon = max(1e-6, last_bits(settings.get("grid_length", 10.0)))
+    arguments: dict[str, Any] = {"teacher_forced": True, "tolerances": TOLERANCES, "actions": actions, "epsilon": epsilon}
     with serial("tag_continuous", settings, num_envs=num_envs) as vec:
         report = check_env_equal(vec, functools.partial(TagContinuous, **settings), steps=steps, **arguments)
     agents = settings.get("num_taggers", 1) + settings.get("num_runners", 10)
@@ -180,7 +186,7 @@ def test_tag_continuous_equals_its_twin_in_drawn_games(first: int) -> None:
     seen: Counter[str] = Counter()
     for game in range(first, first + 50):
         settings = drawn_settings(np.random.default_rng(game))
-        bits = 2.5e-7 * settings["grid_length"]  # the last two of a float32 of that size
+        bits = last_bits(settings["grid_length"])
         arguments: dict[str, Any] = {
             "tolerances": {**TOLERANCES, "state.x": max(5e-6, bits), "state.y": max(5e-6, bits)},
             "epsilon": max(1e-6, bits), "actions": functools.partial(act, Counter(), 1.0 if game % 2 else 0.3),

@@ -18,6 +18,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -34,7 +35,8 @@ from puffervec.train.scale.host import About, Failed, Host, Order, Outfit
 SYNC_S = 2.0  # Between two looks at which machines there are.
 REACH_S = 10.0
 CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
-LOCAL = "local"
+LOCAL, AUTO = "local", "auto"
+CURRENT_CLUSTER = "ray/ray_current_cluster"  # in the folder for temporary files: the address of the cluster started last
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, 3.4
 
 
@@ -83,7 +85,7 @@ def connect(section: RaySection, hosts: int) -> bool:
         _give_token()
         quiet["num_cpus"] = hosts * (section.cpus or max(1, usable_cores() // hosts))
     try:
-        _reach(section.address)
+        _reach(_known() if section.address == AUTO else section.address)
         with _own_signals():
             ray.init(section.address, logging_level=logging.ERROR, log_to_driver=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError, AssertionError, TimeoutError, RayError, OSError) as error:
@@ -103,6 +105,14 @@ def _give_token() -> None:
     """
     if not any(name in os.environ for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+
+
+def _known() -> str:
+    """Return the address that Ray takes "auto" for, or "" where nothing names one: it outlives a cluster that was killed."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+        return os.environ.get("RAY_ADDRESS") or (Path(folder) / CURRENT_CLUSTER).read_text().strip()
+    return ""
 
 
 def _reach(address: str) -> None:

@@ -51,7 +51,7 @@ from puffervec.train.run.find import read_newest
 from puffervec.train.run.rundir import CHECKPOINTS
 
 FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
-TOLERANCE = 1e-4  # Largest difference, relative to numbers above 1.
+TOLERANCE = 1e-4  # Largest difference, relative to the largest number of an output above 1.
 CHECKED_ROWS = (1, 64)
 METADATA = "puffervec"  # Key of the JSON text in the file that says what it is.
 WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
@@ -450,8 +450,10 @@ def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
             if found[name].shape != array.shape or found[name].dtype != array.dtype:
                 raise ExportError(f"{name} of the file is {_shapes(found)[name]}, of the policy {_shapes(wanted)[name]}")
             if name != "action" or not acting.spec.discrete:
-                away = np.abs(found[name].astype(np.float64) - array) / np.maximum(1.0, np.abs(array))
-                largest = float(np.maximum(largest, away.max(initial=0.0)))  # NaN stays NaN.
+                # What rounding makes of a small number is as large as that of the large ones it was summed from.
+                size = np.maximum(1.0, np.abs(array).max(initial=0.0))
+                away = np.abs(found[name].astype(np.float64) - array).max(initial=0.0) / size
+                largest = float(np.maximum(largest, away))  # NaN stays NaN.
         if not largest <= TOLERANCE:
             raise ExportError(f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}")
         if acting.spec.discrete:

@@ -112,6 +112,25 @@ def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.M
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
 
 
+@pytest.mark.parametrize("by", ["file", "variable"])
+def test_auto_where_the_last_cluster_was_killed_is_known_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by: str
+) -> None:
+    monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray tries for minutes"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # Nobody listens.
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+        if by == "variable":
+            monkeypatch.setenv("RAY_ADDRESS", address)
+        else:
+            (tmp_path / "ray").mkdir()
+            (tmp_path / "ray/ray_current_cluster").write_text(f"{address}\n")
+        with pytest.raises(ConfigError, match="no Ray cluster could be joined there .*refused"):
+            connect(RaySection(address="auto"), 1)
+
+
 def test_an_address_that_listens_and_says_nothing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray tries for minutes"))
     monkeypatch.setattr(cluster, "REACH_S", 0.2)
