@@ -133,7 +133,10 @@ USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
     "gru": (lambda: functools.partial(nn.GRU(4, 4), torch.zeros(2, 3, 4)), []),
     "convolution": (lambda: functools.partial(nn.Conv2d(3, 4, 3), torch.zeros(2, 3, 8, 8)), []),
     "distribution": (lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=False).sample(), []),
-    "distribution, checked": (lambda: lambda: Categorical(logits=torch.zeros(4, 3)), ["aten::_local_scalar_dense"]),
+    "distribution, checked": (
+        lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=True),  # torch.compile turns the default off
+        ["aten::_local_scalar_dense"],
+    ),
     "gradients": (lambda: functools.partial(torch.enable_grad()(nn.Linear(4, 4).forward), torch.zeros(2, 4)), []),
     "cuda()": (lambda: torch.zeros(4, device="cpu").cuda, ["aten::_to_copy"]),
     "a new number": (lambda: lambda: torch.tensor(1.0, device="cuda"), ["aten::_to_copy"]),
