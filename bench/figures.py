@@ -43,7 +43,7 @@ MOST_COMMITS = 60  # that a figure of README may be old when it is released
 MEASURES_ALL = 2  # schema version from which on foreign_load counts all that others do
 INTERVAL = "_95"  # after the name of a figure: its interval
 DISTURBED = "†"
-PLACE = re.compile(r"\{(\w+)\}")
+PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
 HEAD = f"""# Figures
 

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ pytest.importorskip("ray")
 
 from puffervec.errors import ConfigError  # noqa: E402
 from puffervec.train.config.hosts import RaySection  # noqa: E402
+from puffervec.train.config.sections import TrainConfig  # noqa: E402
 from puffervec.train.scale import cluster  # noqa: E402
 from puffervec.train.scale.cluster import Machine, connect, cpus_each, machines  # noqa: E402
+from puffervec.train.scale.host import Outfit  # noqa: E402
 from puffervec.train.verbs.verb import StopSignals  # noqa: E402
 
 
@@ -48,6 +51,51 @@ def test_cpus_of_a_host(wanted: int, hosts: int, cpus: list[int], each: int) -> 
     assert cpus_each(wanted, hosts, [Machine(str(n), str(n), n) for n in cpus]) == each
 
 
+class Group:
+    """Room that was reserved, or was not."""
+
+    def __init__(self, ready: bool) -> None:
+        self.ready = ready
+
+    def wait(self, timeout_s: float) -> bool:
+        return self.ready
+
+
+class Actors:
+    """Ray's end of actors: each `about` is a reference of its own. Attributes: made: (host, cpus), in their order."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[int, int]] = []
+        self.host = -1
+        self._cpus = 0
+
+    def __call__(self, kind: type) -> Actors:
+        return self
+
+    def options(self, *, num_cpus: int, **others: object) -> Actors:
+        self._cpus = num_cpus
+        return self
+
+    def remote(self, host: int) -> Actors:
+        actor = Actors()
+        actor.host, actor.remote = host, lambda outfit: f"about {host}"  # type: ignore[method-assign]
+        self.made.append((host, self._cpus))
+        return actor
+
+    @property
+    def about(self) -> Actors:
+        return self
+
+
+@pytest.fixture
+def machines_there(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """What Ray says of its machines, to be changed by a test."""
+    nodes: list[dict[str, object]] = []
+    monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
+    monkeypatch.setattr("ray.nodes", lambda: list(nodes))
+    return nodes
+
+
 @pytest.mark.parametrize(
     ("hosts", "cpus", "strategy", "notes"),
     [
@@ -58,23 +106,76 @@ def test_cpus_of_a_host(wanted: int, hosts: int, cpus: list[int], each: int) -> 
     ],
 )
 def test_hosts_have_machines_of_their_own_or_the_user_is_told(
-    monkeypatch: pytest.MonkeyPatch, hosts: int, cpus: list[int], strategy: str, notes: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    machines_there: list[dict[str, object]],
+    hosts: int,
+    cpus: list[int],
+    strategy: str,
+    notes: list[str],
 ) -> None:
-    class Group:
-        def wait(self, timeout_s: float) -> bool:
-            return True
+    asked: list[tuple[list[dict[str, float]], str]] = []
 
     def placed(bundles: list[dict[str, float]], strategy: str) -> Group:
         asked.append((bundles, strategy))
-        return Group()
+        return Group(True)
 
-    asked: list[tuple[list[dict[str, float]], str]] = []
-    monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
-    monkeypatch.setattr("ray.nodes", lambda: [node(str(number), count) for number, count in enumerate(cpus)])
+    machines_there += [node(str(number), count) for number, count in enumerate(cpus)]
     monkeypatch.setattr(cluster, "placement_group", placed)
     made = cluster.Cluster(RaySection(address="auto", hosts=hosts), hosts)
     assert made.notes == notes
     assert asked == [([{"CPU": made.cpus}] * hosts, strategy)]
+
+
+@pytest.mark.parametrize("enough", [False, True])
+def test_too_few_cpus_are_named(
+    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool
+) -> None:
+    """Where they are too few in all, Ray need not be asked; where others use them, it is, and gives none in time."""
+
+    def placed(bundles: list[dict[str, float]], strategy: str) -> Group:
+        assert enough
+        return Group(False)
+
+    machines_there += [node("a", 4), node("b", 2)]
+    monkeypatch.setattr(cluster, "placement_group", placed)
+    section = RaySection(address="auto", hosts=2, cpus=2 if enough else 3, wait_s=0.0)
+    words = rf"ray.hosts is 2: the cluster had no room for 2 of {section.cpus} CPUs .*\(its CPUs: at a 4, at b 2; others"
+    with pytest.raises(ConfigError, match=words):
+        cluster.Cluster(section, 2)
+
+
+def test_a_cluster_without_cpus(machines_there: list[dict[str, object]]) -> None:
+    machines_there += [node("learner", 0)]
+    with pytest.raises(ConfigError, match="ray.address is 'auto': no machine of that cluster lends CPUs"):
+        cluster.Cluster(RaySection(address="auto", wait_s=0.0), 0)
+
+
+def test_hosts_follow_the_machines(
+    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], small: Callable[..., TrainConfig]
+) -> None:
+    actors, killed, cancelled = Actors(), list[int](), list[str]()
+    monkeypatch.setattr("ray.remote", actors)
+    monkeypatch.setattr("ray.kill", lambda actor: killed.append(actor.host))
+    monkeypatch.setattr("ray.cancel", lambda ref, **settings: cancelled.append(ref))
+    monkeypatch.setattr("ray.put", lambda value: value)
+    monkeypatch.setattr(cluster, "NodeAffinitySchedulingStrategy", lambda node, soft: node)
+    monkeypatch.setattr(cluster, "SYNC_S", 0.0)
+    machines_there += [node("a", 4)]
+    made = cluster.Cluster(RaySection(address="auto"), 0)
+    made.start(Outfit(small("cartpole"), {}, False, "exact", "", "", 0))
+    assert actors.made == [(0, 4)] and made.name(0) == "host 0 (at a)" and made.starting == 1
+
+    machines_there += [node("b", 2)]
+    assert made.sync() == [] and actors.made == [(0, 4), (1, 2)] and made.starting == 2
+    del machines_there[0]
+    assert made.sync() == [0] and killed == [0] and cancelled == ["about 0"] and made.starting == 1
+    assert made.notes == ["the machine at a has left, and its host with it"]
+    machines_there += [node("c", 8)]
+    assert made.sync() == [] and actors.made[2:] == [(2, 8)], "no number is used again"
+
+    monkeypatch.setattr(cluster, "SYNC_S", 1000.0)
+    machines_there += [node("d", 8)]
+    assert made.sync() == [] and len(actors.made) == 3, "machines are looked at from time to time"
 
 
 def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
