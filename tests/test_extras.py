@@ -121,6 +121,7 @@ def test_every_entry_point_names_the_install_in_one_line(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_each_other_extra_is_named_where_the_trainer_is_there(tmp_path: Path) -> None:
     """Modules that cannot be imported because sys.modules says so: torch asks for some of them itself."""
     (tmp_path / "watched").mkdir()

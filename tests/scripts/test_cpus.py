@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from scripts import cpus
+from tests.helpers import slow_but
 
 FLAGS = cpus.cpu_flags()
 LOOK = """
@@ -22,7 +23,7 @@ print(json.dumps([torch.backends.cpu.get_cpu_capability(), found, torch.get_num_
 """
 
 
-@pytest.mark.parametrize("name", cpus.KERNELS)
+@pytest.mark.parametrize("name", slow_but(["AVX2"], cpus.KERNELS))
 def test_the_libraries_obey(name: str) -> None:
     kernels = cpus.KERNELS[name]
     if kernels.flag not in FLAGS:

@@ -108,6 +108,7 @@ def test_a_compiler_sees_one_graph(autocast: bool) -> None:
         torch.testing.assert_close(whole(rows)[0][0], policy(rows)[0][0], atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_export_holds_torchs_own_operations(tmp_path: Path) -> None:
     graph = export.ActingPolicy(build_policy(GROUP, SECTION), GROUP)
     program = export.exported_program(graph)

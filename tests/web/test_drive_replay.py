@@ -113,6 +113,7 @@ def test_scrubbing(look: Any, ride: Played) -> None:
     assert_facts(page, ride, page.texts("select option")[1], step)
 
 
+@pytest.mark.slow
 def test_playing(look: Any, ride: Played) -> None:
     page = look()
     page.press("]")

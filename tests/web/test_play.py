@@ -253,6 +253,7 @@ def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path)
     assert page.sockets[0].startswith(served.url.replace("http", "ws"))
 
 
+@pytest.mark.slow
 def test_the_command_ends_while_a_page_is_open(browser: Browser, serve: Serve) -> None:
     """The page is told at once, and does not hold the command."""
     served = serve("play", "cartpole")
@@ -264,6 +265,7 @@ def test_the_command_ends_while_a_page_is_open(browser: Browser, serve: Serve) -
     assert page.text(".words").startswith("No connection: the command has ended")
 
 
+@pytest.mark.slow
 def test_a_page_that_is_gone_makes_room_for_the_next(browser: Browser, serve: Serve) -> None:
     served = serve("play", "cartpole")
     first = opened(browser, served)
@@ -275,6 +277,7 @@ def test_a_page_that_is_gone_makes_room_for_the_next(browser: Browser, serve: Se
     assert opened(browser, served).text(".now").startswith("step 0")
 
 
+@pytest.mark.slow  # test_the_page_is_played_by_keys is the quick one
 def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
     served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "15")
     page = opened(browser, served, width=360, height=800, dark=True, touch=True)
@@ -292,6 +295,7 @@ def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
     assert page.errors == []
 
 
+@pytest.mark.slow
 def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> None:
     """A car that turns left at full throttle leaves the road; its speed is in view, and what the colours mean."""
     served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "80", "--env.metrics", "1")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from puffervec.train.metrics import curves
 from puffervec.train.metrics.log import JsonLog, read_metrics
@@ -249,6 +250,7 @@ def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run
     assert page.errors == [] and asked_elsewhere(page, served) == []
 
 
+@pytest.mark.slow  # test_an_evaluation_beside_the_training is the quick one
 def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run: Path) -> None:
     """It plays in a frame that can reach neither the page around it nor the server."""
     served = serve("watch", "runs", "--env.max-episode-steps", "20", "--replay-every", "0")
@@ -266,6 +268,7 @@ def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run
     alone.close()
 
 
+@pytest.mark.slow
 def test_the_newest_checkpoint_plays_without_being_asked_for(browser: Browser, serve: Serve, a_run: Path) -> None:
     """One that somebody plays stays until they want the newer one."""
     served = serve("watch", "runs", "--env.max-episode-steps", "5", "--replay-every", "1")

@@ -45,6 +45,7 @@ def left_of(pid: int) -> list[str]:
     return [command for command in commands if "/session_" in command and f"_{pid}" in command]
 
 
+@pytest.mark.slow
 def test_two_hosts_play_for_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
