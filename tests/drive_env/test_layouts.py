@@ -94,3 +94,10 @@ def test_bends_have_continuous_curvature_and_do_not_meet_themselves() -> None:
         for side in (-12.0, 12.0):
             ahead = np.diff(offset(points, side), axis=0)
             assert ((ahead * np.diff(points, axis=0)).sum(axis=1) > 0).all()
+
+
+def test_long_roads_bend_less_sharply() -> None:
+    """By curves as sharp as those of short roads, they would turn back and meet themselves."""
+    for seed in range(8):
+        points = bent_line(np.random.default_rng(seed), 600.0, 20.0, 25.0)
+        assert 2.0 < np.ptp(np.unwrap(headings_of(points))) < 2.6

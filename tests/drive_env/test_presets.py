@@ -14,7 +14,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import ObservationReader, columns
 from drive_env.scenes.sceneset import SceneSet
-from drive_env.scenes.schema import Control, Road, Scene
+from drive_env.scenes.schema import OBJECT_TYPES, Control, Road, Scene
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.test_observe_twin import split
@@ -217,6 +217,29 @@ def test_more_edges_beside_a_car_than_are_handed_out(tmp_path: Path, at_m: float
         with make_env(tmp_path / "set", num_agents=1, observation=preset) as vec:
             vec.reset(0)
             assert vec.peek(0)["offroad"][0] == (at_m is not None)
+
+
+@pytest.mark.parametrize(("ahead_m", "wanted"), [(51.0, (51 - 2.25) / 50), (53.0, 0.0)])
+def test_a_ray_meets_the_near_side_of_a_car_whose_middle_is_out_of_range(tmp_path: Path, ahead_m: float, wanted: float) -> None:
+    scene = random_scene(7, objects=2, roads=0)
+    still = np.zeros((len(scene.objects[0].valid), 3))
+    own, other = (
+        dataclasses.replace(
+            car,
+            type=OBJECT_TYPES.index("vehicle"),
+            position_m=still + [at_m, 0.0, 0.0],
+            heading_rad=still[:, 0],
+            length_m=4.5,
+            width_m=2.0,
+            valid=np.ones(len(still), bool),
+            goal_m=np.array([at_m + 9.0, 0.0, 0.0]),
+        )
+        for car, at_m in zip(scene.objects[:2], (0.0, ahead_m), strict=True)
+    )
+    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(own, other))])
+    with make_env(tmp_path / "set", num_agents=1, observation="pufferdrive", lidar_rays=1, lidar_range_m=50.0) as vec:
+        obs, _ = vec.reset(0)
+        assert split(vec, obs)["lidar"][0][0, 0] == pytest.approx(wanted)
 
 
 def test_a_scene_without_roads_or_others(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import puffervec
 from puffervec import check_env_equal
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.data import load_data, save_data
@@ -413,3 +414,14 @@ def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
             except PuffervecError as error:
                 refused.append(str(error))
     assert any("time 6 and subsidy level 0: use 0 to 5" in text for text in refused)
+
+
+def test_bounds_of_what_is_observed() -> None:
+    """Policies scale by them: shares and what is counted in levels and days reach 1, sums over states have no bound."""
+    with puffervec.make("covid", num_envs=1, backend="serial") as vec:
+        for group in vec.spec.groups:
+            high = {field.name: field.high for field in group.fields}
+            for name in ("susceptible", "infected", "recovered", "dead", "vaccinated"):
+                assert high.pop(name) == pytest.approx(1.0001)
+            assert high.pop("unemployed") == high.pop("production") == pytest.approx(1e12)
+            assert set(high.values()) == {1.0} and {"stringency_in_force", "time", "vaccine_wait"} <= set(high)

@@ -242,6 +242,15 @@ class Added(nn.Module):
         return x + self.places
 
 
+class Together(nn.Module):
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, -x], self.axis)
+
+
 REFUSED: list[tuple[nn.Module, str]] = [
     (nn.Upsample(scale_factor=2), r"layer 1 \(Upsample\): it has no rule"),
     (nn.Sequential(nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")), r"layer 1\.1 \(Conv2d\): .*'circular'"),
@@ -254,6 +263,8 @@ REFUSED: list[tuple[nn.Module, str]] = [
     (Sliced(), "getitem in 1"),
     (Turned(), "asks columns for mT"),
     (Added(), r"add in 1: a whole tensor \(4, 6, 9\)"),
+    (Together(0), "puts pictures together along axis 0"),
+    (Together(-1), "puts pictures together along axis -1"),
     (Deciding(), "Sequential: torch.fx cannot follow its forward"),
 ]
 
@@ -263,6 +274,13 @@ def test_what_cannot_be_split_is_named(layer: nn.Module, words: str) -> None:
     with pytest.raises(CannotShard, match=words):
         check(nn.Sequential(nn.Conv2d(3, 4, 1), layer, nn.ReLU()), 2, (3, 6, 9))
     check(nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU()), 2, (3, 6, 9))
+
+
+@pytest.mark.parametrize("axis", [1, 2, -3])
+def test_channels_and_rows_are_put_together(axis: int) -> None:
+    module, x = nn.Sequential(nn.Conv2d(3, 4, 1), Together(axis)).double(), numbers((2, 3, 6, 8), torch.float64)
+    found = on_ranks(2, module, (3, 6, 8), lambda cnn: cnn(x))
+    assert far(torch.cat(found, -1), module(x)) < 1e-10
 
 
 def test_a_width_that_cannot_be_split_is_refused_with_what_would_fit() -> None:
