@@ -93,8 +93,8 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         for source, count in zip(sources, prepared.counts, strict=True):
             if not count:
                 raise SceneError(
-                    f"{source.name}: none of its {len(source.items)} scenes can be used, so none can be drawn as often as its"
-                    " weight says; leave it out"
+                    f"{source.name}: none of its {len(source.items)} scenes can be used,"
+                    " so none can be drawn as often as its weight says; leave it out"
                 )
     scenes = prepared.scenes
     counts = agents_in(scenes, config)

@@ -116,7 +116,7 @@ def test_looks_are_rare_and_cost_a_thousandth(vec: VectorEnv, monkeypatch: pytes
 
 
 def test_a_look_opens_nothing_and_the_end_closes_what_was_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler of a signal may raise anywhere within a look: a file opened there would be left open."""
+    """Check that a signal whose handler raises within a look cannot leave a file open."""
     made = puffervec.make("probe", num_envs=4, num_workers=2)
     turns = made.turns
     assert turns.crowd is not None

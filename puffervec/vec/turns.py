@@ -144,16 +144,17 @@ class Turns:
         patience = Patience()
         while result < 0:
             last = -1 - result
-            self.check_progress(self.rows.workers[half], self._first_late(half, last), patience, timeout_s)
+            late = self._first_late(half, last)
+            self.check_progress(self.rows.workers[half], late, patience, timeout_s)
             slice_ns = SLICE_NS if timeout_s is None else slice_of(timeout_s)
             result = lib.pv_turn_recv(self.slab, half, last, self.waiter, slice_ns, 1)
         return int(result)
 
     def _first_late(self, half: int, last: int) -> int:
-        """Return the first worker whose turn of `half` is not done; `last` is one that was not a moment ago."""
+        """Return the first worker whose turn of `half` is not done, `last` if all have just become done."""
         for worker in self.rows.workers[half]:
-            status, command = lib.pv_status_line(self.slab, worker, half), lib.pv_command_line(self.slab, worker, half)
-            if status.turn != command.turn:
+            status = lib.pv_status_line(self.slab, worker, half)
+            if status.turn != lib.pv_command_line(self.slab, worker, half).turn:
                 return worker
         return last
 

@@ -71,7 +71,7 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
     below_zero = {key for key in ("losses/policy", "losses/value") if lines[-1][key] <= 0}
 
     def drawn() -> bool:
-        """Of numbers without a logarithm nothing is shown."""
+        """Return whether numbers are shown where they have a logarithm, and only there."""
         return all(
             (shortly(lines[-1][key]) in last_of(page, key)) == (key not in below_zero)
             for key in ("losses/policy", "losses/value")

@@ -36,7 +36,8 @@ SYNC_S = 2.0  # Between two looks at which machines there are.
 REACH_S = 10.0
 CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
 LOCAL, AUTO = "local", "auto"
-CURRENT_CLUSTER = "ray/ray_current_cluster"  # in the folder for temporary files: the address of the cluster started last
+# Where Ray keeps the address of the cluster that was started last, in the folder for temporary files.
+CURRENT_CLUSTER = "ray/ray_current_cluster"
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, 3.4
 
 
@@ -108,7 +109,10 @@ def _give_token() -> None:
 
 
 def _known() -> str:
-    """Return the address that Ray takes "auto" for, or "" where nothing names one: it outlives a cluster that was killed."""
+    """Return the address that Ray takes "auto" for, "" where nothing names one.
+
+    The file outlives a cluster that was killed.
+    """
     with contextlib.suppress(OSError, UnicodeDecodeError):
         folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
         return os.environ.get("RAY_ADDRESS") or (Path(folder) / CURRENT_CLUSTER).read_text().strip()

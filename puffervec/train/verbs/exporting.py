@@ -450,7 +450,7 @@ def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
             if found[name].shape != array.shape or found[name].dtype != array.dtype:
                 raise ExportError(f"{name} of the file is {_shapes(found)[name]}, of the policy {_shapes(wanted)[name]}")
             if name != "action" or not acting.spec.discrete:
-                # What rounding makes of a small number is as large as that of the large ones it was summed from.
+                # A small number that is a sum of large ones has their rounding errors.
                 size = np.maximum(1.0, np.abs(array).max(initial=0.0))
                 away = np.abs(found[name].astype(np.float64) - array).max(initial=0.0) / size
                 largest = float(np.maximum(largest, away))  # NaN stays NaN.

@@ -89,7 +89,7 @@ class Actors:
 
 @pytest.fixture
 def machines_there(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
-    """What Ray says of its machines, to be changed by a test."""
+    """Make the list of machines that Ray reports; a test may change it."""
     nodes: list[dict[str, object]] = []
     monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
     monkeypatch.setattr("ray.nodes", lambda: list(nodes))
@@ -130,7 +130,7 @@ def test_hosts_have_machines_of_their_own_or_the_user_is_told(
 def test_too_few_cpus_are_named(
     monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool
 ) -> None:
-    """Where they are too few in all, Ray need not be asked; where others use them, it is, and gives none in time."""
+    """Check both cases: too few in all, so that Ray is not asked; enough, but others use them."""
 
     def placed(bundles: list[dict[str, float]], strategy: str) -> Group:
         assert enough

@@ -92,7 +92,7 @@ def started(folder: Path, *args: str) -> subprocess.Popen[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_signal_to_the_group_saves_and_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
-    """As a terminal sends Ctrl-C and `timeout` its end: to Ray's processes too, which SIGTERM ends."""
+    """Send it to Ray's processes too, as a terminal and `timeout` do; SIGTERM ends those."""
     with started(tmp_path) as process:
         assert process.stdout is not None
         said = next(line for line in process.stdout if "agent-steps/s" in line)

@@ -96,7 +96,7 @@ def test_a_pooling_on_ranks_is_that_of_one_process(pool: Any) -> None:
 
 
 def test_a_mean_that_is_asked_for_by_its_window_alone_is_that_of_one_process() -> None:
-    """As a network calls it: by the rule of torch's function, whose other settings are torch's defaults."""
+    """Call the rule of torch's function as a network does, with torch's defaults for the other settings."""
 
     def ours(x: Columns, team: Team) -> Columns:
         found: Columns = FUNCTIONS[F.avg_pool2d](SimpleNamespace(region=SimpleNamespace(team=team)), x, 2)
