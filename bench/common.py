@@ -33,6 +33,11 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 SCHEMA_VERSION = 2  # 1: foreign_load may lack programs that were short
 FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
+# What a figure may depend on; those that are not installed have no version.
+PACKAGES = (
+    "puffervec", "numpy", "cffi", "torch", "gymnasium", "stable-baselines3", "envpool", "ale-py", "minigrid", "mujoco",
+    "torchrl", "tianshou", "ray",
+)  # fmt: skip
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
@@ -201,7 +206,7 @@ def versions() -> dict[str, str]:
     from importlib import metadata
 
     found = {"python": platform.python_version()}
-    for package in ("puffervec", "numpy", "cffi", "torch"):
+    for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
@@ -363,6 +368,22 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     console.print(table)
     for note in notes:
         console.print(note, style="dim", markup=False, soft_wrap=True)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table. Columns whose name begins with ">" are aligned to the right.
+
+    >>> print(markdown(("env", ">us"), [("drive", "12")]))
+    | env | us |
+    | --- | --: |
+    | drive | 12 |
+    """
+    lines = [
+        [column.removeprefix(">") for column in columns],
+        ["--:" if column.startswith(">") else "---" for column in columns],
+        *rows,
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 class Progress:

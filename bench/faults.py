@@ -67,13 +67,12 @@ def table(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str,
 def markdown(found: dict[str, Any]) -> str:
     """Return the table as Markdown: a column per library, and the number of rows it passes."""
     played = {name: rows for name, rows in found.items() if not any(row["skipped"] for row in rows.values())}
-    lines = [["failure", *[fault_table.LIBRARIES[name].title for name in played]]]
-    lines.append(["---"] * len(lines[0]))
+    lines = []
     for row in next(iter(played.values()), {}):
         lines.append([fault_table.ROWS[row], *[rows[row]["text"] for rows in played.values()]])
     passed = [sum(row["passed"] for row in rows.values()) for rows in played.values()]
     lines.append(["rows passed", *[f"{count} of {len(rows)}" for count, rows in zip(passed, played.values(), strict=True)]])
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return common.markdown(("failure", *(fault_table.LIBRARIES[name].title for name in played)), lines)
 
 
 # ---- a dead worker -----------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@
     python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
     python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
 
-figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), and the quotes: lines of
-pages in which {name} stands for a figure, and {name_95} for its interval. docs/figures.md has all figures with spread, command,
-machine, load and commit. A run's result is the newest of its name, whatever machine it comes from.
+figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), the quotes: lines of
+pages in which {name} stands for a figure, and {name_95} for its interval; and the tables: pages that show all results of a
+run. A page has a place for each of its tables, `<!-- table RUN -->` to `<!-- end -->`; what stands there is written by
+`markdown(results)` of the benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all
+figures with spread, command, machine, load and commit. A run's result is the newest of its name, whatever machine it comes
+from.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import importlib
 import json
 import os
 import re
@@ -43,6 +47,7 @@ MOST_COMMITS = 60  # that a figure of README may be old when it is released
 MEASURES_ALL = 2  # schema version from which on foreign_load counts all that others do
 INTERVAL = "_95"  # after the name of a figure: its interval
 DISTURBED = "†"
+END_OF_TABLE = "<!-- end -->"
 PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
 HEAD = f"""# Figures
@@ -111,6 +116,8 @@ class Figures:
         self.runs: dict[str, str] = document["runs"]
         self.sections: list[dict[str, Any]] = document["section"]
         self.quotes: list[dict[str, str]] = document.get("quote", [])
+        self.tables: dict[str, str] = document.get("tables", {})
+        self.untimed: list[str] = document.get("untimed", [])  # runs that no load of the machine changes
         entries = [entry for part in self.sections for figure in part["figure"] for entry in self.entries_of(part, figure)]
         self.entries = {entry.name: entry for entry in entries}
         if len(self.entries) < len(entries):
@@ -164,16 +171,23 @@ class Figures:
         return [float(sample) for sample in samples]
 
     def _search(self, entry: Entry, expression: str) -> Any:
-        document = self.document(entry.run)
+        return jmespath.search(expression, self._result(entry.run) if entry.item is None else entry.item)
+
+    def _result(self, run: str) -> dict[str, Any]:
+        document = self.document(run)
         if document is None:
-            raise ConfigError(f"figure {entry.name}: no result of {entry.run!r}: run make figures RUNS={entry.run}")
-        return jmespath.search(expression, document if entry.item is None else entry.item)
+            raise ConfigError(f"no result of {run!r}: run make figures RUNS={run}")
+        return document
 
     def foreign(self, run: str) -> float | None:
         """Return the share of the machine that others took during a run; None where that is not known."""
         document = self.document(run) or {}
         share = document.get("machine", {}).get("foreign_load")
         return None if share is None or document["schema_version"] < MEASURES_ALL else float(share)
+
+    def runs_shown(self) -> list[str]:
+        """Return the runs that some page shows, in the order of the table."""
+        return [*dict.fromkeys([*(entry.run for entry in self.entries.values()), *self.tables])]
 
     def disturbed(self, run: str) -> bool:
         """Whether others took more of the machine during a run than they should, or nobody knows whether they did."""
@@ -213,17 +227,16 @@ class Figures:
             "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
         )
         parts.append("| run | command | machine | versions | others; load | commit | day |" + "\n|" + " --- |" * 7)
-        parts += [self._run_row(run) for run in dict.fromkeys(entry.run for entry in self.entries.values())]
+        parts += [self._run_row(run) for run in self.runs_shown()]
         return "\n".join(parts) + "\n"
 
     def _run_row(self, run: str) -> str:
-        document = self.document(run)
-        assert document is not None
+        document = self._result(run)
         facts, share = document["machine"], self.foreign(run)
         command = [f"`{document['command']}`"] if document.get("command") else []
         command += [f"({document['doubt']})"] if "doubt" in document else []
         others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
-        machine = f"{facts['cpu']}, {facts['usable_cores']} cores"
+        machine = _machine(facts)
         known = [f"{name} {version}" for name, version in facts["versions"].items() if version and name != "puffervec"]
         cells = (" ".join(command), machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
         return f"| {run} | {' | '.join(cells)} |"
@@ -239,20 +252,49 @@ class Figures:
         """Return a quote's text with its figures."""
         return PLACE.sub(lambda found: self.text(found[1]), quote["text"].strip("\n"))
 
+    def table(self, run: str) -> str:
+        """Return all results of a run as a Markdown table, and below it where, when and on which commit they were measured.
+
+        Raises: ConfigError: it has no result.
+        """
+        document, share = self._result(run), self.foreign(run)
+        facts = document["machine"]
+        origin = [_machine(facts), f"commit {facts['commit']}", facts["date"][:10]]
+        if run not in self.untimed:
+            others = "the load of other programs is not known" if share is None else f"other programs took {100 * share:.0f} %"
+            origin.append(others + (f" {DISTURBED}" if self.disturbed(run) else ""))
+        benchmark = importlib.import_module(f"bench.{Path(shlex.split(self.runs[run])[1]).stem}")
+        return f"{benchmark.markdown(document['results'])}\n\n*[{run}](figures.md#runs): {'; '.join(origin)}.*\n"
+
     def write(self) -> list[str]:
         """Write the figures into the pages. Returns the pages that changed."""
         changed = []
-        for name in dict.fromkeys([PAGE, *(quote["page"] for quote in self.quotes)]):
+        for name in self.pages():
             path = self.root / name
             before = path.read_text() if path.exists() else ""
             after = self.page() if name == PAGE else before
             for quote in self.quotes:
                 if quote["page"] == name:
                     after = self._put(after, quote)
+            for run, page in self.tables.items():
+                if page == name:
+                    after = self._fill(after, run)
             if after != before:
                 path.write_text(after)
                 changed.append(name)
         return changed
+
+    def pages(self) -> list[str]:
+        """Return the pages with figures, by their paths from the root."""
+        return [*dict.fromkeys([PAGE, *(quote["page"] for quote in self.quotes), *self.tables.values()])]
+
+    def _fill(self, page: str, run: str) -> str:
+        begin = f"<!-- table {run} -->\n"
+        before, found, rest = page.partition(begin)
+        _, ended, after = rest.partition(END_OF_TABLE)
+        if not (found and ended) or begin in after:
+            raise ConfigError(f"{self.tables[run]}: give the table of {run} one place, {begin.strip()} to {END_OF_TABLE}")
+        return f"{before}{begin}{self.table(run)}{END_OF_TABLE}{after}"
 
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
         words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
@@ -266,7 +308,7 @@ class Figures:
     def problems(self) -> list[str]:
         """Return what is wrong with the pages and their results, one line per fault."""
         found = []
-        for run in dict.fromkeys(entry.run for entry in self.entries.values()):
+        for run in self.runs_shown():
             commit = ((self.document(run) or {}).get("machine") or {}).get("commit", "")
             if not re.fullmatch(r"[0-9a-f]+", commit):
                 found.append(f"{run}: measured on {commit or 'no commit'}: commit first, then make figures RUNS={run}")
@@ -280,6 +322,13 @@ class Figures:
             for quote in self.quotes:
                 if self.quoted(quote) not in (self.root / quote["page"]).read_text():
                     found.append(f"{quote['page']} does not say {self.quoted(quote)!r}: python bench/figures.py --write")
+            for run, name in self.tables.items():
+                text = (self.root / name).read_text()
+                if self._fill(text, run) != text:
+                    found.append(f"{name} does not show the table of {run}: python bench/figures.py --write")
+            for name in self.pages():
+                if name != PAGE and "figures.md" not in (self.root / name).read_text():
+                    found.append(f"{name} has figures and no link to figures.md, where readers find how they were measured")
         except ConfigError as error:
             found.append(str(error))
         return found
@@ -359,6 +408,10 @@ class Figures:
             if old is not None and old != new:
                 old.unlink()
         type(self).document.cache_clear()
+
+
+def _machine(facts: Mapping[str, Any]) -> str:
+    return f"{facts['cpu']}, {facts['usable_cores']} cores"
 
 
 def _texts(value: Any) -> Iterator[str]:

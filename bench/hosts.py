@@ -25,7 +25,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,23 @@ def show(target: str, found: dict[str, Any]) -> None:
     notes = [f"{key}: {value:.6g}" for key, value in found["costs"].items()]
     notes += [f"{n} at once without Ray: a roll-out takes {1e3 * spent.median:.2f} ms" for n, spent in found["crowds"].items()]
     common.print_table(target, columns, sorted(rows), notes)
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the table of docs/ray.md: hosts that play, and what each sends. Args: results: of a JSON file."""
+    rows = []
+    for target, found in results.items():
+        if target == "cores":
+            continue
+        one = found["figures"]["1 exact collected"]["agent_steps_per_s"]["samples"]
+        for name, figures in found["figures"].items():
+            hosts, kind, what = name.split()
+            if what == "collected":
+                size = figures["segment_bytes"]["median"] / figures["segment_steps"]["median"]
+                rate = common.Figure(**figures["agent_steps_per_s"])
+                rows.append((target, hosts, kind, f"{size:,.0f}", str(rate), str(common.ratio(rate.samples, one))))
+    columns = ("env", ">hosts", "observations", ">bytes per agent-step", ">agent-steps/s", ">of one host, exact")
+    return common.markdown(columns, rows)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,15 @@ def train(options: argparse.Namespace, folder: str, seed: int, observations: str
         with RayTrainer(config.merged({"ray": ray})) as trainer:
             trainer.train()
     return score(Path(folder) / name, training_of(options.target).metric)
+
+
+def markdown(results: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
+    """Return a table of docs/ray.md: the score of each way of playing, seed by seed. Args: results: of a JSON file."""
+    rows = [
+        (name, ", ".join(f"{one['score']:.4g}" for one in runs), ", ".join(f"{one['steps'] / 1e6:.1f} M" for one in runs))
+        for name, runs in results.items()
+    ]
+    return common.markdown(("played by", ">score of each seed", ">agent-steps"), rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

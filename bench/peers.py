@@ -25,7 +25,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,7 +39,6 @@ from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, PuffervecError
 
 SAMPLE_LIMIT_S = 120.0
-PACKAGES = ("gymnasium", "stable-baselines3", "envpool", "ale-py", "minigrid", "mujoco", "torchrl", "tianshou")
 QUICK = {"seconds": 0.05, "warmup": 0.02, "repeats": 1}
 
 
@@ -347,23 +345,12 @@ def _installed(scenario: Scenario) -> bool:
     return found
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = ""
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input or a failure of puffervec's own."""
     options = parser().parse_args(arguments)
     if options.quick:
         vars(options).update(QUICK)
     facts, progress = common.machine(), common.Progress()
-    facts["versions"] = {**facts["versions"], **_versions()}
     rows: list[Row] = []
     foreign = 0.0
     try:
@@ -377,6 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     show_verdict(rows)
+    theirs = [row.versions for row in rows if row.versions and row.pufferlib]
+    facts["versions"]["pufferlib"] = theirs[0].get("pufferlib", "") if theirs else ""
     results = {
         "rows": [dataclasses.asdict(row) for row in rows],
         "slower_than": losses(rows),

@@ -202,17 +202,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of docs/plan.md. Args: results: of a JSON file."""
-    lines = ["| policy | rows | eager | arena | compile | allocations | one buffer per tensor | arena |", "|---" * 8 + "|"]
+    columns = ("policy", ">rows", ">eager, us", ">arena, of eager", ">compile, of eager", ">allocations")
+    lines = []
     modes = {(one["policy"], one["rows"], one["mode"]): one for one in results}
     for one in results:
         if one["mode"] == "eager":
             arena, compiled = (modes[one["policy"], one["rows"], mode] for mode in ("arena", "compile"))
-            ratios = [f"{found['of_eager']['median']:.2f}x" for found in (arena, compiled)]
+            ratios = [str(common.Figure(**found["of_eager"])) for found in (arena, compiled)]
             sizes = [f"{arena[key] / 2**10:,.1f} KiB" for key in ("separate", "bytes")]
             counts = f"{one['allocations']:g} / {arena['allocations']:g} / {compiled['allocations']:g}"
-            cells = [one["policy"], f"{one['rows']:,}", f"{one['us']['median']:,.0f} us", *ratios, counts, *sizes]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            eager = str(common.Figure(**one["us"]))
+            lines.append((one["policy"], f"{one['rows']:,}", eager, *ratios, counts, *sizes))
+    return common.markdown((*columns, ">one buffer per tensor", ">arena"), lines)
 
 
 def _row(result: Result) -> list[str]:

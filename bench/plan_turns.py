@@ -102,11 +102,11 @@ def measure(name: str, options: argparse.Namespace, pool: ThreadPool, note: comm
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of docs/plan.md. Args: results: of a JSON file."""
-    lines = ["| roll-outs of | rows of a half | eager | arena | plans |", "|---" * 5 + "|"]
+    rows = []
     for one in results:
-        eager, ratio = one["eager_us"]["median"], one["ratio"]["median"]
-        lines.append(f"| {one['case']} | {one['rows']:,} | {eager:,.0f} us | {ratio:.2f}x | {one['bytes'] / 2**10:,.0f} KiB |")
-    return "\n".join(lines)
+        eager, ratio = (str(common.Figure(**one[key])) for key in ("eager_us", "ratio"))
+        rows.append((one["case"], f"{one['rows']:,}", eager, ratio, f"{one['bytes'] / 2**10:,.0f} KiB"))
+    return common.markdown(("roll-outs of", ">rows of a half", ">eager, us", ">arena, of eager", ">plans"), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -158,6 +158,29 @@ def show(results: Mapping[str, Any]) -> None:
     common.print_table("recipes on validation scenes", ("recipe", "seeds", *heads, "difference", "s"), rows, notes)
 
 
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the table of docs/drive.md, the best first. Args: results: of a JSON file."""
+    preset, rows = results[PRESET], []
+    known = [name for name in results if name != PRESET]
+    for name in sorted(known, key=lambda name: -difference(results[name], preset)[0]):
+        mean, half, _ = difference(results[name], preset)
+        rows.append((name, f"{mean:+.3f} ± {half:.3f}", comfort(results[name]), f"{time_ratio(results[name], preset):.1f}"))
+    rows.insert(0, ("*the preset*", f"{statistics.fmean(map(score_of, preset['seeds'].values())):.3f}", comfort(preset), "1"))
+    return common.markdown(("recipe", ">difference", ">comfortable", ">time"), rows)
+
+
+def comfort(entry: Mapping[str, Any]) -> str:
+    """Return the mean share of comfortable half-seconds over all sets."""
+    return f"{statistics.fmean(mean_of(entry, where, 'comfortable') for where in SETS):.2f}"
+
+
+def time_ratio(entry: Mapping[str, Any], preset: Mapping[str, Any]) -> float:
+    """Return the median seconds of a training over those of the preset's."""
+    return statistics.median(found["seconds"] for found in entry["seeds"].values()) / statistics.median(
+        found["seconds"] for found in preset["seeds"].values()
+    )
+
+
 def chosen(names: str | None) -> dict[str, list[list[str]]]:
     """Return the stages of the recipes that were asked for, by name. Raises: ConfigError: there is none of that name."""
     listed: dict[str, list[Any]] = tomllib.loads(TABLE.read_text())["recipes"]

@@ -236,6 +236,18 @@ def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: 
     print(f"check: {100 * worst:.0f} % at most, {'within' if worst <= WITHIN else 'NOT WITHIN'} {100 * WITHIN:.0f} %\n")
 
 
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the table of docs/scale.md: prediction and measurement on one machine. Args: results: of a JSON file."""
+    rows = [
+        (target, str(one["hosts"]), one["what"], *(common.number(one[key]) for key in ("measured", "predicted")),
+         f"{100 * one['error']:+.0f} %")
+        for target, found in results.items()
+        if target not in ("measured", "assumed", "within")
+        for one in found["check"]
+    ]  # fmt: skip
+    return common.markdown(("env", ">hosts", "", ">measured", ">predicted", ">error"), rows)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Predict, check, print, and keep the results where --json says; exit status 1 where the check fails."""
     options = parse(arguments)

@@ -163,23 +163,24 @@ def summary(results: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]]) 
     return rows
 
 
-def tables(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the measured and the published figures as Markdown."""
-    lines = [
-        "| variant | ranks | W | step ms | of one rank | MiB per rank | of one rank |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the table of docs/sharded.md. Args: results: of a JSON file."""
+    rows = []
+    for row in results["measured"]:
+        step, over = (str(common.Figure(**row[key])) for key in ("step_ms", "times_one_rank"))
+        memory = (f"{row['peak_mib']:.1f}", f"{row['of_one_rank']:.2f}")
+        rows.append((row["variant"], str(row["ranks"]), str(row["width"]), step, over, *memory))
+    columns = ("variant", ">ranks", ">W", ">step ms", ">of one rank", ">MiB per rank", ">of one rank")
+    return common.markdown(columns, rows)
+
+
+def published() -> str:
+    """Return what was published for ConvNeXt-XL on GPUs as Markdown."""
+    rows = [
+        (list(KEPT)[again], str(ranks), str(width), str(ms), "" if gib is None else str(gib))
+        for ranks, width, again, gib, ms in PUBLISHED
     ]
-    for row in rows:
-        step, over = common.Figure(**row["step_ms"]), common.Figure(**row["times_one_rank"])
-        lines.append(
-            f"| {row['variant']} | {row['ranks']} | {row['width']} | {step} | {over.median:.2f} | {row['peak_mib']:.1f}"
-            f" | {row['of_one_rank']:.2f} |"
-        )
-    lines += ["", "Published for ConvNeXt-XL, (7, 3, 512, W), on GPUs (not measured here):", ""]
-    lines += ["| activations | GPUs | W | step ms | GiB |", "|---|--:|--:|--:|--:|"]
-    for ranks, width, again, gib, ms in PUBLISHED:
-        lines.append(f"| {list(KEPT)[again]} | {ranks} | {width} | {ms} | {'' if gib is None else gib} |")
-    return "\n".join(lines)
+    return common.markdown(("activations", ">GPUs", ">W", ">step ms", ">GiB"), rows)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -226,7 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts = common.machine()
     runs = common.interleave(variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts)
     rows = summary(runs.results)
-    print(tables(rows))
+    print(markdown({"measured": rows}))
+    print(f"\nPublished for ConvNeXt-XL, (7, 3, 512, W), on GPUs (not measured here):\n\n{published()}")
     if options.png:
         draw(rows, options.png)
     common.finish("sharded", options, facts, runs.foreign, {"measured": rows, "published": [list(row) for row in PUBLISHED]})

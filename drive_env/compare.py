@@ -314,8 +314,8 @@ def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
     names = [f"{at:.0%}" for at in QUANTILES]
     cells = [["", *(f"{side} {name}" for side in "AB" for name in names), "A/B", "", "distance"]]
     for row in rows:
-        numbers = [_short(row[side][name]) for side in "ab" for name in names]
-        cells.append([row["measure"], *numbers, _short(row["ratio"]), "" if row["near"] else "*", _short(row["distance"])])
+        numbers = [short(row[side][name]) for side in "ab" for name in names]
+        cells.append([row["measure"], *numbers, short(row["ratio"]), "" if row["near"] else "*", short(row["distance"])])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in cells]
     within = chance(len(a.scenes), len(b.scenes))
@@ -329,5 +329,6 @@ def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", *foot])
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a number of the table: three digits, "-" for NaN."""
     return "-" if np.isnan(value) else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -22,6 +22,7 @@ import pytest
 import puffervec
 from tests.helpers import TIME_SCALE
 from tests.needs import Absent
+from tests.web.browser import SESSIONS
 
 # Read when torch is loaded, here and in processes of tests. Threads of small kernels wait for each other in a loop: with the
 # cores taken by other programs, 64 rows of an MLP took 50 ms with four threads and 50 us with one.
@@ -109,16 +110,16 @@ def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _children() -> Counter[str]:
-    found: Counter[str] = Counter()
+def _children() -> Iterator[tuple[psutil.Process, str]]:
+    """Yield the processes below this one and their commands, but for helpers of the whole session.
+
+    A browser begins and ends processes of its own at any time.
+    """
     for process in psutil.Process().children(recursive=True):
-        try:
-            command = " ".join(process.cmdline())
-        except psutil.Error:
-            continue
-        if not any(helper in command for helper in HELPERS):
-            found[f"process {process.pid}: {process.status()} {command}"] += 1
-    return found
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            command, session = " ".join(process.cmdline()) or process.status(), os.getsid(process.pid)
+            if not any(helper in command for helper in HELPERS) and session not in SESSIONS:
+                yield process, command
 
 
 def _files() -> Counter[str]:
@@ -154,9 +155,10 @@ def _shared_mappings() -> Counter[str]:
 
 def _held() -> Counter[str]:
     """Return what this process holds: children, threads, open files, shared memory; and the names in /dev/shm."""
+    children = Counter(f"process {child.pid}: {command}" for child, command in _children())
     threads = Counter(f"thread {thread.name}" for thread in threading.enumerate())
     names = Counter(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))
-    return _children() + _files() + _shared_mappings() + threads + names
+    return children + _files() + _shared_mappings() + threads + names
 
 
 def _is_of_others(name: str) -> bool:
@@ -177,10 +179,9 @@ def _left(before: Counter[str]) -> Counter[str]:
 
 def _end_children() -> None:
     """Kill what a failed test has left running, so that the next one begins without it."""
-    for process in psutil.Process().children(recursive=True):
+    for process, _ in _children():
         with contextlib.suppress(psutil.Error):
-            if not any(helper in " ".join(process.cmdline()) for helper in HELPERS):
-                process.kill()
+            process.kill()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,6 +7,7 @@ python -m bench.rivals.sample '{"rival": "gymnasium_vec", "workload": "cartpole"
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -14,6 +15,7 @@ import platform
 import sys
 import time
 import warnings
+from importlib import metadata
 from typing import Any
 
 from bench.rivals.runner import Job, Missing, Runner
@@ -50,10 +52,11 @@ def _timed(runner: Runner, seconds: float, turn_s: float) -> dict[str, Any]:
 
 def _versions() -> dict[str, str]:
     """Return what a figure depends on and may differ from one interpreter to another."""
-    import gymnasium
-    import numpy
-
-    return {"python": platform.python_version(), "numpy": numpy.__version__, "gymnasium": gymnasium.__version__}
+    found = {"python": platform.python_version()}
+    for package in ("numpy", "gymnasium", "pufferlib"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
 
 
 def take(job: Job) -> dict[str, Any]:

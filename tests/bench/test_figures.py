@@ -64,7 +64,7 @@ def _figures(
     (root / "docs").mkdir(exist_ok=True)
     page = root / "README.md"
     if not page.exists():
-        page.write_text("# Speed\n\n| stepping | 7 steps/s, 8 % of a loop |\n")
+        page.write_text("# [Speed](docs/figures.md)\n\n| stepping | 7 steps/s, 8 % of a loop |\n")
     (root / "figures.toml").write_text(table)
     return Figures(root / "figures.toml", root)
 
@@ -77,7 +77,7 @@ def test_a_page_that_differs_is_found_and_rewritten(tmp_path: Path) -> None:
     found = _figures(tmp_path)
     assert len(found.problems()) == 2, "the page of all figures, and the quote"
     assert found.write() == ["docs/figures.md", "README.md"]
-    assert (tmp_path / "README.md").read_text() == "# Speed\n\n| stepping | 1.2 k steps/s, 50 % of a loop |\n"
+    assert (tmp_path / "README.md").read_text().endswith("\n\n| stepping | 1.2 k steps/s, 50 % of a loop |\n")
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| steps per second | 1.2 k | - | ±8 % | 5 | speed |" in page
     assert (
@@ -262,3 +262,60 @@ def test_a_page_may_not_have_figures_of_old_commits(tmp_path: Path) -> None:
 def test_no_figure_of_readme_is_of_an_old_commit() -> None:
     """Slow, since whoever commits cannot always measure: it must hold before a release."""
     assert Figures().old("README.md", MOST_COMMITS) == []
+
+
+TABLES = """
+untimed = ["faults-table"]
+[runs]
+speed = "python bench/speed.py"
+sharded = "python bench/sharded.py"
+faults-table = "python bench/faults.py table"
+[tables]
+sharded = "docs/page.md"
+faults-table = "docs/page.md"
+"""
+CELL = {"text": "close ok", "skipped": "", "passed": True}
+STEP = {"median": 100.0, "spread": 0.1, "samples": [90.0, 100.0, 110.0]}
+RANKS = {"variant": "weak", "ranks": 2, "width": 64, "peak_mib": 8.0, "of_one_rank": 1.5}
+MEASURED = {
+    "sharded": {"measured": [{**RANKS, "step_ms": STEP, "times_one_rank": STEP}]},
+    "faults-table": {"puffervec": {"none": CELL}},
+}
+
+
+def test_a_page_shows_all_results_of_a_run_and_where_they_come_from(tmp_path: Path) -> None:
+    _figures(tmp_path)
+    folder = tmp_path / "bench" / "results" / "box"
+    facts = json.loads((folder / "2026-01-02-speed.json").read_text())
+    for run, results in MEASURED.items():
+        (folder / f"2026-01-02-{run}.json").write_text(json.dumps({**facts, "schema_version": 1, "results": results}))
+    (tmp_path / "figures.toml").write_text(TABLES + TABLE.replace('[runs]\nspeed = "python bench/speed.py"\n', ""))
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("above\n\n<!-- table sharded -->\n<!-- end -->\n\n<!-- table faults-table -->\nold\n<!-- end -->\nbelow\n")
+    found = Figures(tmp_path / "figures.toml", tmp_path)
+    assert sum("docs/page.md does not show the table of" in problem for problem in found.problems()) == 2
+    found.write()
+    lines = page.read_text().splitlines()
+    origin = "Abacus, 2 cores; commit 0123abcd; 2026-01-02"
+    unknown = "; the load of other programs is not known †"
+    assert "| weak | 2 | 64 | 100 ±10% | 100 ±10% | 8.0 | 1.50 |" in lines
+    assert f"*[sharded](figures.md#runs): {origin}{unknown}.*" in lines
+    assert f"*[faults-table](figures.md#runs): {origin}.*" in lines, "no load changes what it found"
+    assert (lines[0], lines[-1]) == ("above", "below") and "old" not in lines
+    assert found.problems() == [] and "| sharded | `" in (tmp_path / "docs" / "figures.md").read_text()
+    page.write_text("above\n")
+    with pytest.raises(ConfigError, match="docs/page.md: give the table of sharded one place, <!-- table sharded --> to"):
+        found.write()
+
+
+def test_a_page_with_figures_leads_to_how_they_were_measured(tmp_path: Path) -> None:
+    table = TABLE.replace("README.md", "docs/page.md")
+    _figures(tmp_path, table)
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("| stepping | 7 steps/s, 8 % of a loop |\n")
+    found = _figures(tmp_path, table)
+    found.write()
+    (problem,) = found.problems()
+    assert problem.startswith("docs/page.md has figures and no link to figures.md")
+    page.write_text(page.read_text() + "[All](figures.md).\n")
+    assert found.problems() == []

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bench import common, compare, figures, limits, presets, runs
+from bench import common, compare, figures, limits, presets, runs, scene_compare
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
@@ -127,12 +127,31 @@ def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pyt
     assert compiling.main(SHORT) == 1
 
 
-@pytest.mark.slow
-def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> None:
+def two_scenes_of_womd(tmp_path: Path) -> Path:
+    """Return a folder with two generated scenes that are named as those of WOMD."""
     folder = tmp_path / "scenes"
     assert generate.main(["--count", "2", "--out", str(folder)]) == 0
     for number, path in enumerate(sorted(folder.iterdir())):
         path.rename(folder / f"tfrecord-{number:05}-of-00002_7.json")
+    return folder
+
+
+def test_generated_scenes_beside_those_of_womd(
+    tmp_path: Path, short: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(two_scenes_of_womd(tmp_path))
+    monkeypatch.setattr(scene_compare, "GENERATED", {"streets": folder, "generated": "generated:3"})
+    found = short("scene_compare", "--real", folder, seconds=())
+    same, other = found["generated"].values()
+    assert (found["real"], same["scenes"], other["scenes"]) == (2, 2, 3)
+    assert all(row["distance"] == 0 and row["near"] for row in same["rows"] if row["a"]["scenes"])
+    header, _, first, *_ = scene_compare.markdown(found).splitlines()
+    assert header.count("|") == first.count("|") == 13 and first.startswith("| objects |")
+
+
+@pytest.mark.slow
+def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> None:
+    folder = two_scenes_of_womd(tmp_path)
     flags = ["--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3", "--real", str(folder), "--cores", "64"]
     (sample,) = short("score", *flags, "--baselines", "log", seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05]
@@ -142,10 +161,7 @@ def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> No
 
 @pytest.mark.slow
 def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
-    folder = tmp_path / "scenes"
-    assert generate.main(["--count", "2", "--out", str(folder)]) == 0
-    for number, path in enumerate(sorted(folder.iterdir())):
-        path.rename(folder / f"tfrecord-{number:05}-of-00002_7.json")
+    folder = two_scenes_of_womd(tmp_path)
     flags = ["--parts", "score", "--envs", "drive", "--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3"]
     (sample,) = short("train", *flags, "--real", str(folder), seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"

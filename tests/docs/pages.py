@@ -3,7 +3,8 @@
 """What the tests of documentation pages share: a page's code blocks, run in one interpreter in the page's order.
 
 A ```text block right after a ```python block is what that one prints. Numbers of such blocks are measurements, so tests compare
-the words only; `python -m tests.docs.pages docs/PAGE.md` measures again and puts the medians of several runs into the page.
+the words only; `python -m tests.docs.pages docs/PAGE.md` measures again and puts the medians of several runs into the page,
+and where it says `<!-- measured -->`, on which machine and commit, beside what load and with what spread.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from pathlib import Path
 
 import torch
 
+from bench import common
+from bench.foreign import foreign_load
+
 ROOT = Path(__file__).resolve().parents[2]
 FENCED = re.compile(r"^```(?P<info>\w+[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+ORIGIN = re.compile(r"(?<=^<!-- measured -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 END = "\x1e"  # printed after each block, to tell what each has printed
 NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?")
 PADDED = re.compile(rf" *{NUMBER.pattern}")  # with the blanks before it, which keep columns in line
@@ -143,6 +148,20 @@ def _median(texts: list[str]) -> str:
     return PADDED.sub(lambda found: next(medians).rjust(len(found[0])), texts[0])
 
 
+def origin(runs: list[list[str]], foreign: float) -> str:
+    """Return where the figures of a page come from. Args: foreign: share of the machine that other programs took."""
+    facts, spreads = common.machine(), []
+    for texts in zip(*runs, strict=True):
+        for column in zip(*(NUMBER.findall(text) for text in texts), strict=True):
+            if len(set(column)) > 1:
+                spreads.append(common.figure(float(number.replace(",", "")) for number in column).spread)
+    spread = f"{100 * statistics.median(spreads):.0f} % in the median of the figures, {100 * max(spreads):.0f} % at most"
+    return (
+        f"*Medians of {len(runs)} runs: {facts['cpu']}, {facts['usable_cores']} cores; commit {facts['commit']};\n"
+        f"{facts['date'][:10]}; other programs took {100 * foreign:.0f} %; half the distance of the quartiles is {spread}.*\n"
+    )
+
+
 def _formatted(numbers: tuple[str, ...]) -> str:
     """Return the median, as exact as the first of the numbers."""
     if len(set(numbers)) == 1:
@@ -160,8 +179,9 @@ def main() -> None:
     args = parser.parse_args()
     page = args.page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        runs = [printed(page, Path(folder)) for _ in range(args.runs)]
-    args.page.write_text(with_medians(page, runs), encoding="utf-8")
+        runs, foreign = foreign_load(lambda: [printed(page, Path(folder)) for _ in range(args.runs)])
+    measured = ORIGIN.sub(lambda _: origin(runs, foreign), with_medians(page, runs))
+    args.page.write_text(measured, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -279,8 +279,9 @@ def test_a_state_that_was_read_goes_on_in_another_env() -> None:
     with serial("covid", SHORT, num_envs=2) as vec:
         vec.reset(seed=0)
         draw = np.random.default_rng(1)
+        changed = 1 + vec.peek(0)["stringency"][-1] % 10  # in force for 28 days: no state is as in env 1
         for day in range(12):
-            first = draw.integers(0, 11, STATES)
+            first = draw.integers(0, 11, STATES) if day else changed
             vec.step({"states": np.concatenate([first, 0 * first]).astype(np.int32), "planner": np.int32([day % 6, 0])})
         vec.poke(1, vec.peek(0))
         for _ in range(12):

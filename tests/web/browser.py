@@ -46,6 +46,9 @@ def find() -> str | None:
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
+SESSIONS: set[int] = set()  # of the processes of the browsers that are open
+
+
 class Browser:
     """A Chromium of its own, with an empty profile. Close it."""
 
@@ -68,6 +71,7 @@ class Browser:
             command, pass_fds=theirs, env={**os.environ, "HOME": str(profile)}, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+        SESSIONS.add(self._process.pid)
         for fd in (to_read, to_write, *theirs):
             os.close(fd)
         self._number, self._buffer = 0, b""
@@ -132,6 +136,7 @@ class Browser:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        SESSIONS.discard(self._process.pid)
         os.close(self._in)
         os.close(self._out)
 

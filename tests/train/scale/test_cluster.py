@@ -127,9 +127,7 @@ def test_hosts_have_machines_of_their_own_or_the_user_is_told(
 
 
 @pytest.mark.parametrize("enough", [False, True])
-def test_too_few_cpus_are_named(
-    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool
-) -> None:
+def test_too_few_cpus_are_named(monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool) -> None:
     """Check both cases: too few in all, so that Ray is not asked; enough, but others use them."""
 
     def placed(bundles: list[dict[str, float]], strategy: str) -> Group:

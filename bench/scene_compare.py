@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How alike the generated scenes and real ones are: the comparison of `puffer-scenes compare`, kept as a result.
+
+    python bench/scene_compare.py --real DIR --real OTHER      200 streets and 200 default scenes beside the WOMD scenes there
+
+Nothing is timed. The real scenes are those of bench/score.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import common, score
+from bench.foreign import foreign_load
+from drive_env import compare
+from puffervec.process.parallel import each_on_all_cores
+
+GENERATED = {"streets": "streets:200", "generated": "generated:200"}
+FAR = r" \*"  # medians that are far from those of the real scenes
+
+
+def measured(name: str, scenes: str) -> compare.Measured:
+    """Return a set of scenes with their measures. Args: scenes: as env.scenes takes them."""
+    return compare.measured(name, [*each_on_all_cores(compare.measure_item, compare.items_of(scenes), 1)])
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the table of docs/scenes.md. Args: results: of a JSON file."""
+    sets = results["generated"]
+    rows = []
+    for lines in zip(*(sets[name]["rows"] for name in GENERATED), strict=True):
+        cells = [lines[0]["measure"]]
+        for line in lines:
+            cells += [compare.short(line["a"][at]) for at in ("10%", "50%", "90%")]
+            cells.append(compare.short(line["distance"]) + ("" if line["near"] else FAR))
+        rows.append([*cells, *(compare.short(lines[0]["b"][at]) for at in ("10%", "50%", "90%"))])
+    quantiles = (">10 %", ">50 %", ">90 %")
+    columns = ("measure", ">streets 10 %", *quantiles[1:], ">distance", ">generated 10 %", *quantiles[1:], ">distance")
+    return common.markdown((*columns, ">real 10 %", *quantiles[1:]), rows)
+
+
+def sample(folders: Sequence[str]) -> dict[str, Any]:
+    """Return the comparison of each generated set with the scenes of WOMD in some folders, and print it."""
+    real = measured("the scenes of WOMD", ",".join(map(str, score.real_scenes(folders))))
+    results: dict[str, Any] = {"real": len(real.scenes), "generated": {}}
+    for name, scenes in GENERATED.items():
+        own = measured(name, scenes)
+        rows = compare.rows_of(own, real)
+        within = compare.chance(len(own.scenes), len(real.scenes))
+        results["generated"][name] = {"scenes": len(own.scenes), "within": within, "rows": rows}
+        print(f"{compare.table(own, real, rows)}\n")
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, keep the result; return the exit status."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--real", action="append", required=True, help="folder with scenes of WOMD; may be given again")
+    flags.add_argument("--json", type=Path, help="where the result goes (default: in bench/results)")
+    options = flags.parse_args(arguments)
+    facts = common.machine()
+    results, foreign = foreign_load(lambda: sample(options.real))
+    common.finish("scene-compare", options, facts, foreign, results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
