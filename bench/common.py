@@ -333,10 +333,14 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document to a temporary file beside `path` and rename it, so that `path` is never half-written."""
+    """Write a document to a temporary file beside `path` and rename it, so that `path` is never half-written.
+
+    Paths within the project, as in tracebacks, become relative to it.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(document, indent=1, default=_plain) + "\n")
+    text = json.dumps(document, indent=1, default=_plain)
+    temporary.write_text(text.replace(f"{ROOT}/", "") + "\n")
     os.replace(temporary, path)
 
 

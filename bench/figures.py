@@ -223,6 +223,9 @@ class Figures:
             parts.append("| figure | median | interval | spread | samples | run |\n| --- | --- | --- | --- | --- | --- |")
             parts += [self._row(entry) for entry in self.entries.values() if entry.section == section["title"]]
             parts.append("")
+        parts += ["## Tables\n", "All results of these runs stand on a page of their own:\n"]
+        parts += [f"- [{run}]({os.path.relpath(page, 'docs')})" for run, page in self.tables.items()]
+        parts.append("")
         parts.append(
             "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
         )
@@ -320,7 +323,8 @@ class Figures:
             if not (self.root / PAGE).exists() or (self.root / PAGE).read_text() != self.page():
                 found.append(f"{PAGE} does not show the results: python bench/figures.py --write")
             for quote in self.quotes:
-                if self.quoted(quote) not in (self.root / quote["page"]).read_text():
+                text = (self.root / quote["page"]).read_text()
+                if self.quoted(quote) not in text or self._put(text, quote) != text:
                     found.append(f"{quote['page']} does not say {self.quoted(quote)!r}: python bench/figures.py --write")
             for run, name in self.tables.items():
                 text = (self.root / name).read_text()

@@ -5,6 +5,7 @@
     python bench/foreign_process.py                                  one and two busy processes
     python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
     python bench/foreign_process.py --envs drive --seconds 2
+    python bench/foreign_process.py --envs training --seconds 8      trainings, in agent-steps per second
 
 "kept" is the rate beside the others / the rate without them, "of serial" is the rate / that of the
 serial backend beside them, both within one repeat. The targets for two workers on two cores are 0.45
@@ -23,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import common
+from bench import common, runs
 from bench.common import Figure
 from bench.workloads import Workload, draw_actions, half_actions, preset
 
@@ -90,6 +92,10 @@ ENVS = {
 }
 
 
+TRAINING = "training"  # in place of an env: these
+TRAININGS = {f"{TRAINING} {target}": runs.Run(target, {}) for target in ("cartpole", "tag_grid", "drive")}
+
+
 @dataclass(frozen=True)
 class Way:
     """A way of stepping envs. workers: None is serial, 0 Gymnasium's own vector env with worker processes."""
@@ -101,6 +107,7 @@ class Way:
 SERIAL = "serial"
 WAYS = (Way("two workers", 2), Way("one worker", 1), Way(SERIAL, None))
 GYMNASIUM = Way("Gymnasium's async, 8 envs", 0)
+TRAINER = Way("the trainer", None)
 
 
 @dataclass(frozen=True)
@@ -158,33 +165,38 @@ def gymnasiums(env: str, seconds: float) -> float:
 
 
 def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
-    """Start the neighbours, then the workers, and return env-steps per second."""
+    """Start the neighbours, then the workers, and return env-steps per second; of a training agent-steps per second."""
     with neighbours.running():
+        if way is TRAINER:
+            found = runs.trained(runs.config_of(TRAININGS[env], "cpu"), seconds)
+            return float(found["agent_steps_per_s"])
         return gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
 
 
 def run(options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
     """Measure all in turns. Returns the table and the share of foreign load."""
     places = [QUIET, *options.neighbours]
-    cases = [
-        (env, way, place)
-        for env in options.envs
-        for way in (*WAYS, *([GYMNASIUM] if ENVS[env].env == "CartPole-v1" else []))
-        for place in places
-    ]
+    cases = [(env, way, place) for env in options.envs for way in ways_of(env) for place in places]
     variants: dict[str, Callable[[], Any]] = {
-        f"{env}, {way.name}, {place}": lambda e=env, w=way, p=place: sample(e, w, NEIGHBOURS[p], options.seconds)
+        f"{env}, {way.name}, {place}": partial(sample, env, way, NEIGHBOURS[place], options.seconds)
         for env, way, place in cases
     }
-    runs = common.interleave(variants, options.repeats, progress, options.attempts)
-    return [row(env, way, place, runs.results) for env, way, place in cases], runs.foreign
+    found = common.interleave(variants, options.repeats, progress, options.attempts)
+    return [row(env, way, place, found.results) for env, way, place in cases], found.foreign
+
+
+def ways_of(env: str) -> tuple[Way, ...]:
+    """Return the ways in which an env is stepped."""
+    if env in TRAININGS:
+        return (TRAINER,)
+    return (*WAYS, *([GYMNASIUM] if ENVS[env].env == "CartPole-v1" else []))
 
 
 def row(env: str, way: Way, place: str, results: dict[str, list[float]]) -> Row:
     """Return the line of one case."""
     rates = results[f"{env}, {way.name}, {place}"]
     kept = None if place == QUIET else common.ratio(rates, results[f"{env}, {way.name}, {QUIET}"])
-    serial = None if way.name == SERIAL else common.ratio(rates, results[f"{env}, {SERIAL}, {place}"])
+    serial = None if way.name == SERIAL or way is TRAINER else common.ratio(rates, results[f"{env}, {SERIAL}, {place}"])
     target = NEIGHBOURS[place].target if way.workers == 2 else None
     met = None if target is None or kept is None else kept.median >= target
     return Row(env, way.name, place, common.figure(rates), kept, serial, target, met)
@@ -214,6 +226,18 @@ def show(rows: Sequence[Row]) -> None:
     common.print_table("beside other programs: median ± half the distance of the quartiles", columns, lines)
 
 
+def markdown(results: Sequence[dict[str, Any]]) -> str:
+    """Return the table of docs/why-not-faster.md. Args: results: of a JSON file."""
+    rows = []
+    for one in results:
+        if one["kept"] and one["way"] in (WAYS[0].name, GYMNASIUM.name, TRAINER.name):
+            name = f"{one['env']}, {GYMNASIUM.name}" if one["way"] == GYMNASIUM.name else one["env"]
+            rate, kept = str(Figure(**one["env_steps_per_s"])), str(Figure(**one["kept"]))
+            over = str(Figure(**one["of_serial"])) if one["of_serial"] else "-"
+            rows.append((name, one["neighbours"], rate, kept, over))
+    return common.markdown(("two workers", "beside", ">steps/s", ">of the quiet rate", ">of serial beside it"), rows)
+
+
 def _names(text: str, known: Sequence[str]) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
@@ -226,10 +250,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     others = [name for name in NEIGHBOURS if name != QUIET]
-    flags.add_argument("--envs", type=lambda text: _names(text, [*ENVS]), default=[*ENVS], help=", ".join(ENVS))
+    known = [*ENVS, *TRAININGS, TRAINING]
+    flags.add_argument("--envs", type=lambda text: _names(text, known), default=[*ENVS], help=", ".join(known))
     flags.add_argument("--neighbours", type=lambda text: _names(text, others), default=others[:4], help=", ".join(others))
     common.add_flags(flags, "foreign-process", 1.0)
     options = flags.parse_args(arguments)
+    if TRAINING in options.envs:
+        options.envs = [*(env for env in options.envs if env != TRAINING), *TRAININGS]
     facts, progress = common.machine(), common.Progress()
     facts["autogroup"] = _autogroup()
     rows, foreign = run(options, progress)

@@ -4,8 +4,9 @@
 
 A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition, minimum and
 maximum, or a number. Comments, strings, imports, assertions and error messages are left alone. Its tests are those that
-mirror the file; where they pass, those of the whole room run. Some mutations change nothing that anybody could notice
-(a limit that is only a matter of speed, a tie that cannot come), so that a share of 100 % is not to be expected.
+mirror the file; where they pass, those of the whole room run, then the slow ones among those that mirror it. Some mutations
+change nothing that anybody could notice (a limit that is only a matter of speed, a tie that cannot come), so that a share of
+100 % is not to be expected.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "runs", "results", "__pycache__", ".*_cache", "*.so", "*.o", "*.egg-info", "_native.c"
 )
 TEMPORARY = ".tmp"
-CI = "not slow and not gpu"  # tests that find breakages have to run at every push
+CI = "not slow and not gpu"  # tests that find breakages of the list have to run at every push
+SLOW = "slow and not gpu"  # ... those that are drawn at random may be found by tests that CI draws
 WIDE = ("tests",)
 NOTICED = 0.95  # share of breakages drawn at random that tests have to find
 BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
@@ -56,7 +57,8 @@ WIDE_LIMIT_S = 1200.0
 RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 REFUSED = re.compile(r"^E   ImportError: (csrc/.*)$", re.MULTILINE)  # puffervec compares its C core with the Python sources
 RUNNING = re.compile(r"^(tests/\S+::.+?) *$", re.MULTILINE)  # -v prints a name, and later the outcome after it
-PASSED, FAILED, NOTHING_RUN = 0, 1, (4, 5)  # exit statuses of pytest
+PASSED, FAILED, NO_TESTS = 0, 1, 5  # exit statuses of pytest
+NOTHING_RUN = (4, NO_TESTS)
 
 
 class Stale(Exception):
@@ -178,15 +180,17 @@ def build(folder: Path) -> None:
         raise Stale(f"{folder.name} does not compile:\n{said[-2000:]}")
 
 
-def run_tests(folder: Path, chosen: Sequence[str], limit_s: float) -> tuple[bool, str]:
+def run_tests(folder: Path, chosen: Sequence[str], limit_s: float, marked: str = CI) -> tuple[bool, str]:
     """Run tests in a copy until one fails. Returns (all passed, the test that failed or hung)."""
-    options = ("-m", CI, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={folder / TEMPORARY}")
+    options = ("-m", marked, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={folder / TEMPORARY}")
     code, said = run([sys.executable, "-m", "pytest", *options, *chosen], folder, limit_s)
     if code is None:
         running = RUNNING.findall(said)
         return False, f"a hang in {running[-1]}" if running else "a hang before the first test"
     if code in NOTHING_RUN and (refused := REFUSED.findall(said)):
         return False, f"the import: {refused[-1]}"
+    if marked == SLOW and code == NO_TESTS:
+        return True, ""
     if code in NOTHING_RUN and not RED.search(said):
         raise Stale(f"{folder.name}: pytest ran nothing of {' '.join(chosen)}:\n{said[-2000:]}")
     red = RED.findall(said)
@@ -230,6 +234,9 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
         if green and (wide or (sabotage.room and sabotage.room != sabotage.tests)):
             green, by = run_tests(folder, WIDE if wide else sabotage.room, WIDE_LIMIT_S)
             by = f"only {by}" if not green else by
+        if green and sabotage.room:
+            green, by = run_tests(folder, sabotage.tests, WIDE_LIMIT_S, SLOW)
+            by = f"only a slow one, {by}" if not green else by
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Outcome(sabotage.name, sabotage.file, not green, by, round(time.monotonic() - begin, 1), sabotage.why)

@@ -319,3 +319,12 @@ def test_a_page_with_figures_leads_to_how_they_were_measured(tmp_path: Path) -> 
     assert problem.startswith("docs/page.md has figures and no link to figures.md")
     page.write_text(page.read_text() + "[All](figures.md).\n")
     assert found.problems() == []
+
+
+def test_a_quote_that_would_grow_each_time_is_a_problem(tmp_path: Path) -> None:
+    """It begins or ends with text that its own figures contain."""
+    table = TABLE.replace("{share} of a loop |", "{rate}.")
+    (tmp_path / "README.md").write_text("[All](docs/figures.md)\n| stepping | 7 steps/s, 1.2 k.\n")
+    found = _figures(tmp_path, table)
+    found.write()
+    assert any("README.md does not say" in problem for problem in found.problems())

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from bench import common, compare, figures, limits, presets, runs, scene_compare
+from bench import common, compare, figures, foreign_process, limits, presets, runs, scene_compare
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
@@ -183,3 +183,11 @@ def test_killed_trainers_leave_what_loads(short: Callable[..., Any]) -> None:
     found = short("saves", "--kills", "20", "--commands", "1", seconds=())
     assert found["forked trainers"]["kills"] == 20 and found["forked trainers"]["saves"] >= 20
     assert found["whole commands"]["kills"] == 1 and not any(part["failures"] for part in found.values())
+
+
+@pytest.mark.slow
+def test_a_training_beside_another_program(short: Callable[..., Any]) -> None:
+    found = short("foreign_process", "--envs", "training cartpole", "--neighbours", "1")
+    quiet, beside = found
+    assert (quiet["way"], quiet["kept"], beside["neighbours"], beside["of_serial"]) == ("the trainer", None, "1", None)
+    assert beside["kept"]["median"] > 0 and "| training cartpole | 1 |" in foreign_process.markdown(found)
