@@ -29,7 +29,7 @@ from bench.foreign import foreign_load
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCED = re.compile(r"^```(?P<info>\w+[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-ORIGIN = re.compile(r"(?<=^<!-- measured -->\n).*?(?=^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+ORIGIN = re.compile(r"(^<!-- measured -->\n).*?(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 END = "\x1e"  # printed after each block, to tell what each has printed
 NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?")
 PADDED = re.compile(rf" *{NUMBER.pattern}")  # with the blanks before it, which keep columns in line
@@ -148,18 +148,19 @@ def _median(texts: list[str]) -> str:
     return PADDED.sub(lambda found: next(medians).rjust(len(found[0])), texts[0])
 
 
-def origin(runs: list[list[str]], foreign: float) -> str:
-    """Return where the figures of a page come from. Args: foreign: share of the machine that other programs took."""
+def with_origin(page: str, runs: list[list[str]], foreign: float) -> str:
+    """Return the page with where its figures come from. Args: foreign: share of the machine that other programs took."""
     facts, spreads = common.machine(), []
     for texts in zip(*runs, strict=True):
         for column in zip(*(NUMBER.findall(text) for text in texts), strict=True):
             if len(set(column)) > 1:
                 spreads.append(common.figure(float(number.replace(",", "")) for number in column).spread)
     spread = f"{100 * statistics.median(spreads):.0f} % in the median of the figures, {100 * max(spreads):.0f} % at most"
-    return (
+    text = (
         f"*Medians of {len(runs)} runs: {facts['cpu']}, {facts['usable_cores']} cores; commit {facts['commit']};\n"
         f"{facts['date'][:10]}; other programs took {100 * foreign:.0f} %; half the distance of the quartiles is {spread}.*\n"
     )
+    return ORIGIN.sub(lambda place: f"{place[1]}{text}{place[2]}", page, count=1)
 
 
 def _formatted(numbers: tuple[str, ...]) -> str:
@@ -180,8 +181,7 @@ def main() -> None:
     page = args.page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         runs, foreign = foreign_load(lambda: [printed(page, Path(folder)) for _ in range(args.runs)])
-    measured = ORIGIN.sub(lambda _: origin(runs, foreign), with_medians(page, runs))
-    args.page.write_text(measured, encoding="utf-8")
+    args.page.write_text(with_origin(with_medians(page, runs), runs, foreign), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -54,6 +54,15 @@ def test_medians_go_into_the_page() -> None:
     assert changed == PAGE.replace("old\n", "1,500 at  9.0 us, (1, 2)\n")
 
 
+def test_a_page_says_where_its_figures_come_from() -> None:
+    page = "above\n\n<!-- measured -->\n<!-- end -->\n\n<!-- table t -->\nrow\n<!-- end -->\nbelow\n"
+    once = pages.with_origin(page, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02)
+    head, line, tail = once.partition("*Medians of 3 runs: ")
+    assert head == "above\n\n<!-- measured -->\n" and tail.endswith(page[page.index("<!-- end -->") :])
+    assert "other programs took 2 %; half the distance of the quartiles is 25 % in the median of the figures" in tail
+    assert pages.with_origin(once, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02).count(line) == 1
+
+
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("[a](page.md#x) [b](none.md) [c](https://example.org)")
