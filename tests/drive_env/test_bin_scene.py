@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from drive_env.scenes.bin_scene import BY_NAME, bin_bytes, parse_bin
-from drive_env.scenes.bin_v3 import VARIANTS, Variant
+from drive_env.scenes.bin_v3 import ROAD_CODES, VARIANTS, Variant
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.json_scene import json_bytes, scene_from_tree
 from drive_env.scenes.reader import parse_scene
@@ -80,6 +80,13 @@ def test_the_layout_with_an_id_in_front(tiny_tree: MakeTree) -> None:
     found = parse_scene(b"2a173b334be3d32c" + bin_bytes(scene), "t", "t")
     assert found.scenario_id == "2a173b334be3d32c"
     assert_close(found, scene)
+
+
+def test_roads_of_unknown_codes_are_the_unknown_of_their_kind() -> None:
+    """Codes of one kind run on from WOMD's, where a lane has 0 to 3, a line 5 to 13 and an edge 14 to 16."""
+    assert [ROAD_CODES[code] for code in (3, 4, 9)] == [("lane", 3), ("lane", 0), ("lane", 0)]
+    assert [ROAD_CODES[code] for code in (10, 18, 19)] == [("road_line", 5), ("road_line", 13), ("road_line", 5)]
+    assert [ROAD_CODES[code] for code in (20, 22, 23, 29)] == [("road_edge", element) for element in (14, 16, 14, 14)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)

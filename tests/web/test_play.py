@@ -7,10 +7,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import numpy as np
 import pytest
 
@@ -208,6 +210,23 @@ def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
     assert status(path="/socket") == 403 and status(path="/" + "A" * 43 + "/socket") == 403
     assert status(path="/TOKEN/../socket") == 403
     assert status() == 101
+
+
+def test_the_page_is_told_that_the_command_ends(serve: Serve) -> None:
+    """By a close of the websocket, not by a connection that breaks."""
+    served = serve("play", "cartpole")
+
+    async def closed() -> int | None:
+        async with aiohttp.ClientSession() as session:
+            origin = f"http://{served.address.netloc}"
+            socket = await session.ws_connect(f"{served.url}socket", headers={"Origin": origin})
+            await socket.receive()
+            served.process.send_signal(signal.SIGINT)
+            async for _ in socket:
+                pass
+            return socket.close_code
+
+    assert asyncio.run(closed()) == 1000
 
 
 def opened(browser: Browser, served: Served, **look: Any) -> Page:

@@ -237,7 +237,7 @@ def _attribute(x: Columns, name: str) -> Any:
 
 
 def _conv_layer(run: Pass, layer: nn.Conv2d, name: str, x: Columns) -> Columns:
-    if layer.padding_mode != "zeros" and layer.padding not in (0, (0, 0), "valid"):
+    if layer.padding_mode != "zeros" and layer.padding not in ((0, 0), "valid"):
         raise CannotShard(f"padding_mode {layer.padding_mode!r}: only zeros")
     of = run.of(name, layer)
     return _conv2d(run, x, of["weight"], of.get("bias"), layer.stride, layer.padding, layer.dilation, layer.groups)
