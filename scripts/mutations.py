@@ -26,9 +26,9 @@ from tests.test_source_rules import TESTED_TOGETHER
 # By folder of sources: the tests of its room.
 ROOMS: dict[str, tuple[str, ...]] = {
     "drive_env": ("tests/drive_env",),
-    "csrc/drive": ("tests/drive_env", "tests/c/test_drive_*.py", "tests/golden"),
-    "csrc/covid": ("tests/envs/test_covid*.py", "tests/c/test_covid_curves.py", "tests/golden"),
-    "csrc/tag": ("tests/envs/test_tag_*.py", "tests/golden"),
+    "csrc/drive": ("tests/drive_env", "tests/test_save_load.py", "tests/c/test_drive_*.py", "tests/golden"),
+    "csrc/covid": ("tests/envs/test_covid*.py", "tests/test_save_load.py", "tests/c/test_covid_curves.py", "tests/golden"),
+    "csrc/tag": ("tests/envs/test_tag_*.py", "tests/test_save_load.py", "tests/golden"),
     "puffervec/web": ("tests/web",),
     "puffervec/train/plan": ("tests/train/plan",),
     "puffervec/train/policies/sharded": ("tests/train/policies/sharded",),

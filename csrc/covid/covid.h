@@ -87,7 +87,6 @@ typedef struct covid_planner_scale {
 typedef struct covid_table {
     covid_numbers numbers;
     double per_day_sick;           // 1 / infectious_days
-    double sick_workers;           // share of the infected who do not work, times the share of people of working age
     double daily;                  // production of a worker in a day, USD
     double people;                 // of all states
     double decay[COVID_FILTERS];   // exp(-1 / lambda)

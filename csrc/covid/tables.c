@@ -111,7 +111,6 @@ void covid_fill_table(const pv_context* context, covid_table* table) {
     memcpy(&table->numbers, param(context, "numbers", PV_F64), sizeof table->numbers);
     const covid_numbers* n = &table->numbers;
     table->per_day_sick = 1.0 / n->infectious_days;
-    table->sick_workers = n->pop_between_age_18_65 * n->infection_too_sick_to_work_rate;
     copy_facts(facts, table);
     for (uint32_t s = 0; s < COVID_STATES; s++) {
         table->workforce[s] = n->pop_between_age_18_65 * table->population[s];

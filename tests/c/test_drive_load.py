@@ -67,6 +67,19 @@ def test_a_loaded_state_goes_on_as_if_never_saved(vec: VectorEnv) -> None:
     assert run(vec, 40) == expected and (saved_state(vec) == after).all()
 
 
+@pytest.mark.parametrize(("name", "most"), [("speed", 400.0), ("heading", 3.2)])
+def test_numbers_are_taken_up_to_their_bounds(vec: VectorEnv, name: str, most: float) -> None:
+    state = saved_state(vec)
+    numbers = state.view(np.float32)
+    now = vec.peek(0)[name][0]
+    (place,) = np.flatnonzero(numbers == now)[:1]
+    for sign in (1, -1):
+        numbers[place] = sign * most * 0.999
+        assert load(vec, state) == lib.PV_OK and vec.peek(0)[name][0] == numbers[place]
+        numbers[place] = sign * most * 1.001
+        assert load(vec, state) == lib.PV_ERROR_STATE
+
+
 def test_unaligned_bytes_load_too(vec: VectorEnv) -> None:
     state = saved_state(vec)
     shifted = np.zeros(len(state) + 1, np.uint8)
