@@ -70,7 +70,7 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_families_of_this_version_stay_what_they_are(name: str) -> None:
     """Compare the mean distance of all points from their middle: the last bits differ from CPU to CPU."""
-    assert [mean_reach(street_scene(2, seed, family=name)) for seed in range(4)] == pytest.approx(REACHES[name], rel=2e-4)
+    assert [mean_reach(street_scene(2, seed, family=name)) for seed in range(2)] == pytest.approx(REACHES[name], rel=2e-4)
 
 
 def mean_reach(scene: Scene) -> float:
@@ -79,24 +79,24 @@ def mean_reach(scene: Scene) -> float:
 
 
 REACHES = {
-    "straight": [74.86, 86.669, 76.014, 63.466],
-    "curve": [90.845, 79.164, 78.728, 80.388],
-    "tee": [92.761, 94.276, 85.739, 89.695],
-    "cross": [111.921, 80.819, 89.455, 96.337],
-    "roundabout": [89.917, 108.64, 90.41, 94.238],
-    "merge": [92.592, 91.808, 92.562, 91.351],
-    "lane-drop": [82.708, 79.125, 90.047, 101.685],
-    "driveways": [81.788, 66.285, 76.688, 87.882],
-    "lot": [85.422, 62.278, 100.547, 103.859],
-    "signal": [83.885, 94.521, 95.939, 97.17],
-    "stop": [84.434, 85.47, 87.938, 100.79],
-    "left": [98.104, 90.211, 96.925, 103.523],
-    "cut-in": [105.519, 86.762, 79.124, 96.059],
-    "occluded": [97.842, 80.41, 74.885, 84.636],
-    "crosswalk": [88.741, 77.966, 89.499, 90.748],
-    "narrow": [86.297, 63.305, 81.054, 86.72],
-    "dead-end": [43.028, 59.764, 48.26, 41.879],
-    "levels": [75.39, 66.22, 68.552, 64.227],
+    "straight": [74.86, 86.669],
+    "curve": [90.845, 79.164],
+    "tee": [92.761, 94.276],
+    "cross": [111.921, 80.819],
+    "roundabout": [89.917, 108.64],
+    "merge": [92.592, 91.808],
+    "lane-drop": [82.708, 79.125],
+    "driveways": [81.788, 66.285],
+    "lot": [85.422, 62.278],
+    "signal": [83.885, 94.521],
+    "stop": [84.434, 85.47],
+    "left": [98.104, 90.211],
+    "cut-in": [105.519, 86.762],
+    "occluded": [97.842, 80.41],
+    "crosswalk": [88.741, 77.966],
+    "narrow": [86.297, 63.305],
+    "dead-end": [43.028, 59.764],
+    "levels": [75.39, 66.22],
 }
 PINNED = [("crosswalk", 4, 12, 195), ("tee", 6, 21, 197), ("merge", 5, 8, 65), ("signal", 12, 39, 331)]
 
