@@ -67,8 +67,10 @@ class Browser:
             f"--user-data-dir={profile}",
             "about:blank",
         ]
+        environment = {**os.environ, "HOME": str(profile)}
+        environment.pop("LD_PRELOAD", None)  # of scripts/sanitize.py, with which the browser says nothing
         self._process = subprocess.Popen(
-            command, pass_fds=theirs, env={**os.environ, "HOME": str(profile)}, start_new_session=True,
+            command, pass_fds=theirs, env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         SESSIONS.add(self._process.pid)
