@@ -35,8 +35,8 @@ SCHEMA_VERSION = 2  # 1: foreign_load may lack programs that were short
 FOREIGN_LIMIT = 0.05  # share of the machine that others may take before a run counts as disturbed
 # What a figure may depend on; those that are not installed have no version.
 PACKAGES = (
-    "puffervec", "numpy", "cffi", "torch", "gymnasium", "stable-baselines3", "envpool", "ale-py", "minigrid", "mujoco",
-    "torchrl", "tianshou", "ray",
+    "puffervec", "numpy", "cffi", "torch", "gymnasium", "stable-baselines3", "envpool", "ale-py",
+    "minigrid", "mujoco", "torchrl", "tianshou", "ray",
 )  # fmt: skip
 
 
@@ -245,6 +245,16 @@ def machine_line(facts: Mapping[str, Any]) -> str:
     )
 
 
+def short_machine(facts: Mapping[str, Any]) -> str:
+    """Return the machine as pages name it. Args: facts: see `machine`."""
+    return f"{facts['cpu']}, {facts['usable_cores']} cores"
+
+
+def origin(facts: Mapping[str, Any]) -> str:
+    """Return on which machine, commit and day a result was measured. Args: facts: see `machine`."""
+    return f"{short_machine(facts)}; commit {facts['commit']}; {facts['date'][:10]}"
+
+
 # ---- reports -----------------------------------------------------------------------------------------------
 
 
@@ -333,7 +343,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document to a temporary file beside `path` and rename it, so that `path` is never half-written.
+    """Write a document to a temporary file beside `path` and rename it: `path` is never half-written.
 
     Paths within the project, as in tracebacks, become relative to it.
     """
@@ -388,6 +398,20 @@ def markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         *rows,
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def filled(page: str, place: str, text: str) -> str | None:
+    """Return a Markdown page with `text` from `<!-- PLACE -->` to the next `<!-- end -->`.
+
+    Returns: None where the page has no such place, or two of that name.
+
+    >>> filled("<!-- t -->\\nold\\n<!-- end -->", "t", "new\\n")
+    '<!-- t -->\\nnew\\n<!-- end -->'
+    """
+    begin, end = f"<!-- {place} -->\n", "<!-- end -->"
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    return f"{before}{begin}{text}{end}{after}" if found and ended and begin not in after else None
 
 
 class Progress:

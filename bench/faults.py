@@ -72,7 +72,8 @@ def markdown(found: dict[str, Any]) -> str:
         lines.append([fault_table.ROWS[row], *[rows[row]["text"] for rows in played.values()]])
     passed = [sum(row["passed"] for row in rows.values()) for rows in played.values()]
     lines.append(["rows passed", *[f"{count} of {len(rows)}" for count, rows in zip(passed, played.values(), strict=True)]])
-    return common.markdown(("failure", *(fault_table.LIBRARIES[name].title for name in played)), lines)
+    titles = [fault_table.LIBRARIES[name].title for name in played]
+    return common.markdown(("failure", *titles), lines)
 
 
 # ---- a dead worker -----------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@
     python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
     python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
 
-figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), the quotes: lines of
-pages in which {name} stands for a figure, and {name_95} for its interval; and the tables: pages that show all results of a
-run. A page has a place for each of its tables, `<!-- table RUN -->` to `<!-- end -->`; what stands there is written by
-`markdown(results)` of the benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all
-figures with spread, command, machine, load and commit. A run's result is the newest of its name, whatever machine it comes
-from.
+figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), the
+quotes: lines of pages in which {name} stands for a figure, and {name_95} for its interval; and the
+tables: pages that show all results of a run. A page has a place for each of its tables,
+`<!-- table RUN -->` to `<!-- end -->`; what stands there is written by `markdown(results)` of the
+benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all figures
+with spread, command, machine, load and commit. A run's result is the newest of its name, whatever
+machine it comes from.
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ MOST_COMMITS = 60  # that a figure of README may be old when it is released
 MEASURES_ALL = 2  # schema version from which on foreign_load counts all that others do
 INTERVAL = "_95"  # after the name of a figure: its interval
 DISTURBED = "†"
-END_OF_TABLE = "<!-- end -->"
 PLACE = re.compile(r"\{([^{}]+)\}")
 OWN_PATH = re.compile(r"(^|[\s='\"])(/(home|root|tmp|work|Users|mnt|srv|opt)/|\.\./|~/)")
 HEAD = f"""# Figures
@@ -117,7 +117,8 @@ class Figures:
         self.sections: list[dict[str, Any]] = document["section"]
         self.quotes: list[dict[str, str]] = document.get("quote", [])
         self.tables: dict[str, str] = document.get("tables", {})
-        self.untimed: list[str] = document.get("untimed", [])  # runs that no load of the machine changes
+        # Runs that no load of the machine changes.
+        self.untimed: list[str] = document.get("untimed", [])
         entries = [entry for part in self.sections for figure in part["figure"] for entry in self.entries_of(part, figure)]
         self.entries = {entry.name: entry for entry in entries}
         if len(self.entries) < len(entries):
@@ -171,7 +172,8 @@ class Figures:
         return [float(sample) for sample in samples]
 
     def _search(self, entry: Entry, expression: str) -> Any:
-        return jmespath.search(expression, self._result(entry.run) if entry.item is None else entry.item)
+        item = self._result(entry.run) if entry.item is None else entry.item
+        return jmespath.search(expression, item)
 
     def _result(self, run: str) -> dict[str, Any]:
         document = self.document(run)
@@ -224,7 +226,8 @@ class Figures:
             parts += [self._row(entry) for entry in self.entries.values() if entry.section == section["title"]]
             parts.append("")
         parts += ["## Tables\n", "All results of these runs stand on a page of their own:\n"]
-        parts += [f"- [{run}]({os.path.relpath(page, 'docs')})" for run, page in self.tables.items()]
+        for run, page in self.tables.items():
+            parts.append(f"- [{run}]({os.path.relpath(page, 'docs')})")
         parts.append("")
         parts.append(
             "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
@@ -239,7 +242,7 @@ class Figures:
         command = [f"`{document['command']}`"] if document.get("command") else []
         command += [f"({document['doubt']})"] if "doubt" in document else []
         others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
-        machine = _machine(facts)
+        machine = common.short_machine(facts)
         known = [f"{name} {version}" for name, version in facts["versions"].items() if version and name != "puffervec"]
         cells = (" ".join(command), machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
         return f"| {run} | {' | '.join(cells)} |"
@@ -256,18 +259,20 @@ class Figures:
         return PLACE.sub(lambda found: self.text(found[1]), quote["text"].strip("\n"))
 
     def table(self, run: str) -> str:
-        """Return all results of a run as a Markdown table, and below it where, when and on which commit they were measured.
+        """Return all results of a run as a Markdown table, and below it how they were measured.
 
         Raises: ConfigError: it has no result.
         """
         document, share = self._result(run), self.foreign(run)
-        facts = document["machine"]
-        origin = [_machine(facts), f"commit {facts['commit']}", facts["date"][:10]]
+        origin = common.origin(document["machine"])
         if run not in self.untimed:
-            others = "the load of other programs is not known" if share is None else f"other programs took {100 * share:.0f} %"
-            origin.append(others + (f" {DISTURBED}" if self.disturbed(run) else ""))
+            others = "the load of other programs is not known"
+            if share is not None:
+                others = f"other programs took {100 * share:.0f} %"
+            origin += f"; {others}" + (f" {DISTURBED}" if self.disturbed(run) else "")
         benchmark = importlib.import_module(f"bench.{Path(shlex.split(self.runs[run])[1]).stem}")
-        return f"{benchmark.markdown(document['results'])}\n\n*[{run}](figures.md#runs): {'; '.join(origin)}.*\n"
+        table = benchmark.markdown(document["results"])
+        return f"{table}\n\n*[{run}](figures.md#runs): {origin}.*\n"
 
     def write(self) -> list[str]:
         """Write the figures into the pages. Returns the pages that changed."""
@@ -289,15 +294,15 @@ class Figures:
 
     def pages(self) -> list[str]:
         """Return the pages with figures, by their paths from the root."""
-        return [*dict.fromkeys([PAGE, *(quote["page"] for quote in self.quotes), *self.tables.values()])]
+        quoting = [quote["page"] for quote in self.quotes]
+        return [*dict.fromkeys([PAGE, *quoting, *self.tables.values()])]
 
     def _fill(self, page: str, run: str) -> str:
-        begin = f"<!-- table {run} -->\n"
-        before, found, rest = page.partition(begin)
-        _, ended, after = rest.partition(END_OF_TABLE)
-        if not (found and ended) or begin in after:
-            raise ConfigError(f"{self.tables[run]}: give the table of {run} one place, {begin.strip()} to {END_OF_TABLE}")
-        return f"{before}{begin}{self.table(run)}{END_OF_TABLE}{after}"
+        found = common.filled(page, f"table {run}", self.table(run))
+        if found is None:
+            place = f"one place, <!-- table {run} --> to <!-- end -->"
+            raise ConfigError(f"{self.tables[run]}: give the table of {run} {place}")
+        return found
 
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
         words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
@@ -329,7 +334,8 @@ class Figures:
             for run, name in self.tables.items():
                 text = (self.root / name).read_text()
                 if self._fill(text, run) != text:
-                    found.append(f"{name} does not show the table of {run}: python bench/figures.py --write")
+                    written = "python bench/figures.py --write"
+                    found.append(f"{name} does not show the table of {run}: {written}")
             for name in self.pages():
                 if name != PAGE and "figures.md" not in (self.root / name).read_text():
                     found.append(f"{name} has figures and no link to figures.md, where readers find how they were measured")
@@ -412,10 +418,6 @@ class Figures:
             if old is not None and old != new:
                 old.unlink()
         type(self).document.cache_clear()
-
-
-def _machine(facts: Mapping[str, Any]) -> str:
-    return f"{facts['cpu']}, {facts['usable_cores']} cores"
 
 
 def _texts(value: Any) -> Iterator[str]:

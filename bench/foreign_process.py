@@ -5,7 +5,7 @@
     python bench/foreign_process.py                                  one and two busy processes
     python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
     python bench/foreign_process.py --envs drive --seconds 2
-    python bench/foreign_process.py --envs training --seconds 8      trainings, in agent-steps per second
+    python bench/foreign_process.py --envs training --seconds 8      trainings: agent-steps per second
 
 "kept" is the rate beside the others / the rate without them, "of serial" is the rate / that of the
 serial backend beside them, both within one repeat. The targets for two workers on two cores are 0.45
@@ -165,7 +165,10 @@ def gymnasiums(env: str, seconds: float) -> float:
 
 
 def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
-    """Start the neighbours, then the workers, and return env-steps per second; of a training agent-steps per second."""
+    """Start the neighbours, then the workers, and return env-steps per second.
+
+    Of a training it returns agent-steps per second.
+    """
     with neighbours.running():
         if way is TRAINER:
             found = runs.trained(runs.config_of(TRAININGS[env], "cpu"), seconds)
@@ -196,7 +199,9 @@ def row(env: str, way: Way, place: str, results: dict[str, list[float]]) -> Row:
     """Return the line of one case."""
     rates = results[f"{env}, {way.name}, {place}"]
     kept = None if place == QUIET else common.ratio(rates, results[f"{env}, {way.name}, {QUIET}"])
-    serial = None if way.name == SERIAL or way is TRAINER else common.ratio(rates, results[f"{env}, {SERIAL}, {place}"])
+    serial = None
+    if way.name != SERIAL and way is not TRAINER:
+        serial = common.ratio(rates, results[f"{env}, {SERIAL}, {place}"])
     target = NEIGHBOURS[place].target if way.workers == 2 else None
     met = None if target is None or kept is None else kept.median >= target
     return Row(env, way.name, place, common.figure(rates), kept, serial, target, met)
@@ -235,7 +240,8 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
             rate, kept = str(Figure(**one["env_steps_per_s"])), str(Figure(**one["kept"]))
             over = str(Figure(**one["of_serial"])) if one["of_serial"] else "-"
             rows.append((name, one["neighbours"], rate, kept, over))
-    return common.markdown(("two workers", "beside", ">steps/s", ">of the quiet rate", ">of serial beside it"), rows)
+    columns = ("two workers", "beside", ">steps/s", ">of the quiet rate", ">of serial beside it")
+    return common.markdown(columns, rows)
 
 
 def _names(text: str, known: Sequence[str]) -> list[str]:
@@ -251,7 +257,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     others = [name for name in NEIGHBOURS if name != QUIET]
     known = [*ENVS, *TRAININGS, TRAINING]
-    flags.add_argument("--envs", type=lambda text: _names(text, known), default=[*ENVS], help=", ".join(known))
+    envs = ", ".join(known)
+    flags.add_argument("--envs", type=lambda text: _names(text, known), default=[*ENVS], help=envs)
     flags.add_argument("--neighbours", type=lambda text: _names(text, others), default=others[:4], help=", ".join(others))
     common.add_flags(flags, "foreign-process", 1.0)
     options = flags.parse_args(arguments)

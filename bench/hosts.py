@@ -251,7 +251,10 @@ def show(target: str, found: dict[str, Any]) -> None:
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the table of docs/ray.md: hosts that play, and what each sends. Args: results: of a JSON file."""
+    """Return a table of docs/ray.md: hosts that play, and what each sends.
+
+    Args: results: of a JSON file.
+    """
     rows = []
     for target, found in results.items():
         if target == "cores":
@@ -262,9 +265,10 @@ def markdown(results: Mapping[str, Any]) -> str:
             if what == "collected":
                 size = figures["segment_bytes"]["median"] / figures["segment_steps"]["median"]
                 rate = common.Figure(**figures["agent_steps_per_s"])
-                rows.append((target, hosts, kind, f"{size:,.0f}", str(rate), str(common.ratio(rate.samples, one))))
-    columns = ("env", ">hosts", "observations", ">bytes per agent-step", ">agent-steps/s", ">of one host, exact")
-    return common.markdown(columns, rows)
+                over = str(common.ratio(rate.samples, one))
+                rows.append((target, hosts, kind, f"{size:,.0f}", str(rate), over))
+    columns = ("env", ">hosts", "observations", ">bytes per agent-step", ">agent-steps/s")
+    return common.markdown((*columns, ">of one host, exact"), rows)
 
 
 if __name__ == "__main__":

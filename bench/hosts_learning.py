@@ -79,11 +79,14 @@ def train(options: argparse.Namespace, folder: str, seed: int, observations: str
 
 
 def markdown(results: Mapping[str, Sequence[Mapping[str, float]]]) -> str:
-    """Return a table of docs/ray.md: the score of each way of playing, seed by seed. Args: results: of a JSON file."""
-    rows = [
-        (name, ", ".join(f"{one['score']:.4g}" for one in runs), ", ".join(f"{one['steps'] / 1e6:.1f} M" for one in runs))
-        for name, runs in results.items()
-    ]
+    """Return a table of docs/ray.md: the score of each way of playing, seed by seed.
+
+    Args: results: of a JSON file.
+    """
+    rows = []
+    for name, runs in results.items():
+        scores = ", ".join(f"{one['score']:.4g}" for one in runs)
+        rows.append((name, scores, ", ".join(f"{one['steps'] / 1e6:.1f} M" for one in runs)))
     return common.markdown(("played by", ">score of each seed", ">agent-steps"), rows)
 
 

@@ -202,7 +202,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of docs/plan.md. Args: results: of a JSON file."""
-    columns = ("policy", ">rows", ">eager, us", ">arena, of eager", ">compile, of eager", ">allocations")
+    columns = (
+        "policy", ">rows", ">eager, us", ">arena, of eager", ">compile, of eager", ">allocations",
+        ">one buffer per tensor", ">arena",
+    )  # fmt: skip
     lines = []
     modes = {(one["policy"], one["rows"], one["mode"]): one for one in results}
     for one in results:
@@ -213,7 +216,7 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
             counts = f"{one['allocations']:g} / {arena['allocations']:g} / {compiled['allocations']:g}"
             eager = str(common.Figure(**one["us"]))
             lines.append((one["policy"], f"{one['rows']:,}", eager, *ratios, counts, *sizes))
-    return common.markdown((*columns, ">one buffer per tensor", ">arena"), lines)
+    return common.markdown(columns, lines)
 
 
 def _row(result: Result) -> list[str]:

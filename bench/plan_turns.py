@@ -105,8 +105,10 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for one in results:
         eager, ratio = (str(common.Figure(**one[key])) for key in ("eager_us", "ratio"))
-        rows.append((one["case"], f"{one['rows']:,}", eager, ratio, f"{one['bytes'] / 2**10:,.0f} KiB"))
-    return common.markdown(("roll-outs of", ">rows of a half", ">eager, us", ">arena, of eager", ">plans"), rows)
+        size = f"{one['bytes'] / 2**10:,.0f} KiB"
+        rows.append((one["case"], f"{one['rows']:,}", eager, ratio, size))
+    columns = ("roll-outs of", ">rows of a half", ">eager, us", ">arena, of eager", ">plans")
+    return common.markdown(columns, rows)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -160,12 +160,14 @@ def show(results: Mapping[str, Any]) -> None:
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the table of docs/drive.md, the best first. Args: results: of a JSON file."""
-    preset, rows = results[PRESET], []
-    known = [name for name in results if name != PRESET]
-    for name in sorted(known, key=lambda name: -difference(results[name], preset)[0]):
-        mean, half, _ = difference(results[name], preset)
-        rows.append((name, f"{mean:+.3f} ± {half:.3f}", comfort(results[name]), f"{time_ratio(results[name], preset):.1f}"))
-    rows.insert(0, ("*the preset*", f"{statistics.fmean(map(score_of, preset['seeds'].values())):.3f}", comfort(preset), "1"))
+    preset = results[PRESET]
+    score = statistics.fmean(map(score_of, preset["seeds"].values()))
+    rows = [("*the preset*", f"{score:.3f}", comfort(preset), "1")]
+    others = {name: difference(one, preset) for name, one in results.items() if name != PRESET}
+    for name, (mean, half, _) in sorted(others.items(), key=lambda item: -item[1][0]):
+        time_ratio = seconds_of(results[name]) / seconds_of(preset)
+        cells = (f"{mean:+.3f} ± {half:.3f}", comfort(results[name]), f"{time_ratio:.1f}")
+        rows.append((name, *cells))
     return common.markdown(("recipe", ">difference", ">comfortable", ">time"), rows)
 
 
@@ -174,11 +176,9 @@ def comfort(entry: Mapping[str, Any]) -> str:
     return f"{statistics.fmean(mean_of(entry, where, 'comfortable') for where in SETS):.2f}"
 
 
-def time_ratio(entry: Mapping[str, Any], preset: Mapping[str, Any]) -> float:
-    """Return the median seconds of a training over those of the preset's."""
-    return statistics.median(found["seconds"] for found in entry["seeds"].values()) / statistics.median(
-        found["seconds"] for found in preset["seeds"].values()
-    )
+def seconds_of(entry: Mapping[str, Any]) -> float:
+    """Return the median seconds of a training."""
+    return statistics.median(found["seconds"] for found in entry["seeds"].values())
 
 
 def chosen(names: str | None) -> dict[str, list[list[str]]]:

@@ -237,14 +237,16 @@ def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: 
 
 
 def markdown(results: Mapping[str, Any]) -> str:
-    """Return the table of docs/scale.md: prediction and measurement on one machine. Args: results: of a JSON file."""
-    rows = [
-        (target, str(one["hosts"]), one["what"], *(common.number(one[key]) for key in ("measured", "predicted")),
-         f"{100 * one['error']:+.0f} %")
-        for target, found in results.items()
-        if target not in ("measured", "assumed", "within")
-        for one in found["check"]
-    ]  # fmt: skip
+    """Return the table of docs/scale.md: prediction and measurement on one machine.
+
+    Args: results: of a JSON file.
+    """
+    rows = []
+    for target, found in results.items():
+        for one in () if target in ("measured", "assumed", "within") else found["check"]:
+            rates = (common.number(one[key]) for key in ("measured", "predicted"))
+            error = f"{100 * one['error']:+.0f} %"
+            rows.append((target, str(one["hosts"]), one["what"], *rates, error))
     return common.markdown(("env", ">hosts", "", ">measured", ">predicted", ">error"), rows)
 
 

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How alike the generated scenes and real ones are: the comparison of `puffer-scenes compare`, kept as a result.
+"""Compare generated scenes with real ones, as `puffer-scenes compare` does, and keep the result.
 
-    python bench/scene_compare.py --real DIR --real OTHER      200 streets and 200 default scenes beside the WOMD scenes there
+    python bench/scene_compare.py --real DIR --real OTHER
 
-Nothing is timed. The real scenes are those of bench/score.py.
+200 streets and 200 default scenes, beside the WOMD scenes of these folders, as in bench/score.py. Nothing
+is timed.
 """
 
 from __future__ import annotations
@@ -28,26 +29,28 @@ FAR = r" \*"  # medians that are far from those of the real scenes
 
 def measured(name: str, scenes: str) -> compare.Measured:
     """Return a set of scenes with their measures. Args: scenes: as env.scenes takes them."""
-    return compare.measured(name, [*each_on_all_cores(compare.measure_item, compare.items_of(scenes), 1)])
+    items = compare.items_of(scenes)
+    return compare.measured(name, [*each_on_all_cores(compare.measure_item, items, 1)])
 
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the table of docs/scenes.md. Args: results: of a JSON file."""
-    sets = results["generated"]
+    names = [f"{at:.0%}" for at in compare.QUANTILES]
     rows = []
-    for lines in zip(*(sets[name]["rows"] for name in GENERATED), strict=True):
+    for lines in zip(*(results["generated"][name]["rows"] for name in GENERATED), strict=True):
         cells = [lines[0]["measure"]]
         for line in lines:
-            cells += [compare.short(line["a"][at]) for at in ("10%", "50%", "90%")]
+            cells += [compare.short(line["a"][name]) for name in names]
             cells.append(compare.short(line["distance"]) + ("" if line["near"] else FAR))
-        rows.append([*cells, *(compare.short(lines[0]["b"][at]) for at in ("10%", "50%", "90%"))])
-    quantiles = (">10 %", ">50 %", ">90 %")
-    columns = ("measure", ">streets 10 %", *quantiles[1:], ">distance", ">generated 10 %", *quantiles[1:], ">distance")
-    return common.markdown((*columns, ">real 10 %", *quantiles[1:]), rows)
+        rows.append([*cells, *(compare.short(lines[0]["b"][name]) for name in names)])
+    columns = ["measure"]
+    for name in GENERATED:
+        columns += [f">{name} 10 %", ">50 %", ">90 %", ">distance"]
+    return common.markdown([*columns, ">real 10 %", ">50 %", ">90 %"], rows)
 
 
 def sample(folders: Sequence[str]) -> dict[str, Any]:
-    """Return the comparison of each generated set with the scenes of WOMD in some folders, and print it."""
+    """Compare each generated set with the scenes of WOMD in some folders, and print that."""
     real = measured("the scenes of WOMD", ",".join(map(str, score.real_scenes(folders))))
     results: dict[str, Any] = {"real": len(real.scenes), "generated": {}}
     for name, scenes in GENERATED.items():
@@ -61,9 +64,12 @@ def sample(folders: Sequence[str]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, keep the result; return the exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--real", action="append", required=True, help="folder with scenes of WOMD; may be given again")
-    flags.add_argument("--json", type=Path, help="where the result goes (default: in bench/results)")
+    raw = argparse.RawDescriptionHelpFormatter
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    folders = "folder with scenes of WOMD; may be given again"
+    flags.add_argument("--real", action="append", required=True, help=folders)
+    where = "where the result goes (default: in bench/results)"
+    flags.add_argument("--json", type=Path, help=where)
     options = flags.parse_args(arguments)
     facts = common.machine()
     results, foreign = foreign_load(lambda: sample(options.real))

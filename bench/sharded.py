@@ -170,17 +170,18 @@ def markdown(results: Mapping[str, Any]) -> str:
         step, over = (str(common.Figure(**row[key])) for key in ("step_ms", "times_one_rank"))
         memory = (f"{row['peak_mib']:.1f}", f"{row['of_one_rank']:.2f}")
         rows.append((row["variant"], str(row["ranks"]), str(row["width"]), step, over, *memory))
-    columns = ("variant", ">ranks", ">W", ">step ms", ">of one rank", ">MiB per rank", ">of one rank")
-    return common.markdown(columns, rows)
+    columns = ("variant", ">ranks", ">W", ">step ms", ">of one rank", ">MiB per rank")
+    return common.markdown((*columns, ">of one rank"), rows)
 
 
 def published() -> str:
-    """Return what was published for ConvNeXt-XL on GPUs as Markdown."""
+    """Return what was published for ConvNeXt-XL on GPUs as Markdown, and that it is not ours."""
     rows = [
         (list(KEPT)[again], str(ranks), str(width), str(ms), "" if gib is None else str(gib))
         for ranks, width, again, gib, ms in PUBLISHED
     ]
-    return common.markdown(("activations", ">GPUs", ">W", ">step ms", ">GiB"), rows)
+    table = common.markdown(("activations", ">GPUs", ">W", ">step ms", ">GiB"), rows)
+    return f"Published for ConvNeXt-XL, (7, 3, 512, W), on GPUs (not measured here):\n\n{table}"
 
 
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -227,8 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts = common.machine()
     runs = common.interleave(variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts)
     rows = summary(runs.results)
-    print(markdown({"measured": rows}))
-    print(f"\nPublished for ConvNeXt-XL, (7, 3, 512, W), on GPUs (not measured here):\n\n{published()}")
+    print(f"{markdown({'measured': rows})}\n\n{published()}")
     if options.png:
         draw(rows, options.png)
     common.finish("sharded", options, facts, runs.foreign, {"measured": rows, "published": [list(row) for row in PUBLISHED]})

@@ -315,7 +315,8 @@ def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
     cells = [["", *(f"{side} {name}" for side in "AB" for name in names), "A/B", "", "distance"]]
     for row in rows:
         numbers = [short(row[side][name]) for side in "ab" for name in names]
-        cells.append([row["measure"], *numbers, short(row["ratio"]), "" if row["near"] else "*", short(row["distance"])])
+        mark = "" if row["near"] else "*"
+        cells.append([row["measure"], *numbers, short(row["ratio"]), mark, short(row["distance"])])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in cells]
     within = chance(len(a.scenes), len(b.scenes))

@@ -4,9 +4,9 @@
 
 A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition, minimum and
 maximum, or a number. Comments, strings, imports, assertions and error messages are left alone. Its tests are those that
-mirror the file; where they pass, those of the whole room run, then the slow ones among those that mirror it. Some mutations
-change nothing that anybody could notice (a limit that is only a matter of speed, a tie that cannot come), so that a share of
-100 % is not to be expected.
+mirror the file; where they pass, those of the whole room run, then the slow ones among those that mirror
+it. Some mutations change nothing that anybody could notice (a limit that is only a matter of speed, a tie
+that cannot come), so that a share of 100 % is not to be expected.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from pathlib import Path
 from scripts.sabotage import Sabotage, Stale
 from tests.test_source_rules import TESTED_TOGETHER
 
+EVERY_C_ENV = ("tests/test_save_load.py", "tests/golden")
 # By folder of sources: the tests of its room.
 ROOMS: dict[str, tuple[str, ...]] = {
     "drive_env": ("tests/drive_env",),
-    "csrc/drive": ("tests/drive_env", "tests/test_save_load.py", "tests/c/test_drive_*.py", "tests/golden"),
-    "csrc/covid": ("tests/envs/test_covid*.py", "tests/test_save_load.py", "tests/c/test_covid_curves.py", "tests/golden"),
-    "csrc/tag": ("tests/envs/test_tag_*.py", "tests/test_save_load.py", "tests/golden"),
+    "csrc/drive": ("tests/drive_env", "tests/c/test_drive_*.py", *EVERY_C_ENV),
+    "csrc/covid": ("tests/envs/test_covid*.py", "tests/c/test_covid_curves.py", *EVERY_C_ENV),
+    "csrc/tag": ("tests/envs/test_tag_*.py", *EVERY_C_ENV),
     "puffervec/web": ("tests/web",),
     "puffervec/train/plan": ("tests/train/plan",),
     "puffervec/train/policies/sharded": ("tests/train/policies/sharded",),

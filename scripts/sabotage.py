@@ -182,7 +182,8 @@ def build(folder: Path) -> None:
 
 def run_tests(folder: Path, chosen: Sequence[str], limit_s: float, marked: str = CI) -> tuple[bool, str]:
     """Run tests in a copy until one fails. Returns (all passed, the test that failed or hung)."""
-    options = ("-m", marked, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={folder / TEMPORARY}")
+    options = ["-m", marked, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider"]
+    options.append(f"--basetemp={folder / TEMPORARY}")
     code, said = run([sys.executable, "-m", "pytest", *options, *chosen], folder, limit_s)
     if code is None:
         running = RUNNING.findall(said)

@@ -117,7 +117,8 @@ def _children() -> Iterator[tuple[psutil.Process, str]]:
     """
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error, ProcessLookupError):
-            command, session = " ".join(process.cmdline()) or process.status(), os.getsid(process.pid)
+            command = " ".join(process.cmdline()) or process.status()
+            session = os.getsid(process.pid)
             if not any(helper in command for helper in HELPERS) and session not in SESSIONS:
                 yield process, command
 

@@ -61,8 +61,8 @@ class Reading:
 def open_stat(path: Path = Path("/proc/stat")) -> int | None:
     """Open the file to read from again and again, or return None where the system has none.
 
-    A look comes in the middle of a turn, where the handler of a signal may raise between opening a file and closing
-    it. So the file stays open.
+    A look comes in the middle of a turn, where the handler of a signal may raise between opening a
+    file and closing it. So the file stays open.
     """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -151,7 +151,7 @@ class Turns:
         return int(result)
 
     def _first_late(self, half: int, last: int) -> int:
-        """Return the first worker whose turn of `half` is not done, `last` if all have just become done."""
+        """Return the first worker whose turn of `half` is not done; `last` if all are, just now."""
         for worker in self.rows.workers[half]:
             status = lib.pv_status_line(self.slab, worker, half)
             if status.turn != lib.pv_command_line(self.slab, worker, half).turn:

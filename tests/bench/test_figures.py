@@ -77,7 +77,8 @@ def test_a_page_that_differs_is_found_and_rewritten(tmp_path: Path) -> None:
     found = _figures(tmp_path)
     assert len(found.problems()) == 2, "the page of all figures, and the quote"
     assert found.write() == ["docs/figures.md", "README.md"]
-    assert (tmp_path / "README.md").read_text().endswith("\n\n| stepping | 1.2 k steps/s, 50 % of a loop |\n")
+    line = "| stepping | 1.2 k steps/s, 50 % of a loop |"
+    assert (tmp_path / "README.md").read_text() == f"# [Speed](docs/figures.md)\n\n{line}\n"
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| steps per second | 1.2 k | - | ±8 % | 5 | speed |" in page
     assert (
@@ -288,12 +289,16 @@ def test_a_page_shows_all_results_of_a_run_and_where_they_come_from(tmp_path: Pa
     folder = tmp_path / "bench" / "results" / "box"
     facts = json.loads((folder / "2026-01-02-speed.json").read_text())
     for run, results in MEASURED.items():
-        (folder / f"2026-01-02-{run}.json").write_text(json.dumps({**facts, "schema_version": 1, "results": results}))
-    (tmp_path / "figures.toml").write_text(TABLES + TABLE.replace('[runs]\nspeed = "python bench/speed.py"\n', ""))
+        document = {**facts, "schema_version": 1, "results": results}
+        (folder / f"2026-01-02-{run}.json").write_text(json.dumps(document))
+    rest = TABLE.replace('[runs]\nspeed = "python bench/speed.py"\n', "")
+    (tmp_path / "figures.toml").write_text(TABLES + rest)
     page = tmp_path / "docs" / "page.md"
-    page.write_text("above\n\n<!-- table sharded -->\n<!-- end -->\n\n<!-- table faults-table -->\nold\n<!-- end -->\nbelow\n")
+    places = "<!-- table sharded -->\n<!-- end -->\n\n<!-- table faults-table -->\nold\n<!-- end -->"
+    page.write_text(f"above\n\n{places}\nbelow\n")
     found = Figures(tmp_path / "figures.toml", tmp_path)
-    assert sum("docs/page.md does not show the table of" in problem for problem in found.problems()) == 2
+    stale = "docs/page.md does not show the table of"
+    assert sum(stale in problem for problem in found.problems()) == 2
     found.write()
     lines = page.read_text().splitlines()
     origin = "Abacus, 2 cores; commit 0123abcd; 2026-01-02"
@@ -302,9 +307,11 @@ def test_a_page_shows_all_results_of_a_run_and_where_they_come_from(tmp_path: Pa
     assert f"*[sharded](figures.md#runs): {origin}{unknown}.*" in lines
     assert f"*[faults-table](figures.md#runs): {origin}.*" in lines, "no load changes what it found"
     assert (lines[0], lines[-1]) == ("above", "below") and "old" not in lines
-    assert found.problems() == [] and "| sharded | `" in (tmp_path / "docs" / "figures.md").read_text()
+    assert found.problems() == []
+    assert "| sharded | `" in (tmp_path / "docs" / "figures.md").read_text()
     page.write_text("above\n")
-    with pytest.raises(ConfigError, match="docs/page.md: give the table of sharded one place, <!-- table sharded --> to"):
+    words = "docs/page.md: give the table of sharded one place, <!-- table sharded --> to"
+    with pytest.raises(ConfigError, match=words):
         found.write()
 
 

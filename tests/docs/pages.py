@@ -3,8 +3,9 @@
 """What the tests of documentation pages share: a page's code blocks, run in one interpreter in the page's order.
 
 A ```text block right after a ```python block is what that one prints. Numbers of such blocks are measurements, so tests compare
-the words only; `python -m tests.docs.pages docs/PAGE.md` measures again and puts the medians of several runs into the page,
-and where it says `<!-- measured -->`, on which machine and commit, beside what load and with what spread.
+the words only; `python -m tests.docs.pages docs/PAGE.md` measures again and puts the medians of several
+runs into the page, and where it says `<!-- measured -->`, on which machine and commit, beside what
+load and with what spread.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from bench.foreign import foreign_load
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCED = re.compile(r"^```(?P<info>\w+[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-ORIGIN = re.compile(r"(^<!-- measured -->\n).*?(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 END = "\x1e"  # printed after each block, to tell what each has printed
 NUMBER = re.compile(r"(?<![\w.,])-?\d+(?:,\d{3})*(?:\.\d+)?")
 PADDED = re.compile(rf" *{NUMBER.pattern}")  # with the blanks before it, which keep columns in line
@@ -149,18 +149,26 @@ def _median(texts: list[str]) -> str:
 
 
 def with_origin(page: str, runs: list[list[str]], foreign: float) -> str:
-    """Return the page with where its figures come from. Args: foreign: share of the machine that other programs took."""
-    facts, spreads = common.machine(), []
+    """Return the page with where its figures come from.
+
+    Args: foreign: share of the machine that other programs took.
+    """
+    spreads = []
     for texts in zip(*runs, strict=True):
         for column in zip(*(NUMBER.findall(text) for text in texts), strict=True):
             if len(set(column)) > 1:
-                spreads.append(common.figure(float(number.replace(",", "")) for number in column).spread)
-    spread = f"{100 * statistics.median(spreads):.0f} % in the median of the figures, {100 * max(spreads):.0f} % at most"
+                spreads.append(common.figure(map(_value, column)).spread)
+    middle, most = (f"{100 * spread:.0f} %" for spread in (statistics.median(spreads), max(spreads)))
     text = (
-        f"*Medians of {len(runs)} runs: {facts['cpu']}, {facts['usable_cores']} cores; commit {facts['commit']};\n"
-        f"{facts['date'][:10]}; other programs took {100 * foreign:.0f} %; half the distance of the quartiles is {spread}.*\n"
+        f"*Medians of {len(runs)} runs: {common.origin(common.machine())};\n"
+        f"other programs took {100 * foreign:.0f} %; half the distance of the quartiles is {middle}"
+        f" in the median of the figures, {most} at most.*\n"
     )
-    return ORIGIN.sub(lambda place: f"{place[1]}{text}{place[2]}", page, count=1)
+    return common.filled(page, "measured", text) or page
+
+
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
 
 
 def _formatted(numbers: tuple[str, ...]) -> str:
@@ -168,7 +176,7 @@ def _formatted(numbers: tuple[str, ...]) -> str:
     if len(set(numbers)) == 1:
         return numbers[0]
     digits = len(numbers[0].partition(".")[2])
-    median = statistics.median(float(number.replace(",", "")) for number in numbers)
+    median = statistics.median(map(_value, numbers))
     return f"{median:{',' if any(',' in number for number in numbers) else ''}.{digits}f}"
 
 
@@ -180,8 +188,10 @@ def main() -> None:
     args = parser.parse_args()
     page = args.page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
-        runs, foreign = foreign_load(lambda: [printed(page, Path(folder)) for _ in range(args.runs)])
-    args.page.write_text(with_origin(with_medians(page, runs), runs, foreign), encoding="utf-8")
+        place = Path(folder)
+        runs, foreign = foreign_load(lambda: [printed(page, place) for _ in range(args.runs)])
+    measured = with_origin(with_medians(page, runs), runs, foreign)
+    args.page.write_text(measured, encoding="utf-8")
 
 
 if __name__ == "__main__":

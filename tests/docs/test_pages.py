@@ -55,11 +55,14 @@ def test_medians_go_into_the_page() -> None:
 
 
 def test_a_page_says_where_its_figures_come_from() -> None:
-    page = "above\n\n<!-- measured -->\n<!-- end -->\n\n<!-- table t -->\nrow\n<!-- end -->\nbelow\n"
+    table = "<!-- table t -->\nrow\n<!-- end -->"
+    page = f"above\n\n<!-- measured -->\n<!-- end -->\n\n{table}\nbelow\n"
     once = pages.with_origin(page, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02)
     head, line, tail = once.partition("*Medians of 3 runs: ")
-    assert head == "above\n\n<!-- measured -->\n" and tail.endswith(page[page.index("<!-- end -->") :])
-    assert "other programs took 2 %; half the distance of the quartiles is 25 % in the median of the figures" in tail
+    assert head == "above\n\n<!-- measured -->\n"
+    assert tail.endswith(page[page.index("<!-- end -->") :])
+    spread = "half the distance of the quartiles is 25 % in the median of the figures"
+    assert f"other programs took 2 %; {spread}" in tail
     assert pages.with_origin(once, [["1 us\n"], ["2 us\n"], ["3 us\n"]], 0.02).count(line) == 1
 
 

@@ -232,6 +232,9 @@ def test_the_commands_are_those_of_the_command() -> None:
 def test_the_measures_of_compare_are_those_of_the_code() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "\n".join(f"| {name} | {meaning} |" for name, meaning in MEASURES.items()) in page
+    number = r" [0-9.,e-]+(?: \\\*)? \|"
+    shown = re.findall(rf"^\| ([a-z ]+) \|(?:{number}){{11}}$", page, re.MULTILINE)
+    assert shown == list(MEASURES), "both comparisons have a row for each"
 
 
 def test_the_families_of_streets_are_those_of_the_code() -> None:

@@ -83,10 +83,12 @@ def test_the_layout_with_an_id_in_front(tiny_tree: MakeTree) -> None:
 
 
 def test_roads_of_unknown_codes_are_the_unknown_of_their_kind() -> None:
-    """Codes of one kind run on from WOMD's, where a lane has 0 to 3, a line 5 to 13 and an edge 14 to 16."""
-    assert [ROAD_CODES[code] for code in (3, 4, 9)] == [("lane", 3), ("lane", 0), ("lane", 0)]
-    assert [ROAD_CODES[code] for code in (10, 18, 19)] == [("road_line", 5), ("road_line", 13), ("road_line", 5)]
-    assert [ROAD_CODES[code] for code in (20, 22, 23, 29)] == [("road_edge", element) for element in (14, 16, 14, 14)]
+    """In WOMD a lane has 0 to 3, a line 5 to 13 and an edge 14 to 16; the codes have gaps between them."""
+    lane, line, edge = "lane", "road_line", "road_edge"
+    assert [ROAD_CODES[code] for code in (3, 4, 9)] == [(lane, 3), (lane, 0), (lane, 0)]
+    assert [ROAD_CODES[code] for code in (10, 18, 19)] == [(line, 5), (line, 13), (line, 5)]
+    found = [ROAD_CODES[code] for code in (20, 22, 23, 29)]
+    assert found == [(edge, element) for element in (14, 16, 14, 14)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)

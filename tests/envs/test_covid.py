@@ -279,7 +279,8 @@ def test_a_state_that_was_read_goes_on_in_another_env() -> None:
     with serial("covid", SHORT, num_envs=2) as vec:
         vec.reset(seed=0)
         draw = np.random.default_rng(1)
-        changed = 1 + vec.peek(0)["stringency"][-1] % 10  # in force for 28 days: no state is as in env 1
+        # In force for 28 days, so that no state is as in env 1.
+        changed = 1 + vec.peek(0)["stringency"][-1] % 10
         for day in range(12):
             first = draw.integers(0, 11, STATES) if day else changed
             vec.step({"states": np.concatenate([first, 0 * first]).astype(np.int32), "planner": np.int32([day % 6, 0])})
@@ -418,11 +419,12 @@ def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
 
 
 def test_bounds_of_what_is_observed() -> None:
-    """Policies scale by them: shares and what is counted in levels and days reach 1, sums over states have no bound."""
+    """Policies scale by them: shares, levels and days reach 1, sums over states have no bound."""
     with puffervec.make("covid", num_envs=1, backend="serial") as vec:
         for group in vec.spec.groups:
             high = {field.name: field.high for field in group.fields}
             for name in ("susceptible", "infected", "recovered", "dead", "vaccinated"):
                 assert high.pop(name) == pytest.approx(1.0001)
             assert high.pop("unemployed") == high.pop("production") == pytest.approx(1e12)
-            assert set(high.values()) == {1.0} and {"stringency_in_force", "time", "vaccine_wait"} <= set(high)
+            assert set(high.values()) == {1.0}
+            assert {"stringency_in_force", "time", "vaccine_wait"} <= set(high)

@@ -68,7 +68,8 @@ class Browser:
             "about:blank",
         ]
         environment = {**os.environ, "HOME": str(profile)}
-        environment.pop("LD_PRELOAD", None)  # of scripts/sanitize.py, with which the browser says nothing
+        # That of scripts/sanitize.py, with which the browser says nothing.
+        environment.pop("LD_PRELOAD", None)
         self._process = subprocess.Popen(
             command, pass_fds=theirs, env=environment, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

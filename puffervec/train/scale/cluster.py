@@ -36,7 +36,7 @@ SYNC_S = 2.0  # Between two looks at which machines there are.
 REACH_S = 10.0
 CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
 LOCAL, AUTO = "local", "auto"
-# Where Ray keeps the address of the cluster that was started last, in the folder for temporary files.
+# Where Ray keeps the address of the cluster that was started last, in the temporary folder.
 CURRENT_CLUSTER = "ray/ray_current_cluster"
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, 3.4
 

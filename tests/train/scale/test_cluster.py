@@ -188,6 +188,14 @@ def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatc
     assert "\n" not in str(error.value)
 
 
+@pytest.fixture
+def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide the address of a cluster that ran on this machine: it outlives one that was killed."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_cluster")
 def test_a_ray_of_ones_own_has_a_token_unless_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []
     monkeypatch.setattr("ray.init", lambda *args, **kwargs: seen.append(os.environ.get("RAY_AUTH_TOKEN")))
@@ -211,6 +219,7 @@ def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.M
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
 
 
+@pytest.mark.usefixtures("no_cluster")
 @pytest.mark.parametrize("by", ["file", "variable"])
 def test_auto_where_the_last_cluster_was_killed_is_known_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by: str
@@ -219,8 +228,6 @@ def test_auto_where_the_last_cluster_was_killed_is_known_at_once(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # Nobody listens.
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.delenv("RAY_ADDRESS", raising=False)
-        monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
         if by == "variable":
             monkeypatch.setenv("RAY_ADDRESS", address)
         else:
@@ -239,6 +246,7 @@ def test_an_address_that_listens_and_says_nothing_is_one_line(monkeypatch: pytes
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
 
 
+@pytest.mark.usefixtures("no_cluster")
 def test_sigterm_while_ray_starts_is_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray's own handler would end the process with code 15."""
 
