@@ -138,7 +138,8 @@ def time_to_collision(boxes: Boxes, evaluated: NDArray[np.int64], dt_s: float) -
     """Seconds until each evaluated box hits the one that it follows, at constant speeds, (N, T); at most MOST_TTC_S.
 
     It follows the nearest valid box that is wholly ahead of its front, overlaps the strip straight ahead of it, and heads
-    within 75 degrees of its own heading, or within 10 degrees where the overlap is less than half a metre.
+    within 75 degrees of its own heading, or within 10 degrees where the overlap is half a metre or
+    less.
     """
     speed = motion(boxes.x, boxes.y, boxes.heading, dt_s)["linear_speed"]
     found = np.full((len(evaluated), boxes.x.shape[1]), MOST_TTC_S)
@@ -152,7 +153,7 @@ def time_to_collision(boxes: Boxes, evaluated: NDArray[np.int64], dt_s: float) -
         beside = np.abs(dy * c - dx * s) - boxes.width[i] / 2 - (half_length * sine + half_width * cosine)
         turn = np.abs(wrapped(turn))
         follows = (gap > 0) & (turn <= FOLLOWED_RAD) & (beside < 0) & boxes.valid
-        follows &= (beside <= -SMALL_OVERLAP_M) | (turn <= ALIGNED_RAD)
+        follows &= (beside < -SMALL_OVERLAP_M) | (turn <= ALIGNED_RAD)
         follows[i] = False
         gap = np.where(follows, gap, NOBODY_M)
         ahead = gap.argmin(axis=0)
@@ -220,7 +221,7 @@ def _to_edges(points: Floats, edges: Edges) -> Floats:
     turn = _cross(edges, np.where(share < 0, other, found), np.where(share < 0, found, other))
     theirs = _side(points, edges, other)
     corner = np.where(turn > 0, np.maximum(sign, theirs), np.minimum(sign, theirs))
-    return np.asarray(np.where((share >= 0) & (share < 1), sign, corner) * distances[each, place])
+    return np.asarray(np.where((share >= 0) & (share <= 1), sign, corner) * distances[each, place])
 
 
 def _near(points: Floats, edges: Edges) -> NDArray[np.int64]:

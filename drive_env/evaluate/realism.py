@@ -7,8 +7,9 @@ follow their log, and nobody is removed. Features of both (features.py) give lik
 scene, and its mean over the scenes.
 
 Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). What differs from the challenge: the setting
-`control` says which objects are driven and judged, all is in the plane, and there is no term for traffic lights. Runs in the
-learner.
+`control` says which objects are driven and judged, all is in the plane, and there is no term for
+traffic lights; docs/drive.md lists the rest, and tests/drive_env/test_realism_official.py compares
+with the challenge's code. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likeliho
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.render.recording import logged_poses
 from drive_env.scenes.sceneset import SceneSet
-from drive_env.scenes.schema import SEGMENT_TYPES, Floats
+from drive_env.scenes.schema import SEGMENT_TYPES, VEHICLE, Floats
 from puffervec.errors import ConfigError
 from puffervec.evaluation import Actor, Interval, Report, Row
 
@@ -48,12 +49,16 @@ COLUMNS = ("realism", *GROUPS, *ESTIMATORS, "ade_m", "min_ade_m")
 
 @dataclass(frozen=True)
 class Driven:
-    """Roll-outs of one scene beside its log. evaluated: (N,) objects that were driven. All boxes are of M objects and T frames,
-    of which the first HISTORY + 1 are the log's."""
+    """Roll-outs of one scene beside its log.
+
+    evaluated: (N,) objects that were driven; vehicles: (N,) which of them are vehicles. All boxes are
+    of M objects and T frames, of which the first HISTORY + 1 are the log's.
+    """
 
     log: Boxes
     rollouts: Boxes  # with an axis of roll-outs in front
     evaluated: NDArray[np.int64]
+    vehicles: NDArray[np.bool_]
     edges: Edges | None  # None: the scene has no road edges
     dt_s: float
 
@@ -103,7 +108,8 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
             vec.send(actor.act(obs, vec))
             obs = vec.recv()[0]
     rollouts = Boxes(poses["x"], poses["y"], poses["heading"], log.length, log.width, valid)
-    return Driven(log, rollouts, evaluated, road_edges(head, arrays), float(head["dt_s"]))
+    vehicles = arrays["objects"]["type"][evaluated] == VEHICLE
+    return Driven(log, rollouts, evaluated, vehicles, road_edges(head, arrays), float(head["dt_s"]))
 
 
 def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
@@ -131,15 +137,23 @@ def one(boxes: Boxes, number: int) -> Boxes:
 
 
 def likelihoods(driven: Driven) -> dict[str, float]:
-    """Return the likelihood of the log by feature, NaN where the scene has nothing to tell it by."""
+    """Return the likelihood of the log by feature, NaN where the scene has nothing to tell it by.
+
+    As in the challenge, a speed counts where the log is valid in the frames beside it, both of them
+    after the history, an acceleration where the speeds beside it count, and the time to collision of
+    vehicles only.
+    """
     log = series_of(driven, driven.log)
     each = [series_of(driven, one(driven.rollouts, number)) for number in range(len(driven.rollouts.x))]
-    there = driven.log.valid[driven.evaluated]
+    there = driven.log.valid[driven.evaluated][:, HISTORY + 1 :]
     speed = features.central_valid(there)
-    valid = {"speed": speed, "acceleration": features.central_valid(speed)}
+    acceleration = features.central_valid(speed)
+    valid = {"linear_speed": speed, "angular_speed": speed}
+    valid["time_to_collision"] = there & driven.vehicles[:, None]
+    valid |= {"linear_acceleration": acceleration, "angular_acceleration": acceleration}
     found = dict.fromkeys(ESTIMATORS, float("nan"))
     for name, values in log.items():
-        of = valid.get(name.rpartition("_")[2], there)[:, HISTORY + 1 :]
+        of = valid.get(name, there)
         found[name] = likelihood(name, values, np.stack([series[name] for series in each]), of)
     return found
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -73,7 +74,8 @@ def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> D
     there[:, :3, HISTORY:] = True
     poses = [np.where(there, values, np.nan) for values in (x + stray[0], y + stray[1], heading + 0 * stray[0])]
     edges = edges_of(np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1]))
-    return Driven(log, Boxes(*poses, length, width, there), np.arange(3), edges, 0.1)
+    sim, vehicles = Boxes(*poses, length, width, there), np.array([True, False, True])
+    return Driven(log, sim, np.arange(3), vehicles, edges, 0.1)
 
 
 def plain(found: Driven, boxes: Boxes) -> dict[str, np.ndarray]:
@@ -110,15 +112,16 @@ def test_scores_equal_the_twin(seed: int) -> None:
     found = driven(seed)
     log = plain(found, found.log)
     each = [plain(found, realism.one(found.rollouts, number)) for number in range(4)]
-    there = found.log.valid[:3]
+    there = found.log.valid[:3].copy()
+    there[:, : HISTORY + 1] = False
     speed = np.zeros_like(there)
     speed[:, 1:-1] = there[:, 2:] & there[:, :-2]
     acceleration = np.zeros_like(there)
     acceleration[:, 1:-1] = speed[:, 2:] & speed[:, :-2]
     expected = {}
     for name, estimator in ESTIMATORS.items():
-        valid = {"speed": speed, "acceleration": acceleration}.get(name.split("_")[-1], there).copy()
-        valid[:, : HISTORY + 1] = False
+        valid = {"speed": speed, "acceleration": acceleration}.get(name.split("_")[-1], there)
+        valid = valid & found.vehicles[:, None] if name == "time_to_collision" else valid
         ours, theirs = log[name], np.stack([series[name] for series in each])
         if estimator.bins == 2:
             ours = np.array([[float(np.nansum(ours[n][valid[n]]) > 0)] for n in range(3)])
@@ -135,7 +138,7 @@ def test_scores_equal_the_twin(seed: int) -> None:
 
 def test_a_scene_without_edges_has_no_map_likelihoods() -> None:
     found = driven(3)
-    row, _ = realism.row_of("x", Driven(found.log, found.rollouts, found.evaluated, None, 0.1))
+    row, _ = realism.row_of("x", dataclasses.replace(found, edges=None))
     assert np.isnan(row["map"]) and np.isnan(row["offroad"]) and 0 < row["realism"] < 1  # type: ignore[arg-type,operator]
 
 

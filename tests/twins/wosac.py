@@ -84,7 +84,8 @@ def time_to_collision(boxes: list[Box | None], speeds: np.ndarray, own: int) -> 
         ahead = seen[:, 0].min() - mine[3] / 2
         beside = abs(middle[1]) - mine[4] / 2 - np.ptp(seen[:, 1]) / 2
         turn = math.degrees(abs(difference(box[2] - mine[2])))
-        if ahead <= 0 or beside >= 0 or turn > 75 or (beside > -0.5 and turn > 10) or ahead >= found:
+        slight = beside >= -0.5 and turn > 10
+        if ahead <= 0 or beside >= 0 or turn > 75 or slight or ahead >= found:
             continue
         found, closing = ahead, speeds[own] - speeds[k]
     return min(found / closing, 5.0) if closing > 0 else 5.0
@@ -100,7 +101,7 @@ def to_road_edge(point: np.ndarray, polylines: list[np.ndarray]) -> float:
             distance, share = to_segment(point, line[k], line[k + 1])
             if distance >= best:
                 continue
-            other = k if 0 <= share < 1 else (k - 1 if share < 0 else k + 1)
+            other = k if 0 <= share <= 1 else (k - 1 if share < 0 else k + 1)
             if not 0 <= other <= last:
                 other = other % (last + 1) if ring else k
             first, second = (other, k) if share < 0 else (k, other)
