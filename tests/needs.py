@@ -8,6 +8,7 @@ Where one is missing, its tests are skipped, and the last line of a test run say
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -38,6 +39,7 @@ def _commands(*names: str) -> Callable[[], bool]:
     return lambda: all(shutil.which(name) for name in names)
 
 
+OFFICIAL_PYTHON = "PUFFERVEC_WOSAC_PYTHON"  # an interpreter with waymo_open_dataset and NumPy 1
 AARCH64 = ("aarch64-linux-gnu-gcc", "qemu-aarch64-static")
 PROGRAMS = {
     "Chromium": Program(lambda: browser.find() is not None, "apt-get install chromium"),
@@ -57,6 +59,10 @@ PROGRAMS = {
     "EnvPool": Program(_modules("envpool"), "pip install envpool"),
     "MiniGrid": Program(_modules("minigrid"), "pip install minigrid"),
     "MuJoCo": Program(_modules("mujoco", "imageio"), "pip install 'gymnasium[mujoco]'"),
+    "waymo_open_dataset": Program(
+        lambda: bool(os.environ.get(OFFICIAL_PYTHON)) or _modules("waymo_open_dataset")(),
+        f"pip install waymo-open-dataset-tf-2-12-0==1.6.7 where {OFFICIAL_PYTHON} points",
+    ),
 }
 FIXTURES = {"browser": "Chromium"}
 
