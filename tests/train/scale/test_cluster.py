@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +24,7 @@ from puffervec.train.config.hosts import RaySection  # noqa: E402
 from puffervec.train.config.sections import TrainConfig  # noqa: E402
 from puffervec.train.scale import cluster  # noqa: E402
 from puffervec.train.scale.cluster import Machine, connect, cpus_each, machines  # noqa: E402
-from puffervec.train.scale.host import Outfit  # noqa: E402
+from puffervec.train.scale.host import About, Failed, Order, Outfit, Reborn  # noqa: E402
 from puffervec.train.verbs.verb import StopSignals  # noqa: E402
 
 
@@ -261,6 +264,250 @@ def test_sigterm_while_ray_starts_is_sigterm(monkeypatch: pytest.MonkeyPatch) ->
     for number in (signal.SIGINT, signal.SIGTERM):  # left as they were, since the process is about to end
         assert signal.getsignal(number) == signals._handle
         signal.signal(number, signals._before[number])
+
+
+# ---- with a Ray that a test plays --------------------------------------------------------------------------
+
+
+class Clock:
+    """Time that passes only where somebody sleeps or waits."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(cluster, "time", made)
+    return made
+
+
+@pytest.mark.parametrize(("late_s", "left_s"), [(0.0, 10.0), (3.0, 7.0), (9.9, 1.0), (10.5, None)])
+def test_machines_and_room_are_waited_for_no_longer_than_wait_s(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, late_s: float, left_s: float | None
+) -> None:
+    """Look for a machine that joins late; room on it is waited for in the time that is left, or for a second."""
+    waited: list[float] = []
+
+    class Asked(Group):
+        def wait(self, timeout_s: float) -> bool:
+            waited.append(timeout_s)
+            return True
+
+    begin = clock.now
+    monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
+    monkeypatch.setattr("ray.nodes", lambda: [node("a", 4)] if clock.now >= begin + late_s else [])
+    monkeypatch.setattr(cluster, "placement_group", lambda bundles, strategy: Asked(True))
+    section = RaySection(address="auto", hosts=1, wait_s=10.0)
+    if left_s is None:
+        with pytest.raises(ConfigError, match=r"no room for 1 of 1 CPUs within ray.wait_s 10 \(its CPUs: none"):
+            cluster.Cluster(section, 1)
+        assert clock.now == pytest.approx(begin + 10.0, abs=0.5)
+    else:
+        cluster.Cluster(section, 1)
+        assert waited == [pytest.approx(left_s, abs=0.5 if left_s != 1.0 else 0.0)]
+
+
+class FakeRay:
+    """The part of Ray that carries answers. Attributes: done: answers, or errors, by reference; calls: what was asked of it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.done: dict[str, object] = {}
+        self.calls: list[object] = []
+        self.clock = clock
+
+    def wait(self, refs: list[str], num_returns: int, timeout: float) -> tuple[list[str], list[str]]:
+        """Take all the time where fewer are done than are waited for, as Ray does."""
+        found = [ref for ref in refs if ref in self.done][:num_returns]
+        if len(found) < num_returns:
+            self.clock.sleep(timeout)
+        return found, [ref for ref in refs if ref not in found]
+
+    def get(self, ref: str) -> object:
+        answer = self.done[ref]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def idle(monkeypatch: pytest.MonkeyPatch, hosts: int = 0) -> cluster.Cluster:
+    """Make a cluster of one machine whose hosts have not been started."""
+    monkeypatch.setattr(cluster, "connect", lambda section, hosts: False)
+    monkeypatch.setattr("ray.nodes", lambda: [node("a", 4)])
+    monkeypatch.setattr(cluster, "placement_group", lambda bundles, strategy: Group(True))
+    return cluster.Cluster(RaySection(address="auto", hosts=hosts), hosts)
+
+
+def test_answers_that_are_there_are_returned_without_a_wait_for_the_others(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    made, fake = idle(monkeypatch), FakeRay(clock)
+    monkeypatch.setattr("ray.wait", fake.wait)
+    begin = clock.now
+    fake.done = {"b": 1, "d": 2}
+    assert made.ready(["a", "b", "c", "d"], 5.0) == ["b", "d"] and clock.now == begin
+    assert made.ready(["a", "c"], 5.0) == [] and clock.now == begin + 5.0
+    assert made.ready([], 5.0) == [] and begin + 5.0 < clock.now < begin + 6.0, "a caller that polls must not spin"
+    assert made.ready([], 0.0) == []
+
+
+def test_what_a_host_raises_is_a_failure_and_what_ray_loses_is_lost(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    from ray.exceptions import ActorDiedError, RayTaskError
+
+    made, fake = idle(monkeypatch), FakeRay(clock)
+    monkeypatch.setattr("ray.get", fake.get)
+    fake.done = {
+        "fine": Reborn("life"),
+        "raised": RayTaskError("play", "Traceback", ValueError("a\n  b")),
+        "no cause": RayTaskError("play", "a traceback of Ray", None),
+        "long": RayTaskError("play", "Traceback", ValueError("begin " + "x" * 5000 + " end")),
+        "lost": ActorDiedError(),
+    }
+    assert made.take("fine") == Reborn("life")
+    assert made.take("raised") == Failed("ValueError: a b", bad_input=False)
+    without = made.take("no cause")
+    assert isinstance(without, Failed) and "a traceback of Ray" in without.words
+    long = made.take("long")
+    assert isinstance(long, Failed) and len(long.words) < 2000 and long.words.endswith(" end")
+    assert made.take("lost") is None
+
+
+class Options:
+    """An actor class that remembers how its actors are made, and what these are asked."""
+
+    def __init__(self, calls: list[Any]) -> None:
+        self.calls = calls
+
+    def options(self, **settings: Any) -> Options:
+        self.calls.append(settings)
+        return self
+
+    def remote(self, *given: Any) -> Any:
+        self.calls.append(given)
+        if len(given) == 1 and isinstance(given[0], int):
+            return types.SimpleNamespace(about=Options(self.calls), play=Options(self.calls), close=Options(self.calls))
+        return f"ref {len(self.calls)}"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, small: Callable[..., TrainConfig], own: bool
+) -> None:
+    """A host has its own part of what was reserved; the learner leaves the cluster only where it joined it."""
+    calls, ended = list[Any](), list[str]()
+    made = idle(monkeypatch, hosts=2)
+    made._own = own
+    monkeypatch.setattr("ray.remote", lambda kind: Options(calls))
+    monkeypatch.setattr("ray.put", lambda value: value)
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    monkeypatch.setattr("ray.wait", lambda refs, num_returns, timeout: ended.append(f"wait {num_returns} of {len(refs)}"))
+    monkeypatch.setattr("ray.kill", lambda actor: ended.append("kill"))
+    monkeypatch.setattr("ray.shutdown", lambda: ended.append("shutdown"))
+    monkeypatch.setattr(cluster, "remove_placement_group", lambda group: ended.append("remove"))
+    monkeypatch.setattr(cluster, "PlacementGroupSchedulingStrategy", lambda group, placement_group_bundle_index: (
+        placement_group_bundle_index
+    ))  # fmt: skip
+    outfit = Outfit(small("cartpole"), {}, False, "exact", "", "", 0)
+    made.start(outfit)
+    wanted = {"num_cpus": 2, "max_restarts": -1, "max_task_retries": -1}
+    assert [one for one in calls if isinstance(one, dict)] == [{**wanted, "scheduling_strategy": host} for host in (0, 1)]
+    assert made.starting == 2 and calls[2] == ([dataclasses.replace(outfit, cpus=2)],)
+    made.play(1, "weights", Order(3, "life", 4))
+    assert calls[-1][:2] == ("weights", Order(3, "life", 4))
+    calls.clear()
+    made.close()
+    assert calls[0] == {"max_task_retries": 0}, "a host that is dead already is not begun again to be closed"
+    assert ended == ["wait 2 of 2", "kill", "kill", "shutdown" if own else "remove"]
+    ended.clear()
+    made.close()
+    assert ended == (["shutdown"] if own else [])
+
+
+def test_hosts_that_are_ready_are_told_once_with_their_names(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    made, fake = idle(monkeypatch), FakeRay(clock)
+    monkeypatch.setattr("ray.wait", fake.wait)
+    monkeypatch.setattr("ray.get", fake.get)
+    from ray.exceptions import ActorDiedError
+
+    about = About("life", Any, "machine", 7, "")  # type: ignore[arg-type]
+    made._starting = {"a": 0, "b": 1, "c": 2, "d": 3}
+    fake.done = {"a": about, "b": Failed("words", True), "c": ActorDiedError()}
+    assert made.arrived(1.0) == [(0, about), (1, Failed("words", True))]
+    assert (made.starting, made.name(0), made.name(1)) == (1, "host 0 (machine)", "host 1")
+    begin = clock.now
+    assert made.arrived(1.0) == [] and clock.now == begin + 1.0
+
+
+def test_an_actor_fetches_its_outfit_once_and_closes_what_it_made(
+    monkeypatch: pytest.MonkeyPatch, small: Callable[..., TrainConfig]
+) -> None:
+    class Played:
+        def __init__(self, outfit: object, number: int) -> None:
+            made.append((outfit, number))
+
+        def about(self) -> str:
+            return "about"
+
+        def play(self, weights: bytes, order: Order) -> tuple[bytes, Order]:
+            return weights, order
+
+        def close(self) -> None:
+            made.append("closed")
+
+    made: list[object] = []
+    monkeypatch.setattr(cluster, "Host", Played)
+    monkeypatch.setattr("ray.get", lambda ref: f"what {ref} is")
+    actor = cluster.Actor(3)
+    actor.close()
+    assert made == []
+    assert actor.about(["outfit"]) == "about"  # type: ignore[comparison-overlap]
+    order = Order(1, "life", 2)
+    assert actor.play(b"weights", order, ["outfit"]) == (b"weights", order)  # type: ignore[comparison-overlap]
+    actor.close()
+    assert made == [("what outfit is", 3), "closed"]
+
+
+@pytest.mark.usefixtures("no_cluster")
+@pytest.mark.parametrize(
+    ("address", "hosts", "cpus", "wanted"),
+    [("local", 3, 0, 2), ("local", 3, 4, 4), ("local", 9, 0, 1), ("ray://127.0.0.1:1", 3, 0, None), ("auto", 3, 0, None),
+     ("127.0.0.1:port", 3, 0, None), (":1", 3, 0, None)],
+)  # fmt: skip
+def test_a_ray_of_ones_own_has_room_for_the_hosts_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, address: str, hosts: int, cpus: int, wanted: int | None
+) -> None:
+    """Only what looks like HOST:PORT is tried before Ray is asked."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(cluster, "usable_cores", lambda: 8)
+    monkeypatch.setattr(cluster.socket, "create_connection", lambda *args, **given: pytest.fail("it is left to Ray"))
+    monkeypatch.setattr("ray.init", lambda address, **given: asked.append((address, given)))
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    assert connect(RaySection(address=address, cpus=cpus), hosts)
+    ((joined, given),) = asked
+    assert joined == address
+    quiet = {} if wanted is None else {"num_cpus": hosts * wanted, "include_dashboard": False}
+    assert {name: given[name] for name in given if name in ("num_cpus", "include_dashboard")} == quiet
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    assert not connect(RaySection(address=address), hosts) and len(asked) == 1
+
+
+def test_a_learner_whose_hosts_follow_the_machines_starts_room_for_one(
+    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]]
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(cluster, "connect", lambda section, hosts: bool(asked.append(hosts)))
+    machines_there += [node("a", 4)]
+    monkeypatch.setattr(cluster, "placement_group", lambda bundles, strategy: Group(True))
+    for hosts in (0, 1, 3):
+        cluster.Cluster(RaySection(address="local"), hosts)
+    assert asked == [1, 1, 3]
 
 
 REAL = """
