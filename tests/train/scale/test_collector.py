@@ -30,7 +30,8 @@ class Rooms:
 
     Attributes:
         outfit: what they are made of. stored: weights that were published. taken: segments, as they arrived.
-        coming: (host, answer) of those that are not ready yet, or None for a look in vain. gone: hosts that the next sync loses.
+        coming: (host, answer) of those that are not ready yet, or None for a look in vain.
+        gone: hosts that the next sync loses.
         calls: looks for hosts that have become ready.
     """
 
