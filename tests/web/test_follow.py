@@ -143,6 +143,16 @@ def test_long_runs_are_thinned_to_means(path: Path) -> None:
     assert found["keys"]["a"] == [None if one is None else pytest.approx(one, rel=1e-6) for one in expected]
 
 
+def test_whole_numbers_are_sent_as_they_are_and_others_with_seven_digits(path: Path) -> None:
+    whole = [123_456_789_012.0, -98_765_432.0, 0.0]
+    follower = Follower(path)
+    lines = [line(n, whole=one, part=one + 1 / 3) for n, one in enumerate(whole)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in [{"schema_version": 1}, *lines]))
+    follower.poll()
+    found = follower.curves(["whole", "part"])["keys"]
+    assert found["whole"] == whole and found["part"] == [123_456_800_000.0, -98_765_430.0, 0.3333333]
+
+
 def test_a_metric_of_its_own_on_each_line_takes_memory_as_the_file_does(path: Path) -> None:
     count = MOST_KEYS + 500
     lines = [line(n, **{f"env/{n}": 1.5}) for n in range(count)]

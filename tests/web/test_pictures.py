@@ -93,6 +93,9 @@ def test_bytes_are_bounded() -> None:
     assert part["rows"][2]["steps"] == [0, 4] and part["rows"][2]["every"] == 4
     assert len(base64.b64decode(part["rows"][2]["data"])) <= size // 3
     np.testing.assert_array_equal(read(part, 2), read(whole, 2)[::4])
+    least = pictures.to_json([2, 0, 1], 1)
+    assert least is not None and list(least["rows"]) == [2], "of the first row there is always a picture"
+    assert least["rows"][2]["steps"] == [0] and least["rows"][2]["every"] == 8
 
 
 def test_no_pictures_and_several_sizes() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ import puffervec
 from puffervec.drawing import Circle, Drawing, Line, Shape, State
 from puffervec.envs import get
 from puffervec.errors import ConfigError
+from puffervec.evaluation import progress_to
 from puffervec.train.act.evaluate import RandomActor
 from puffervec.web.record import Played, play
 
@@ -101,3 +103,26 @@ def test_a_drawing_that_fails_is_named(parts: dict[str, Any], words: str) -> Non
         played(drawing=lambda config, state: dataclasses.replace(told(config, state), **parts))
     with pytest.raises(ConfigError, match="does not say how it is drawn"):
         played(drawing=None)
+
+
+def test_the_policy_is_given_what_the_env_shows_and_progress_is_told() -> None:
+    """Beside a vector env that is stepped with the same actions; the share that is done grows towards 1."""
+
+    class Watcher(RandomActor):
+        shown: list[Any] = []
+
+        def act(self, obs: Any, vec: Any) -> Any:
+            self.shown.append(copy.deepcopy(obs))
+            return super().act(obs, vec)
+
+    told_of: list[tuple[str, float]] = []
+    with progress_to(lambda act, share: told_of.append((act, share))):
+        moments = len(play(get("tag_grid"), TAG, Watcher(5), seed=5, most_steps=30).moments)
+    assert [act for act, _ in told_of] == ["playing"] * (moments - 1)
+    assert [share for _, share in told_of] == [(step + 2) / 31 for step in range(moments - 1)]
+    actor = RandomActor(5)
+    with puffervec.make("tag_grid", env_kwargs=TAG, backend="serial", num_envs=1, seed=5) as vec:
+        obs = vec.reset(5)[0]
+        for shown in Watcher.shown:
+            assert np.array_equal(shown, obs)
+            obs = vec.step(actor.act(obs, vec))[0]
