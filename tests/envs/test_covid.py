@@ -16,9 +16,10 @@ import pytest
 import puffervec
 from puffervec import check_env_equal
 from puffervec.envs.covid import ENV
-from puffervec.envs.covid.data import load_data, save_data
-from puffervec.envs.covid.settings import CovidConfig, settings_of
+from puffervec.envs.covid.data import COLUMNS, LAMBDA, TASTE, WEIGHT, load_data, save_data
+from puffervec.envs.covid.settings import NUMBERS, CovidConfig, settings_of
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.native import EnvData
 from puffervec.reference.covid import Covid
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
@@ -428,3 +429,165 @@ def test_bounds_of_what_is_observed() -> None:
             assert high.pop("unemployed") == high.pop("production") == pytest.approx(1e12)
             assert set(high.values()) == {1.0}
             assert {"stringency_in_force", "time", "vaccine_wait"} <= set(high)
+
+
+# ---- what C refuses by itself --------------------------------------------------------------------------------
+# Python has checked settings and data before; what it lets through must be what C's own tables allow, and nothing else.
+
+WHOLE = {
+    "episode_length": (1, 600), "action_cooldown_period": (1, 10_000), "subsidy_interval": (1, 10_000),
+    "num_subsidy_levels": (1, 100), "vaccine_delivery_start": (0, 1_000_000), "delivery_interval": (1, 10_000),
+    "beta_delay": (1, 60),
+}  # fmt: skip
+
+
+def refusal(settings: dict[str, Any] | None = None, **params: np.ndarray) -> str:
+    """Return what C says of these settings, with params in the place of the env's own; "" where it takes them."""
+
+    def with_params(config: CovidConfig) -> EnvData:
+        return EnvData({**ENV.build(config).params, **params})
+
+    try:
+        serial(dataclasses.replace(ENV, build=with_params), settings or {}).close()
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_settings_have_the_bounds_that_are_documented(name: str) -> None:
+    low, high = WHOLE[name]
+    assert refusal({name: low}) == refusal({name: high}) == ""
+    for value in (low - 1, high + 1):
+        assert f"{name} is {value}: use {low} to {high}" in refusal({name: value})
+
+
+@pytest.mark.parametrize("table", ["numbers", "states", "planner", "weights", "lambdas"])
+def test_tables_of_numbers_have_the_bounds_of_their_readers(table: str) -> None:
+    """Each column at both of its ends, just beyond them and without a number, in its last row."""
+    columns = {"numbers": NUMBERS, "states": COLUMNS, "planner": TASTE, "weights": {"weights": WEIGHT},
+               "lambdas": {"lambdas": LAMBDA}}[table]  # fmt: skip
+    whole = ENV.build(CovidConfig()).params[table]
+    rows = whole.size // len(columns)
+    for at, (name, (low, high)) in enumerate(columns.items()):
+        values = {low: False, high: False, np.nextafter(low, -np.inf): True, np.nextafter(high, np.inf): True, np.nan: True}
+        for value, refused in values.items():
+            changed = whole.copy()
+            changed.reshape(rows, -1)[-1, at] = value
+            assert (f"{name} of row {rows - 1} of {table} is" in refusal(**{table: changed})) == refused, (name, value)
+    for other in (np.append(whole.ravel(), 1.0), whole.ravel()[:-1]):
+        assert f"{table} has {other.size} numbers: give {whole.size}" in refusal(**{table: other})
+
+
+def test_days_of_stringency_are_whole_days_of_levels() -> None:
+    for days, level, refused in ((1, 1, ""), (600, 10, ""), (601, 1, "has 30651 entries"), (0, 1, "has 0 entries"),
+                                 (2, 0, "of day 1 is 0"), (2, 11, "of day 1 is 11")):  # fmt: skip
+        levels = np.ones((days, STATES), np.uint8)
+        levels[-1:, -1] = level
+        said = refusal(stringency=levels)
+        assert refused in said and bool(said) == bool(refused)
+    assert "has 50 entries" in refusal(stringency=np.ones(50, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "refused"),
+    [
+        ("beta_slope", lambda row: -row["beta_intercept"] / 10, False),
+        ("beta_slope", lambda row: -row["beta_intercept"] / 9.9, True),
+        ("beta_slope", lambda row: (1 - row["beta_intercept"]) / 10.1, False),
+        ("beta_slope", lambda row: (1 - row["beta_intercept"]) / 9.9, True),
+        ("unemployment_bias", lambda row: 58.99, False),
+        ("unemployment_bias", lambda row: 59.0, True),
+        ("recovered", lambda row: row["population"] - row["susceptible"] - row["infected"], False),
+        ("recovered", lambda row: 1.00001 * row["population"] - row["susceptible"] - row["infected"], True),
+    ],
+)
+def test_facts_of_a_state_must_fit_each_other(column: str, value: Callable[[dict[str, float]], float], refused: bool) -> None:
+    """Transmission is a share at each stringency, somebody works, and nobody is counted twice."""
+    states = DATA.states.copy()
+    states[-1, list(COLUMNS).index(column)] = value(dict(zip(COLUMNS, states[-1].tolist(), strict=True)))
+    assert ("state 50 has" in refusal(states=states)) == refused
+
+
+# ---- states from outside -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [0, 50])
+@pytest.mark.parametrize(
+    ("field", "value", "refused"),
+    [
+        ("dead", 0.0, False), ("dead", -1.0, True), ("unemployed", 0.0, False), ("unemployed", -1.0, True),
+        ("production", 0.0, False), ("production", -1.0, True), ("production", np.nan, True),
+        ("vaccinated", 0.0, False), ("vaccinated", -1.0, True), ("vaccinated", "recovered", False),
+        ("vaccinated", "more than recovered", True), ("filters", 1e4, False), ("filters", -1e4, False), ("filters", 1.01e4, True),
+        ("filters", -1.01e4, True), ("susceptible", np.nan, True), ("infected", "a few more", True),
+        ("kept_until", 3, False), ("kept_until", 2, True), ("kept_until", 7, False), ("kept_until", 8, True),
+        ("stringency", 1, False), ("stringency", 10, False), ("stringency", 0, True), ("stringency", 11, True),
+    ],
+)  # fmt: skip
+def test_bounds_of_a_state_that_is_set(field: str, value: Any, refused: bool, place: int) -> None:
+    """On day 3, with stringencies that are kept for 4 days at most."""
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        for _ in range(3):
+            act(vec)
+        state = {name: of.copy() for name, of in vec.peek(0).items()}
+        row = state[field].reshape(-1, STATES)[-1]
+        known = {"recovered": state["recovered"][place], "more than recovered": state["recovered"][place] + 1.0,
+                 "a few more": row[place] + 1e-5 * POPULATION[place]}  # fmt: skip
+        row[place] = known.get(value, value) if isinstance(value, str) else value
+        if refused:
+            with pytest.raises(PuffervecError):
+                vec.poke(0, state)
+        else:
+            vec.poke(0, state)
+            assert all((vec.peek(0)[name] == of).all() for name, of in state.items())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "refused"),
+    [("time", 30, False), ("time", 31, True), ("time", -1, True), ("subsidy_level", 5, False), ("subsidy_level", 6, True),
+     ("subsidy_level", -1, True), ("subsidy_level", 0, False)],
+)  # fmt: skip
+def test_bounds_of_the_calendar_that_is_set(field: str, value: int, refused: bool) -> None:
+    with serial("covid", SHORT) as vec:
+        vec.reset(seed=0)
+        state = {name: of.copy() for name, of in vec.peek(0).items()}
+        state[field][:] = value
+        if field == "time":
+            state["kept_until"][:] = max(value, 0)
+        if refused:
+            with pytest.raises(PuffervecError):
+                vec.poke(0, state)
+        else:
+            vec.poke(0, state)
+            assert vec.peek(0)[field].tolist() == [value]
+            assert vec.halves[0].groups["states"].terminals.all() == (field == "time")
+
+
+def test_fields_of_rows_and_state() -> None:
+    """What users read of them in the spec: name, unit, numbers, least and most, and the scale that undoes the shares."""
+    shown = [
+        ("susceptible", "", 1.0001, 1), ("infected", "", 1.0001, 1), ("recovered", "", 1.0001, 1), ("dead", "", 1.0001, 1),
+        ("vaccinated", "", 1.0001, 1), ("unemployed", "", 1e12, 1), ("production", "", 1e12, 1),
+        ("stringency_in_force", "", 1, 10), ("time", "d", 1, 30), ("stringency", "", 1, 10), ("subsidy_wait", "d", 1, 7),
+        ("subsidy_level", "", 1, 5), ("vaccine_wait", "", 1, 1),
+    ]  # fmt: skip
+    one = ("time", "subsidy_wait", "subsidy_level", "vaccine_wait")
+    with serial("covid", SHORT) as vec:
+        for group, states in zip(vec.spec.groups, (1, STATES), strict=True):
+            fields = [of for of in group.fields if of.name != "state"]
+            found = [(of.name, of.unit, of.shape, of.low, of.high, of.scale) for of in fields]
+            wanted = [(name, unit, (() if name in one else (states,)), 0.0, pytest.approx(high), scale)
+                      for name, unit, high, scale in shown]  # fmt: skip
+            assert found == wanted
+        people = ("susceptible", "infected", "recovered", "vaccinated", "dead", "unemployed")
+        assert [(of.name, of.unit, of.shape, of.low, of.high) for of in vec.spec.state_fields] == [
+            *((name, "", (STATES,), 0.0, pytest.approx(1e10)) for name in people),
+            ("production", "USD/d", (STATES,), 0.0, pytest.approx(1e20)),
+            ("filters", "", (5, STATES), -1e4, 1e4),
+            ("time", "d", (1,), 0.0, 30.0),
+            ("subsidy_level", "", (1,), 0.0, 5.0),
+            ("kept_until", "d", (STATES,), 0.0, 34.0),
+            ("stringency", "", (6, STATES), 1.0, 10.0),
+        ]

@@ -337,3 +337,136 @@ def test_bounds_of_differences_are_alike_on_both_sides() -> None:
         fields = {field.name: field for field in vec.spec.groups[0].fields}
     for name, high in (("speed", 3.0), ("acceleration", 6.0), ("direction", 1.0), ("x", 0.7071), ("y", 0.7071)):
         assert fields[name].low == -fields[name].high and high < fields[name].high < 1.001 * high, name
+
+
+SETTINGS = {
+    "num_taggers": (1, 16384), "num_runners": (1, 16384), "grid_length": (1e-3, 1e6), "episode_length": (1, 10_000_000),
+    "max_speed": (0, 1e6), "skill_level_runner": (0, 1e3), "skill_level_tagger": (0, 1e3), "max_acceleration": (-1e6, 1e6),
+    "min_acceleration": (-1e6, 1e6), "max_turn": (-1e3, 1e3), "min_turn": (-1e3, 1e3), "num_acceleration_levels": (1, 10_000),
+    "num_turn_levels": (1, 10_000), "edge_hit_penalty": (-1e9, 0),
+    "num_other_agents_observed": (1, 32768), "tagging_distance": (0, 1), "tag_reward_for_tagger": (0, 1e9),
+    "step_penalty_for_tagger": (-1e9, 0), "tag_penalty_for_runner": (-1e9, 0), "step_reward_for_runner": (0, 1e9),
+    "end_of_game_reward_for_runner": (0, 1e9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_have_these_bounds_and_no_others(name: str) -> None:
+    """C is given what lies at both ends, and just beyond them; tables that depend on the setting are those of the default."""
+    params = ENV.build(TagContinuousConfig()).params
+    kept = dataclasses.replace(ENV, build=lambda config: EnvData(params))
+    low, high = SETTINGS[name]
+    whole = isinstance(getattr(TagContinuousConfig(), name), int)
+    beyond = (low - 1, high + 1) if whole else [float(np.nextafter(np.float32(end), np.float32(to)))
+                                                for end, to in ((low, -np.inf), (high, np.inf))]  # fmt: skip
+    for value, refused in ((low, False), (high, False), (beyond[0], True), (beyond[1], True)):
+        try:
+            serial(kept, {name: value}).close()
+            said = ""
+        except ConfigError as error:  # At its ends a setting may not fit the others.
+            said = str(error)
+        bounds = re.search(rf"{name} is \S+: use (\S+) to ([^\s,]+)", said)
+        if name == "num_other_agents_observed" and value == high:
+            assert "use 1 to 11, the number of taggers and runners" in said
+        else:
+            assert (bounds is not None) == refused, said
+        if refused:
+            assert bounds is not None and [float(end) for end in bounds.groups()] == pytest.approx([low, high], rel=1e-6)
+
+
+def test_params_are_checked_in_c() -> None:
+    """No read goes out of bounds, whatever Python hands over: numbers of entries, and the least and most of each."""
+    config = TagContinuousConfig(grid_length=8.0)
+    params = dict(ENV.build(config).params)
+    two_pi = float(np.float32(2 * np.pi))
+    limits = {"start_x": (0, 8), "start_y": (0, 8), "start_direction": (0, two_pi), "acceleration_changes": (-1e6, 1e6),
+              "turn_changes": (-1e3, 1e3), "margin": (0, 2e6), "rewards": (-1e9, 1e9)}  # fmt: skip
+
+    def said(**changes: np.ndarray) -> str:
+        changed = dataclasses.replace(ENV, build=lambda config: EnvData({**params, **changes}))
+        try:
+            serial(changed, {"grid_length": 8.0}).close()
+        except ConfigError as error:
+            return str(error)
+        return ""
+
+    for name, (low, high) in limits.items():
+        whole = params[name]
+        for value, refused in ((low, False), (high, False), (np.nan, True),
+                               *((np.nextafter(whole.dtype.type(end), whole.dtype.type(to)), True)
+                                 for end, to in ((low, -np.inf), (high, np.inf)))):  # fmt: skip
+            changed = whole.copy()
+            changed.flat[-1] = value
+            assert (f"entry {whole.size - 1} of {name} is" in said(**{name: changed})) == refused, (name, value)
+        for other in (np.append(whole, whole[-1:]), whole[:-1]):
+            assert f"{name} has {other.size} entries" in said(**{name: other})
+    types = params["types"]
+    assert "types has 12 entries" in said(types=np.append(types, types[:1]))
+    other = types.copy()
+    other[np.flatnonzero(types == types[0])[0]] = 1 - types[0]
+    assert re.search(r"types has \d taggers: num_taggers is 1", said(types=other))
+
+
+def test_fields_of_rows_and_state() -> None:
+    """What users read of them in the spec: name, unit, numbers, least, most and scale; a game of five, of side 8."""
+    settings = {"num_taggers": 2, "num_runners": 3, "grid_length": 8.0, "episode_length": 40, "max_speed": 0.5,
+                "skill_level_runner": 2.0, "use_full_observation": True, "num_acceleration_levels": 4,
+                "num_turn_levels": 6}  # fmt: skip
+    close = lambda value: pytest.approx(value, rel=1e-6)  # noqa: E731
+    with serial("tag_continuous", settings) as vec:
+        group = vec.spec.groups[0]
+        found = [(of.name, of.unit, of.shape, of.low, of.high, of.scale) for of in group.fields]
+        assert found == [
+            ("x", "", (4,), close(-0.7072), close(0.7072), close(8 * 2**0.5)),
+            ("y", "", (4,), close(-0.7072), close(0.7072), close(8 * 2**0.5)),
+            ("speed", "", (4,), close(-2.0002), close(2.0002), close(0.5)),
+            ("acceleration", "", (4,), close(-4.0004), close(4.0004), close(0.5)),
+            ("direction", "rad", (4,), close(-1.0001), close(1.0001), close(2 * np.pi)),
+            ("agent_type", "", (4,), 0.0, 1.0, 1.0),
+            ("still_in_the_game", "", (4,), 0.0, 1.0, 1.0),
+            ("time", "steps", (1,), 0.0, 1.0, 40.0),
+        ]
+        assert group.agents == 5 and list(group.action_sizes) == [5, 7]
+        assert [(of.name, of.unit, of.shape, of.low, of.high) for of in vec.spec.state_fields] == [
+            ("x", "", (5,), 0.0, 8.0),
+            ("y", "", (5,), 0.0, 8.0),
+            ("speed", "", (5,), 0.0, 1.0),
+            ("direction", "rad", (5,), 0.0, close(2 * np.pi)),
+            ("acceleration", "", (5,), -1.0, 1.0),
+            ("still_in_the_game", "", (5,), 0.0, 1.0),
+            ("just_tagged", "", (5,), 0.0, 1.0),
+            ("time", "steps", (1,), 0.0, 40.0),
+        ]
+        assert vec.spec.record_names == ("tags", "runners_left", "survival", "agents")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "refused"),
+    [
+        ("x", 0.0, False), ("x", 10.0, False), ("x", -0.01, True), ("x", 10.01, True), ("y", 0.0, False), ("y", 10.0, False),
+        ("y", -0.01, True), ("y", 10.01, True), ("speed", 0.0, False), ("speed", 2.0, False), ("speed", 2.01, True),
+        ("speed", -0.01, True), ("acceleration", 2.0, False), ("acceleration", -2.0, False), ("acceleration", 2.01, True),
+        ("acceleration", -2.01, True), ("direction", 0.0, False), ("direction", np.float32(2 * np.pi), False),
+        ("direction", -0.01, True), ("direction", 6.29, True), ("x", np.nan, True), ("speed", np.nan, True),
+        ("still_in_the_game", 0, False), ("still_in_the_game", 2, True), ("time", 100, False), ("time", 101, True),
+        ("time", -1, True),
+    ],
+)  # fmt: skip
+def test_bounds_of_a_state_that_is_set(field: str, value: float, refused: bool) -> None:
+    """Of a runner that is twice as skilled as the tagger, in the second of two envs; the first stays as it is."""
+    settings = {"num_taggers": 1, "num_runners": 2, "skill_level_runner": 2.0}
+    with serial("tag_continuous", settings, num_envs=2) as vec:
+        vec.reset(seed=0)
+        first = {name: of.copy() for name, of in vec.peek(0).items()}
+        state = {name: of.copy() for name, of in vec.peek(1).items()}
+        runner = ids(vec)[1][0]
+        state[field][0 if field == "time" else runner] = value
+        if refused:
+            with pytest.raises(ConfigError):
+                vec.poke(1, state)
+        else:
+            vec.poke(1, state)
+            assert all((vec.peek(1)[name] == of).all() for name, of in state.items())
+            assert all((vec.peek(0)[name] == of).all() for name, of in first.items())
+            ended = vec.halves[0].groups["agents"].truncations.reshape(2, 3)
+            assert ended[1].any() == (field == "time") and not ended[0].any()
