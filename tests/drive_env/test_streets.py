@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +31,6 @@ from drive_env.scenes.schema import (
     GREEN,
     PEDESTRIAN,
     RED,
-    ROAD_TYPES,
     VEHICLE,
     YELLOW,
     Floats,
@@ -42,6 +39,7 @@ from drive_env.scenes.schema import (
 )
 from drive_env.sources import sources_of
 from puffervec.errors import SceneError
+from tests.drive_env import figures
 from tests.helpers import thinned
 
 EVERY = list(FAMILIES)
@@ -84,50 +82,12 @@ def test_scenes_of_this_version_stay_what_they_are() -> None:
 def test_families_of_this_version_stay_what_they_are(name: str) -> None:
     """Compare counts, and means of all that scenes hold: the last bits differ from CPU to CPU.
 
-    A new version of the families renews the file: python -m tests.drive_env.test_streets
+    A new version of the families renews the file: python -m tests.drive_env.figures
     """
-    kept = json.loads(FIGURES.read_text())[name]
-    for seed, wanted in enumerate(kept):
-        found = figures_of(street_scene(2, seed, wide=seed == 1, family=name))
-        for part in wanted:
-            assert found[part] == (wanted[part] if part == "counts" else pytest.approx(wanted[part], rel=1e-3, abs=1e-4)), part
+    for seed, kept in enumerate(figures.kept(name)):
+        figures.check(street_scene(2, seed, wide=seed == 1, family=name), kept)
 
 
-def figures_of(scene: Scene) -> dict[str, list[float]]:
-    """Return counts and means of roads, traffic and what controls it."""
-    points = np.concatenate([road.points_m for road in scene.roads])
-    middle = points.mean(axis=0)
-    lights = list(scene.traffic_lights.values())
-    frames = [(item, item.valid) for item in scene.objects]
-    places = np.concatenate([item.position_m[valid] for item, valid in frames]) - middle
-    moves = np.concatenate([item.velocity_mps[valid] for item, valid in frames])
-    headings = np.concatenate([item.heading_rad[valid] for item, valid in frames])
-    counts = [
-        *(sum(road.type == kind for road in scene.roads) for kind in ROAD_TYPES),
-        *(sum(item.type == kind for item in scene.objects) for kind in range(4)),
-        sum(int(road.map_element_id) for road in scene.roads),
-        sum(item.expert for item in scene.objects),
-        *(sum(light["state"].count(colour) for light in lights) for colour in ("go", "caution", "stop", "unknown")),
-        scene.sdc,
-        len(scene.to_predict),
-        len(scene.of_interest),
-        *scene.agent_counts,
-    ]
-    stops = np.array([[light[axis][0] for axis in "xyz"] for light in lights] or [middle]) - middle
-    return {
-        "counts": [int(one) for one in counts],
-        "roads": [len(points), *np.abs(points - middle).mean(axis=0), *np.abs(np.diff(points, axis=0)).mean(axis=0)],
-        "places": [len(places), *np.abs(places).mean(axis=0), float(np.hypot(*places.T[:2]).mean())],
-        "moves": [*np.abs(moves).mean(axis=0), np.hypot(*moves.T).mean(), np.abs(np.diff(moves, axis=0)).mean()],
-        "headings": [np.cos(headings).mean(), np.sin(headings).mean()],
-        "sizes": [float(np.mean([getattr(item, side) for item in scene.objects]))
-                  for side in ("length_m", "width_m", "height_m")],
-        "goals": [float(np.mean([np.hypot(*(item.goal_m - middle)[:2]) for item in scene.objects]))],
-        "lights": [*np.abs(stops).mean(axis=0)],
-    }  # fmt: skip
-
-
-FIGURES = Path(__file__).with_name("streets.json")
 PINNED = [("crosswalk", 4, 12, 195), ("tee", 6, 21, 197), ("merge", 5, 8, 65), ("signal", 12, 39, 331)]
 
 
@@ -372,15 +332,3 @@ def test_walkers_do_not_walk_through_each_other(scenes: dict[str, Scene]) -> Non
         for one, other in itertools.combinations(walkers, 2):
             both = one.valid & other.valid
             assert not both.any() or np.hypot(*(one.position_m - other.position_m)[both, :2].T).min() > 0.5
-
-
-if __name__ == "__main__":
-    made = {name: [figures_of(street_scene(2, seed, wide=seed == 1, family=name)) for seed in range(2)] for name in FAMILIES}
-    rounded = {
-        name: [
-            {part: [float(f"{one:.6g}") for one in of] if part != "counts" else of for part, of in one.items()} for one in both
-        ]
-        for name, both in made.items()
-    }
-    lines = [f"{json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, both)) + "]" for name, both in rounded.items()]
-    FIGURES.write_text("{" + ",\n".join(lines) + "}\n")

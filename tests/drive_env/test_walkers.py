@@ -40,6 +40,25 @@ def test_they_cross_at_lights_while_the_traffic_has_red() -> None:
     assert waits is not None and np.ptp(waits.y_m) == 0
 
 
+def test_they_are_off_the_road_before_cars_have_green() -> None:
+    """Where red lasts from frame 20 to frame 59, no one of a hundred is on the road later than six frames before its end."""
+    red = np.zeros((1, FRAMES), dtype=bool)
+    red[0, 20:60] = True
+    slow = Crossing(np.array([[0.0, -1.5], [0.0, 1.5]]), group=0)
+    begins, ends = [], []
+    for seed in range(100):
+        walker = across(np.random.default_rng(seed), slow, red)
+        assert walker is not None
+        walking = np.flatnonzero(np.diff(walker.y_m))
+        begins.append(walking[0])
+        ends.append(walking[-1] + 1)
+    assert min(begins) == 20 and max(ends) <= 60 - 6
+    red[0, 59 - 20 :] = False  # The red lasts 19 frames: nobody of the slowest has time.
+    for seed in range(100):
+        walker = across(np.random.default_rng(seed), Crossing(ENDS, group=0), red)
+        assert walker is not None and np.ptp(walker.y_m) == 0
+
+
 def test_pavements_have_walkers_groups_and_some_who_stand() -> None:
     streets = Streets(walks=[line(np.array([-60.0, 8.0]), np.array([60.0, 8.0]))])
     found = draw_walkers(np.random.default_rng(4), streets, 60, NONE, np.zeros(2), crossing=0.5)
