@@ -20,6 +20,7 @@ import pytest
 import puffervec
 from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
+from drive_env.drawing.events import gap_m
 from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, end_met, rule_of_lanes
 from drive_env.evaluate.evaluate import evaluate
@@ -323,3 +324,31 @@ def test_a_car_that_drives_backward_is_taken_by_its_motion(speed: float, angle: 
     size = {"length_m": 4.5, "width_m": 2.0}
     own, other = (_body(state, 0, name, size) for name in ("contact", "other"))
     assert (other.speed, angle_of(own, other)) == (abs(speed), angle)
+
+
+def gap_of_corners(a: Body, b: Body) -> float:
+    """Separating axes, from the corners of both boxes."""
+
+    def corners(of: Body) -> np.ndarray:
+        c, s = math.cos(of.heading), math.sin(of.heading)
+        unit = np.array([[1, 1], [1, -1], [-1, -1], [-1, 1]]) * [of.length / 2, of.width / 2]
+        return unit @ np.array([[c, s], [-s, c]]) + [of.x, of.y]
+
+    ours, theirs = corners(a), corners(b)
+    gaps = []
+    for heading in (a.heading, b.heading, a.heading + math.pi / 2, b.heading + math.pi / 2):
+        axis = np.array([math.cos(heading), math.sin(heading)])
+        one, two = ours @ axis, theirs @ axis
+        gaps.append(max(one.min() - two.max(), two.min() - one.max()))
+    return float(max(gaps))
+
+
+def test_gaps_between_boxes_are_those_of_their_corners() -> None:
+    draw = np.random.default_rng(4)
+    signs = set()
+    for _ in range(300):
+        a, b = (Body(*draw.uniform(-4, 4, 2), draw.uniform(-7, 7), 0.0, *draw.uniform(0.5, 6, 2)) for _ in range(2))
+        gap = gap_m(a, b)
+        assert gap == pytest.approx(gap_of_corners(a, b), abs=1e-9) and gap == pytest.approx(gap_m(b, a), abs=1e-9)
+        signs.add(gap > 0)
+    assert signs == {True, False}

@@ -9,6 +9,7 @@ tested together: what agents observe in C must lie where the same things are dra
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from drive_env.actions import axes_of
 from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
 from drive_env.drawing.sight import ROLE
+from drive_env.generate.streets import street_scene
 from drive_env.prepare import prepare_scenes
 from drive_env.render.ground import AREAS, SIGNS, lights_of
 from drive_env.render.raster import as_colours, channel_names
+from drive_env.scenes.json_scene import json_bytes
 from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
 from puffervec.render.sight import fields_of, rows_of
 
@@ -259,6 +262,24 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
     assert len(drawn_areas) == int((arrays["areas"]["kind"] < 2).sum())
     signs = [shape for shape in still if shape.role in SIGNS and not isinstance(shape, Line)]
     assert len(signs) == int((arrays["controls"]["kind"] != 1).sum()) > 0
+
+
+@pytest.mark.parametrize("init_step", [0, 20])
+def test_lights_are_drawn_as_they_are_at_that_moment(ride: Any, tmp_path: Path, init_step: int) -> None:
+    """In each step the colour of each light is that of its log, in the frame that the episode has reached."""
+    scenes = [street_scene(7, number, family="signal") for number in (3, 4)]
+    for scene in scenes:
+        (tmp_path / scene.name).write_bytes(json_bytes(scene))
+    words = {"stop": "red light", "caution": "yellow light", "go": "green light", "unknown": "light that is off"}
+    found = ride(scenes=str(tmp_path), init_step=init_step)
+    logs = [light["state"] for light in sorted(scenes, key=lambda scene: scene.name)[1].traffic_lights.values()]
+    seen = set()
+    for step in range(60):
+        shown = [shape.role for shape in found.shapes() if shape.role in words.values() and not isinstance(shape, Line)]
+        assert sorted(shown) == sorted(words[log[init_step + step]] for log in logs), step
+        seen |= set(shown)
+        found.go()
+    assert len(seen) > 1
 
 
 def test_lights_show_their_colour(ride: Any) -> None:

@@ -20,8 +20,8 @@ from drive_env.evaluate.baselines import baseline
 from drive_env.evaluate.evaluate import evaluate, held_out
 from drive_env.generate import streets
 from drive_env.generate.families import FAMILIES, Draw, Plan
-from drive_env.generate.layouts import arc_length
-from drive_env.generate.links import build
+from drive_env.generate.layouts import Profile, arc_length
+from drive_env.generate.links import build, link_line
 from drive_env.generate.network import Lane, Streets
 from drive_env.generate.streets import draw_lights, street_scene
 from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simplify
@@ -89,6 +89,40 @@ def test_families_of_this_version_stay_what_they_are(name: str) -> None:
 
 
 PINNED = [("crosswalk", 4, 12, 195), ("tee", 6, 21, 197), ("merge", 5, 8, 65), ("signal", 12, 39, 331)]
+
+
+@pytest.mark.parametrize("turn", [0.4, 0.9, 1.3])
+def test_links_bend_no_more_sharply_than_their_width_allows(turn: float) -> None:
+    """The radius, of circles through three points, leaves room for all of the road; sharper ones are refused."""
+    profile = Profile(lanes=2, width_m=3.5, median_m=0.0, shoulder_m=1.0, parking_m=0.0)
+    leaving = np.array([1.0, 0.0])
+    coming = -np.array([np.cos(turn), np.sin(turn)])
+    made = {}
+    for length in (8.0, 12.0, 16.0, 24.0, 40.0, 80.0, 160.0):
+        end = length * np.array([np.cos(turn / 2), np.sin(turn / 2)])
+        middle = link_line((np.zeros(2), leaving), (end, coming), profile)
+        made[length] = middle is not None
+        if middle is None:
+            continue
+        np.testing.assert_allclose(middle[[0, -1]], [np.zeros(2), end], atol=1e-9)
+        steps = np.diff(middle, axis=0)
+        headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+        bends = np.abs(np.diff(headings)) / np.hypot(*steps[1:].T)
+        assert 1 / bends.max() > 0.97 * (profile.edge_m + 6.0)
+        assert headings[0] == pytest.approx(0.0, abs=0.05) and headings[-1] == pytest.approx(turn, abs=0.05)
+    assert made[160.0] and list(made.values()) == sorted(made.values()) and made[8.0] == (turn < 0.5)
+
+
+@pytest.mark.parametrize(
+    ("end", "fits"), [((6.1, 0.0), True), ((5.9, 0.0), False), ((-20.0, 0.0), False), ((5.0, 40.0), False)]
+)
+def test_links_are_straight_where_their_ends_face_each_other(end: tuple[float, float], fits: bool) -> None:
+    profile = Profile(lanes=1, width_m=3.5, median_m=0.0, shoulder_m=1.0, parking_m=0.0)
+    ahead = np.array([1.0, 0.0])
+    middle = link_line((np.zeros(2), ahead), (np.array(end), -ahead), profile)
+    assert (middle is not None) == fits
+    if middle is not None:
+        assert not middle[:, 1].any() and (np.diff(middle[:, 0]) > 0).all() and middle[-1].tolist() == list(end)
 
 
 @pytest.mark.slow
