@@ -267,7 +267,7 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
 @pytest.mark.parametrize("init_step", [0, 20])
 def test_lights_are_drawn_as_they_are_at_that_moment(ride: Any, tmp_path: Path, init_step: int) -> None:
     """In each step the colour of each light is that of its log, in the frame that the episode has reached."""
-    scenes = [street_scene(7, number, family="signal") for number in (3, 4)]
+    scenes = [street_scene(7, number, family="signal") for number in (2, 3)]
     for scene in scenes:
         (tmp_path / scene.name).write_bytes(json_bytes(scene))
     words = {"stop": "red light", "caution": "yellow light", "go": "green light", "unknown": "light that is off"}
@@ -277,9 +277,9 @@ def test_lights_are_drawn_as_they_are_at_that_moment(ride: Any, tmp_path: Path, 
     for step in range(60):
         shown = [shape.role for shape in found.shapes() if shape.role in words.values() and not isinstance(shape, Line)]
         assert sorted(shown) == sorted(words[log[init_step + step]] for log in logs), step
-        seen |= set(shown)
+        seen.add(tuple(sorted(shown)))
         found.go()
-    assert len(seen) > 1
+    assert len(seen) > 1, "colours change"
 
 
 def test_lights_show_their_colour(ride: Any) -> None:
