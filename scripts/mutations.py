@@ -23,7 +23,7 @@ from pathlib import Path
 from scripts.sabotage import Sabotage, Stale
 from tests.test_source_rules import TESTED_TOGETHER
 
-EVERY_C_ENV = ("tests/test_save_load.py", "tests/golden")
+EVERY_C_ENV = ("tests/test_save_load.py", "tests/test_contract.py", "tests/golden")
 # By folder of sources: the tests of its room.
 ROOMS: dict[str, tuple[str, ...]] = {
     "drive_env": ("tests/drive_env",),
