@@ -21,7 +21,7 @@ from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train import cli, load_policy
 from puffervec.train.act.evaluate import RandomActor
-from puffervec.web.play import AHEAD, Round, Session, Table
+from puffervec.web.play import AHEAD, SPEEDS, Round, Session, Table
 from tests.helpers import POLL_S
 from tests.web.browser import Browser, Page
 from tests.web.conftest import Served
@@ -182,6 +182,69 @@ def test_the_clock_stands_while_nobody_looks(table: Table) -> None:
 
     page = acted(table, script)
     assert [message["scene"]["seed"] for message in page.sent if "scene" in message] == [7, 9]
+
+
+class Hurried(asyncio.SelectorEventLoop):
+    """A loop whose time passes at once where everybody sleeps."""
+
+    now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> np.ndarray:
+    """Return when each moment comes to a page that sees all at once, s; one of them it takes late."""
+    env = get("drive")
+    table = Table(env, env.configure({"scenes": "generated:3", "max_steps": 200, "goal_behavior": "respawn"}), RandomActor(5))
+    came: list[float] = []
+
+    async def play() -> None:
+        done, clock = asyncio.Event(), asyncio.get_running_loop().time
+
+        async def send(message: dict[str, Any]) -> None:
+            if "moment" not in message:
+                return
+            came.append(clock())
+            if len(came) == slow:
+                await asyncio.sleep(slow_s)
+            session.heard(json.dumps({"seen": message["moment"]["step"]}))
+            if len(came) > steps:
+                done.set()
+
+        session = Session(table, send, 7)
+        playing = asyncio.create_task(session.play())
+        await asyncio.sleep(3.0)
+        session.heard(said)
+        session.heard(json.dumps({"start": next(iter(table.agents()))}))
+        await asyncio.wait_for(done.wait(), 1000.0)
+        playing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await playing
+
+    with contextlib.closing(table), contextlib.closing(Hurried()) as loop:
+        loop.run_until_complete(play())
+    return np.array(came[1:])
+
+
+@pytest.mark.parametrize(("said", "pace"), [("{}", 1.0), *((json.dumps({"speed": one}), float(one)) for one in SPEEDS)])
+def test_moments_come_at_the_pace_of_the_env(said: str, pace: float) -> None:
+    found = paced(said)
+    assert found[0] == pytest.approx(103.0)
+    np.testing.assert_allclose(np.diff(found), 0.1 / pace, atol=1e-9)  # A step of the env takes a tenth of a second.
+
+
+def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None:
+    gaps = np.diff(paced("{}", slow=5, slow_s=30.0, steps=60))
+    assert gaps[3] == pytest.approx(30.0) and gaps[:3] == pytest.approx(0.1)
+    late = gaps[4:]
+    at_once = int((late < 0.01).sum())
+    assert at_once in (9, 10) and not late[:at_once].any() and late[at_once + 1 :] == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
