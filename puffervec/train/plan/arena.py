@@ -249,7 +249,7 @@ ORDERS: tuple[Key, ...] = (
 def pack(blocks: Sequence[Block]) -> int:
     """Give each block of one buffer its offset; return the bytes of the buffer."""
     bound = most_at_once(blocks)
-    best_size, best, best_order = -1, [0] * len(blocks), list(blocks)
+    best_size, best, best_order = -1, list[int](), list(blocks)
     for key in ORDERS:
         order = sorted(blocks, key=key)
         size = _best_fit(order)
