@@ -95,11 +95,13 @@ def test_a_click_gets_a_share_and_what_nobody_asked_for_gets_what_is_idle(
     script = """
 import os, pathlib, sys, time
 session = pathlib.Path("/proc/self/autogroup")
-while session.exists() and not session.read_text().strip().endswith(f" {os.nice(0)}"):
+while session.exists() and not session.read_text().strip().endswith(f" {OF_SESSIONS[os.nice(0)]}"):
     time.sleep(0.01)
 open(sys.argv[1], "w").write(str(os.nice(0)))
 """
-    scripted(monkeypatch, script)
+    # Where the tests run at a niceness of their own it is added to that of processes, not to that of sessions.
+    of_sessions = {min(os.nice(0) + nice, 19): nice for nice in (ASKED_NICE, BY_ITSELF_NICE)}
+    scripted(monkeypatch, f"OF_SESSIONS = {of_sessions}\n{script}")
     monkeypatch.setattr(module, "stepping_back", stepping_back)
     monkeypatch.setattr(module, "share_among_sessions", share_among_sessions)
     before, jobs, base = nices(), Jobs(tmp_path), os.nice(0)
