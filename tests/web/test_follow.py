@@ -143,6 +143,19 @@ def test_long_runs_are_thinned_to_means(path: Path) -> None:
     assert found["keys"]["a"] == [None if one is None else pytest.approx(one, rel=1e-6) for one in expected]
 
 
+@pytest.mark.parametrize(("size", "taken"), [(2**20 - 100, True), (2**20 + 100, False)])
+def test_a_line_that_is_not_finished_is_kept_up_to_a_mebibyte(path: Path, size: int, taken: bool) -> None:
+    """No line of a run is as long; what is longer must not fill the memory."""
+    append(path, json.dumps({"schema_version": 1}) + "\n")
+    begin = json.dumps(line(1, a=2.0))[:-1] + ', "odd": "'
+    follower = Follower(path)
+    append(path, begin + "x" * (size - len(begin)))
+    follower.poll()
+    append(path, '"}\n' + json.dumps(line(2, a=3.0)) + "\n")
+    follower.poll()
+    assert follower.column("a").tolist() == ([2.0] if taken else []) + [3.0]
+
+
 def test_whole_numbers_are_sent_as_they_are_and_others_with_seven_digits(path: Path) -> None:
     whole = [123_456_789_012.0, -98_765_432.0, 0.0]
     follower = Follower(path)

@@ -45,6 +45,18 @@ def test_sizes_are_the_published_ones(depths: tuple[int, ...], dims: tuple[int, 
         assert sum(parameter.numel() for parameter in ConvNeXt(3, 1000, depths, dims).parameters()) == parameters
 
 
+def test_the_defaults_are_those_of_convnext_t() -> None:
+    with torch.device("meta"):
+        made, wanted = ConvNeXt(), ConvNeXt(3, 1000, (3, 3, 9, 3), (96, 192, 384, 768), 4, 7, 0.0, 1e-6)
+    assert {name: of.shape for name, of in made.state_dict().items()} == {
+        name: of.shape for name, of in wanted.state_dict().items()
+    }
+    assert str(made) == str(wanted) and made.features == 768
+    small = ConvNeXt(depths=(1,), dims=(4,))
+    assert all((of == 1e-6).all() for name, of in small.state_dict().items() if name.endswith("gamma"))
+    assert not any(isinstance(part, DropPath) and part.rate for part in small.modules())
+
+
 def windows(x: np.ndarray, size: int) -> np.ndarray:
     """Cut (H, W, C) into (H // size, W // size, size, size, C)."""
     rows, columns, channels = x.shape
