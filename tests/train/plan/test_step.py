@@ -241,6 +241,24 @@ def test_samples_of_the_loss_are_drawn_anew() -> None:
     assert not torch.equal(made((X, Y))[1], first) and first.std() > 0.3
 
 
+def test_dropout_and_coins_are_of_the_shares_that_are_asked_for() -> None:
+    """What dropout keeps is scaled up, so that means stay; coins are 0 or 1, with one chance for all or a chance of each."""
+    policy, chances = net(), torch.linspace(0, 1, 4).repeat(1000, 1)
+
+    def drawn(policy: nn.Module, batch: Tensor) -> tuple[Tensor, ...]:
+        kept = F.dropout(torch.ones_like(batch), 0.2)
+        none, all_of_it = F.dropout(torch.ones_like(batch), 1.0), F.dropout(torch.ones_like(batch), 0.0)
+        return policy(batch).mean(), kept, none, all_of_it, torch.bernoulli(batch), torch.bernoulli(batch, 0.3)
+
+    made = plan.compile_step(policy, drawn, torch.optim.SGD(policy.parameters(), 0.0), chances)
+    _, kept, none, all_of_it, coins, same = (part.clone() for part in made(chances))
+    assert kept.unique().tolist() == [0.0, pytest.approx(1.25)] and float(kept.mean()) == pytest.approx(1.0, abs=0.05)
+    assert not none.any() and all_of_it.eq(1.0).all()
+    assert same.unique().tolist() == [0.0, 1.0] and float(same.mean()) == pytest.approx(0.3, abs=0.05)
+    torch.testing.assert_close(coins.mean(0), chances[0], atol=0.06, rtol=0)
+    assert coins[:, 0].sum() == 0 and coins[:, 3].all()
+
+
 def test_parameters_that_the_loss_does_not_reach_have_no_gradient() -> None:
     policy = nn.ModuleList([net(), nn.Linear(2, 2)])
     policy[1].bias.requires_grad_(False)
