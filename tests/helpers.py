@@ -122,7 +122,7 @@ def raw_rows(vec: VectorEnv, half: int, array: str, group: str, part: slice | No
         array, 1
     )
     if array == "actions":
-        width = 4 * rows.spec.action_dims
+        width = rows.spec.action_bytes
     begin = at.offsets[group, array]
     return at.block[begin : begin + rows.rows * width].reshape(rows.rows, width)[part or slice(None)]
 

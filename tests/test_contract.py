@@ -91,3 +91,13 @@ class TestDrive(EnvContract):
 class TestDriveRaster(TestDrive):
     settings: ClassVar[dict[str, Any]] = {**DRIVE, "raster": 19, "raster_pixel_m": 2.0}
     steps = 1000
+
+
+@pytest.mark.parametrize("observation", ["gpudrive", "pufferdrive", "driver"])
+def test_other_observations_of_driving_stay_within_their_rows(observation: str) -> None:
+    """What TestDrive checks of the default one: those of other simulators have layouts of their own."""
+    require(next(case for case in CASES if case.env == "drive"))
+    contract = TestDrive()
+    preset = {} if observation == "driver" else {"partners": 63, "lanes": 0, "lines": 0, "edges": 0}
+    contract.settings = {"num_agents": 24, "scenes": "generated:3", **preset, "observation": observation}  # type: ignore[misc]
+    contract.test_a_worker_writes_only_what_is_its_own(1)
