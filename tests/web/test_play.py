@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import signal
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import puffervec
+from puffervec.drawing import Drawing
 from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train import cli, load_policy
@@ -109,6 +111,18 @@ def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
         np.testing.assert_array_equal(sent[0][others], np.asarray(expected)[others])
         assert sent[0][row] == table.keys.action({"ArrowUp": 1})
         assert table.take(row, Round()) and table.facts(row)
+
+
+@pytest.mark.parametrize(("changes", "told_of"), [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False)])
+def test_facts_are_those_of_the_drawing_where_it_tells_any(changes: dict[str, Any], told_of: bool) -> None:
+    env = get("cartpole")
+    odd = {name: {"x": 1.23456, "far": float("inf")} for name in ("one", "two")}
+    made = Drawing((0, 0, 4, 4), lambda state, before: (), agents=("one",), facts=lambda state: odd)
+    own = dataclasses.replace(env, drawing=lambda config, state: dataclasses.replace(made, **changes))
+    with contextlib.closing(Table(own, env.configure({}), Leaning())) as table:
+        table.begin(1)
+        assert table.facts(0) == ({"x": 1.2346} if told_of else {})
+        assert table.facts(1) == {}, "a row that the drawing does not know"
 
 
 class Page_:
