@@ -21,8 +21,8 @@ from typing import Any
 
 from bench.common import ROOT
 from bench.workloads import Workload, actions_of, c_loop
-from puffervec.cores import affinity
 from puffervec.errors import PuffervecError
+from puffervec.system.cores import affinity
 
 READY, GO = "ready", "go"
 

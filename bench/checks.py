@@ -49,7 +49,7 @@ CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/worker.c", "    pv_float_mode_leave(float_mode);\n", ""),
     ("csrc/worker.c", "            status->steps++;\n", ""),
     ("csrc/worker.c", "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n", ""),
-    ("puffervec/python/cells.py", "            at[0] = first + env\n", ""),
+    ("puffervec/workers/python/cells.py", "            at[0] = first + env\n", ""),
     (
         "puffervec/vec/vector_env.py",
         "        if turns.state[half] is not HELD:\n            turns.refuse_send(half)\n"

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.foreign import foreign_load
-from puffervec.cores import affinity, cpu_quota, usable_cores
 from puffervec.errors import ConfigError
+from puffervec.system.cores import affinity, cpu_quota, usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"

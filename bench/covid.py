@@ -32,7 +32,7 @@ from bench.policies import Replay
 from bench.workloads import Workload, actions_of, on_one_core
 from puffervec.envs.covid.data import load_data
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.reference.covid import Covid
+from puffervec.testing.reference.covid import Covid
 from puffervec.train.metrics.keys import TIME_PARTS
 
 NUMPY, ONE, TWO = "NumPy", "one worker", "two workers"

@@ -167,7 +167,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 def draw(one: Mapping[str, Any], path: Path) -> None:
     """Write the picture: the course of the training, and an episode of each kind."""
-    from puffervec.train.verbs.plot import new_figure, save
+    from puffervec.commands.plot import new_figure, save
 
     figure = new_figure(11, 5.6)
     axes = figure.subplots(2, 3)

@@ -39,9 +39,9 @@ from drive_env.prepare import prepare_scenes
 from drive_env.scenes.reader import read_scene
 from puffervec import make
 from puffervec._ffi import ffi, lib
-from puffervec.cores import affinity
 from puffervec.envs import get
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
 # What PufferDrive's core of November 2025 does on one core with rows of 1848 floats, compiled with -O2, by its own measure.

@@ -111,7 +111,7 @@ def handover(trainer: Any) -> dict[str, float]:
     """Return seconds to put a segment into Ray's store and to read it, and of an order that plays nothing; bytes of weights."""
     import ray
 
-    from puffervec.train.scale.host import weights_of
+    from puffervec.wings.ray.host import weights_of
 
     trainer.collect()
     feed = trainer.collector.feed
@@ -148,7 +148,7 @@ class Player:
 
 def play_when_told(pipe: Any, outfit: Any, core: int) -> None:
     """For each number that comes: play for so many seconds, and send back the mean seconds of a roll-out. 0: end."""
-    from puffervec.train.scale.host import Host, Order, weights_of
+    from puffervec.wings.ray.host import Host, Order, weights_of
 
     os.sched_setaffinity(0, {core})
     host = Host(dataclasses.replace(outfit, cpus=0), 0)
@@ -173,7 +173,7 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
     be running."""
     import ray
 
-    from puffervec.train import RayTrainer
+    from puffervec.wings.ray import RayTrainer
 
     samples: dict[str, list[dict[str, float]]] = {}
     crowds: dict[str, list[float]] = {}

@@ -31,7 +31,7 @@ STARTS = {
     "import puffervec": "import puffervec",
     "puffervec.make": "import puffervec; puffervec.make",
     "from puffervec.train import TrainConfig": "from puffervec.train import TrainConfig",
-    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; from puffervec.console import main; main()",
+    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; from puffervec.commands.console import main; main()",
 }
 
 

@@ -28,7 +28,7 @@ from bench import common
 from bench.common import Figure
 from bench.latency import SETTLE_S, cpu_time_ns
 from bench.workloads import Workload, draw_actions, half_actions, preset
-from puffervec.cores import affinity
+from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
 TARGET, IDLE_TARGET = 0.85, 2.0

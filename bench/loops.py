@@ -22,8 +22,8 @@ from bench import runs
 from bench.device_half import DRAWN, DeviceHalf, Parts
 from bench.device_half import TAKEN as ARRAYS
 from puffervec.core.spec import GroupSpec
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
+from puffervec.system.cores import usable_cores
 from puffervec.train.collect.turn import pieces_of
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.device.device import ThreadPool, choose_device, use_bf16

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.policies import Policy, Replay, Torch, Wait
 from bench.workloads import Workload
-from puffervec.cores import usable_cores
+from puffervec.system.cores import usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
 SHORTEST_ITERATION_S = 10e-6  # lower bound of an iteration, for planning

@@ -35,8 +35,8 @@ from bench.common import Figure
 from bench.rivals import sample, scenarios
 from bench.rivals.runner import Job
 from bench.rivals.scenarios import Scenario, Variant
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import usable_cores
 
 SAMPLE_LIMIT_S = 120.0
 QUICK = {"seconds": 0.05, "warmup": 0.02, "repeats": 1}

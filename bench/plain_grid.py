@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench.workloads import Workload, on_one_core
-from puffervec.env_types import compile_args
+from puffervec.contract.env_types import compile_args
 from puffervec.envs.tag_grid import ENV, TagGridConfig
 from puffervec.errors import PuffervecError
 

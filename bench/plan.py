@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/train/plan, bytes, allocations.
+"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/wings/plan, bytes, allocations.
 
 Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its calls, each of which copies
 the observations in and, where there is one, the state. torch's kernels have one thread, as for the pieces of a roll-out.
@@ -28,12 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 from bench.common import Figure
-from puffervec.train import plan
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, shown
 from puffervec.train.policies.mapping import policy_rows
+from puffervec.wings import plan
 
 BATCHES = (1, 64, 1024)
 MODES = ("eager", "arena", "compile")
@@ -52,7 +52,7 @@ COLUMNS = ("policy", "mode", "rows", "us", "of eager", "bytes", "allocations", "
 class Result:
     """One line of the table. of_eager: the time over that of the policy itself, of the same repeat; ready_s: until the first
     result; difference: the largest of the outputs, relative to numbers above 1; separate, aliased, bound: of an arena, see
-    puffervec/train/plan/arena.py."""
+    puffervec/wings/plan/arena.py."""
 
     policy: str
     mode: str

@@ -30,10 +30,10 @@ from drive_env.scenes.pvs import write_scenes
 from drive_env.scenes.schema import Scene
 from puffervec.envs import get
 from puffervec.train.act.evaluate import RandomActor
-from puffervec.web.page import replay_page
-from puffervec.web.record import play
-from puffervec.web.replay import replay_of
-from tests.web.browser import Browser, Page, find
+from puffervec.viewing.web.page import replay_page
+from puffervec.viewing.web.record import play
+from puffervec.viewing.web.replay import replay_of
+from tests.viewing.web.browser import Browser, Page, find
 
 STREET = 52  # of the generated ones with seed 1, one with many cars
 APART_M = 170.0

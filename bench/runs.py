@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from bench import common, modes
 from bench.foreign import foreign_load
 from bench.workloads import Workload, draw_actions
-from puffervec import extras
-from puffervec.cores import usable_cores
 from puffervec.errors import MissingExtraError, PuffervecError
+from puffervec.system import extras
+from puffervec.system.cores import usable_cores
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config import target
 from puffervec.train.device.device import choose_device

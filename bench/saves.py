@@ -142,7 +142,7 @@ def kill_commands(folder: Path, kills: int, rng: random.Random, note: Callable[[
         name = ["--run-name", folder.name] if not folder.exists() else []
         target = ["--resume", str(folder)] if resumable else ["probe", *COMMAND, "--log.folder", str(folder.parent), *name]
         process = subprocess.Popen(
-            [sys.executable, "-m", "puffervec.train.cli", *target],
+            [sys.executable, "-m", "puffervec.commands.cli", *target],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common, score
 from bench.foreign import foreign_load
 from drive_env import compare
-from puffervec.process.parallel import each_on_all_cores
+from puffervec.workers.process.parallel import each_on_all_cores
 
 GENERATED = {"streets": "streets:200", "generated": "generated:200"}
 FAR = r" \*"  # medians that are far from those of the real scenes

@@ -42,8 +42,8 @@ from bench import common, runs
 from drive_env.config import EVALUATED_ON, sets_of
 from drive_env.evaluate import evaluate as drive
 from drive_env.generate.generate import DEFAULT_COUNT
+from puffervec.contract.evaluation import Actor
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError
-from puffervec.evaluation import Actor
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.config.target import env_spec

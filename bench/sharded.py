@@ -93,7 +93,7 @@ def variant(options: argparse.Namespace, mesh: Any, device: Any, scaling: str, k
     import torch
     import torch.distributed as dist
 
-    from puffervec.train.policies.sharded import ConvNeXt, peak_bytes, shard_cnn
+    from puffervec.wings.sharded import ConvNeXt, peak_bytes, shard_cnn
 
     depths, dims, (batch, height, width) = SIZES[options.size]
     width *= mesh.size() if scaling == "weak" else 1

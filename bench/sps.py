@@ -34,8 +34,8 @@ from bench.common import Figure
 from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
 from bench.policies import time_policy
 from bench.workloads import PRESETS, Shares, Workload, actions_of, c_loop, count_shares, missing, preset
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import usable_cores
 
 CALIBRATIONS = 3
 COLUMNS = (

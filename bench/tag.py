@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common, runs, tag_rates, tag_training
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import usable_cores
 
 MEASURES = {
     "rates": (tag_rates.measure_rates, tag_rates.show_rates),

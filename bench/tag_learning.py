@@ -163,7 +163,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 def draw(one: Mapping[str, Any], path: Path) -> None:
     """Write the picture: the course of the training, and the pairings."""
-    from puffervec.train.verbs.plot import new_figure, save
+    from puffervec.commands.plot import new_figure, save
 
     figure = new_figure(10, 3.4)
     axes = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))

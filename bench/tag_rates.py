@@ -26,8 +26,8 @@ from bench.ceiling import c_loops
 from bench.modes import Mode, PolicyChoice, measure, plan
 from bench.workloads import Shares, Workload, actions_of, c_loop, count_shares, on_one_core
 from puffervec.errors import PuffervecError
-from puffervec.reference.tag_continuous import TagContinuous
-from puffervec.reference.tag_grid import TagGrid
+from puffervec.testing.reference.tag_continuous import TagContinuous
+from puffervec.testing.reference.tag_grid import TagGrid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench.policies import Policy
-from puffervec import extras
+from puffervec.system import extras
 from puffervec.vec.vector_env import VectorEnv
 
 HALVES = "AB"

@@ -21,8 +21,8 @@ import puffervec
 from puffervec import envs as registry
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import EnvSpec, GroupSpec
-from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import affinity, usable_cores
 from puffervec.vec.vector_env import VectorEnv
 
 SEED = 1

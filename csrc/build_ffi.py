@@ -57,7 +57,7 @@ HEADERS = [
     "drive/tables.h",
 ]
 
-# What puffervec/python/block.py defines: an env type whose functions are Python.
+# What puffervec/workers/python/block.py defines: an env type whose functions are Python.
 PYTHON_ENV = """
 extern "Python" {
     uint64_t pv_python_bytes(const pv_context* context, uint32_t env_count);

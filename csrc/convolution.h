@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// A convolution on a CPU that allocates nothing, for policies whose memory is planned (puffervec/train/plan/kernels.py): what oneDNN
+// A convolution on a CPU that allocates nothing, for policies whose memory is planned (puffervec/wings/plan/kernels.py): what oneDNN
 // would reorder into memory of its own goes into a workspace that the caller has planned. Runs in the learner, in several threads at
 // once; owns no memory.
 //

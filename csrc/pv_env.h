@@ -14,7 +14,7 @@
 //         ...
 //     };
 //
-// Compile with the flags of puffervec.env_types.compile_args(), so that a build gives the same bytes on every machine. The
+// Compile with the flags of puffervec.contract.env_types.compile_args(), so that a build gives the same bytes on every machine. The
 // header is C11 and C++20: compile_args("c++").
 #pragma once
 

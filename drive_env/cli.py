@@ -34,12 +34,12 @@ from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable, remarks_on_goals
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
-from puffervec import extras
 from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
-from puffervec.host.folder import replace_file, said
-from puffervec.host.output import one_line, printable, steady_output
-from puffervec.host.shells import scripts
-from puffervec.process.parallel import each_on_all_cores
+from puffervec.system import extras
+from puffervec.system.folder import replace_file, said
+from puffervec.system.output import one_line, printable, steady_output
+from puffervec.system.shells import scripts
+from puffervec.workers.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
 EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED = 1, 2, 130

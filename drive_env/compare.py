@@ -24,7 +24,7 @@ from drive_env.scenes.schema import CONTROL_KINDS, CYCLIST, FRAME_S, MOVE_M, PED
 from drive_env.scenes.segments import polylines_of
 from drive_env.sources import Item, sources_of
 from puffervec.errors import SceneError
-from puffervec.host.output import printable
+from puffervec.system.output import printable
 
 STANDS_M, STANDS_MPS, STANDS_S = 1.0, 0.5, 1.0
 ON_LANE_M, ON_LANE_RAD = 1.5, 0.5

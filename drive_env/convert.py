@@ -27,7 +27,7 @@ from drive_env.scenes.sceneset import SceneSet, is_scene_set, write_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.sources import opened
 from puffervec.errors import SceneError
-from puffervec.host.folder import replace_file, said
+from puffervec.system.folder import replace_file, said
 
 FORMATS = ("json", "bin", "pvs")
 

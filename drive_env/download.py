@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from drive_env.scenes.reader import MAX_FILE_BYTES, MAX_FILES, SUFFIXES
-from puffervec import extras
 from puffervec.errors import SceneError
-from puffervec.host.folder import replace_file, said
+from puffervec.system import extras
+from puffervec.system.folder import replace_file, said
 
 # name: repository, what is in it. All but the CARLA towns come from the Waymo Open Motion Dataset, for non-commercial use.
 SETS = {

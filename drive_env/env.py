@@ -17,15 +17,15 @@ from drive_env.config import DriveConfig
 from drive_env.evaluate.columns import MEANS, MORE_RATES
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.rewards import reward_params
+from puffervec.contract.evaluation import Evaluation, Recorder
+from puffervec.contract.native import EnvData, NativeEnv
+from puffervec.contract.training import Training
 from puffervec.errors import SceneWarning
-from puffervec.evaluation import Evaluation, Recorder
-from puffervec.host.callers import caller
-from puffervec.native import EnvData, NativeEnv
-from puffervec.training import Training
+from puffervec.system.callers import caller
 
 if TYPE_CHECKING:
-    from puffervec.drawing import Drawing, State
-    from puffervec.keys import Keys
+    from puffervec.contract.drawing import Drawing, State
+    from puffervec.contract.keyboard import Keys
     from puffervec.vec.vector_env import VectorEnv
 
 # A car that could be built, and what a driver has to see in real scenes. With the bicycle's own values and the same limits 20 %

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from drive_env.actions import axes_of, given_values
 from drive_env.config import UNLIMITED, DriveConfig
+from puffervec.contract.keyboard import Keys
 from puffervec.errors import ConfigError
-from puffervec.keys import Keys
 
 AHEAD, BACK, LEFT, RIGHT = "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"
 NAMES = {AHEAD: "accelerate", BACK: "brake, back", LEFT: "left", RIGHT: "right"}

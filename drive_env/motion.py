@@ -23,8 +23,8 @@ from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE
 from puffervec._ffi import ffi, lib
+from puffervec.contract.native import pack_config, pack_params
 from puffervec.errors import ConfigError, SceneError
-from puffervec.native import pack_config, pack_params
 
 Floats = NDArray[np.float32]
 INVALID = lib.PV_FRAME_INVALID

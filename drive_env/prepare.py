@@ -33,8 +33,8 @@ from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut
 from drive_env.scenes.sceneset import SceneSet, join_scene_sets, write_scene_set
 from drive_env.sources import Item, Load, Source, sources_of
 from puffervec.errors import SceneError
-from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
-from puffervec.process.parallel import each_on_all_cores
+from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
+from puffervec.workers.process.parallel import each_on_all_cores
 
 COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
 COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept

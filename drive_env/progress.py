@@ -8,7 +8,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from puffervec import extras
+from puffervec.system import extras
 
 
 @contextlib.contextmanager

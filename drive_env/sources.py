@@ -41,9 +41,9 @@ from drive_env.scenes.reader import (
 from drive_env.scenes.sceneset import SceneSet, is_scene_set
 from drive_env.scenes.schema import Scene
 from drive_env.scenes.stored import StoredScene
-from puffervec.cores import usable_cores
 from puffervec.errors import SceneError
-from puffervec.host.cache import SCENES, cache_folder, holding, key_of, write_atomically
+from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
+from puffervec.system.cores import usable_cores
 
 SHARES = {"train": 0.8, "validation": 0.9, "test": 1.0}  # up to which part of [0, 1) each split reaches
 COMPILED = "compiled"  # in place of a digest: the file is a .pvs file

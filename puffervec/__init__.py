@@ -18,19 +18,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from puffervec.contract.drawing import Drawing
+    from puffervec.contract.env_types import get_include
+    from puffervec.contract.evaluation import Evaluation
+    from puffervec.contract.native import EnvData, NativeEnv
+    from puffervec.contract.training import Training
     from puffervec.core.infos import Infos
-    from puffervec.drawing import Drawing
-    from puffervec.env_types import get_include
-    from puffervec.equality import EnvEquality, check_env_equal
     from puffervec.errors import PuffervecError
-    from puffervec.evaluation import Evaluation
     from puffervec.gym.make_vec import make_vec
-    from puffervec.native import EnvData, NativeEnv
-    from puffervec.python.puffer_env import PufferEnv
+    from puffervec.testing.equality import EnvEquality, check_env_equal
     from puffervec.torch_view import TorchView
-    from puffervec.training import Training
     from puffervec.vec.backends import Multiprocessing, Serial, Threading, make
     from puffervec.vec.vector_env import VectorEnv
+    from puffervec.workers.python.puffer_env import PufferEnv
 
 __version__ = "0.1.0"
 
@@ -40,19 +40,19 @@ _HOME = {
     "Serial": "puffervec.vec.backends",
     "Threading": "puffervec.vec.backends",
     "Multiprocessing": "puffervec.vec.backends",
-    "NativeEnv": "puffervec.native",
-    "EnvData": "puffervec.native",
-    "Drawing": "puffervec.drawing",
-    "Evaluation": "puffervec.evaluation",
+    "NativeEnv": "puffervec.contract.native",
+    "EnvData": "puffervec.contract.native",
+    "Drawing": "puffervec.contract.drawing",
+    "Evaluation": "puffervec.contract.evaluation",
     "PuffervecError": "puffervec.errors",
-    "PufferEnv": "puffervec.python.puffer_env",
-    "Training": "puffervec.training",
+    "PufferEnv": "puffervec.workers.python.puffer_env",
+    "Training": "puffervec.contract.training",
     "Infos": "puffervec.core.infos",
     "TorchView": "puffervec.torch_view",
     "make_vec": "puffervec.gym.make_vec",
-    "get_include": "puffervec.env_types",
-    "check_env_equal": "puffervec.equality",
-    "EnvEquality": "puffervec.equality",
+    "get_include": "puffervec.contract.env_types",
+    "check_env_equal": "puffervec.testing.equality",
+    "EnvEquality": "puffervec.testing.equality",
 }
 
 __all__ = [

@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from puffervec import extras
+from puffervec.contract.native import NativeEnv
 from puffervec.core.slab import RECORD_DTYPE, GroupRows
 from puffervec.errors import ActionError, CallOrderError, ConfigError
-from puffervec.native import NativeEnv
+from puffervec.system import extras
 from puffervec.vec import backends
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.viewing.render.frames import recorder_of
 
 with extras.required("puffervec.pettingzoo"):
     import pettingzoo
@@ -95,7 +96,7 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             raise ConfigError(f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use None")
         self.metadata = {"name": f"puffervec/{name}", "render_modes": modes, "is_parallelizable": True}
         self.render_mode = render_mode
-        self._recorder = native.recorder_of(self.vec) if native is not None and render_mode is not None else None
+        self._recorder = recorder_of(native, self.vec) if native is not None and render_mode is not None else None
         self.vec.reset()  # only then do the rows tell the agents' types
         self._groups = _name_agents(self.vec)
         self._seeded = False

@@ -14,40 +14,38 @@ when first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from puffervec import extras
+from puffervec.system import lazy
 
 if TYPE_CHECKING:
-    from puffervec.train.device.profile.ablation import MODES, Entry, Mode, ablation, ablation_table
-    from puffervec.train.device.profile.compare import Comparison, compare
-    from puffervec.train.device.profile.counts import Counts
-    from puffervec.train.device.profile.fake import ProofError, fake_cuda, prove_no_syncs
-    from puffervec.train.device.profile.nsys import Trace, nvtx_range, read_csv, window
-    from puffervec.train.device.profile.pictures import picture
-    from puffervec.train.device.profile.report import Report, read_report
-    from puffervec.train.device.profile.sweep import Fit, Sweep, fit_line, sweep, sweeps
-    from puffervec.train.device.profile.syncs import Sync, SyncReport, cuda_syncs, find_syncs
-    from puffervec.train.device.profile.timing import Latency, Meter, Timing, latencies, latency, table
-    from puffervec.train.device.profile.trace import chrome_trace
-    from puffervec.train.verbs.profiling import phases
+    from puffervec.train.device.syncs import Sync, SyncReport, cuda_syncs, find_syncs
+    from puffervec.wings.profile.ablation import MODES, Entry, Mode, ablation, ablation_table
+    from puffervec.wings.profile.compare import Comparison, compare
+    from puffervec.wings.profile.counts import Counts
+    from puffervec.wings.profile.fake import ProofError, fake_cuda, prove_no_syncs
+    from puffervec.wings.profile.nsys import Trace, nvtx_range, read_csv, window
+    from puffervec.wings.profile.pictures import picture
+    from puffervec.wings.profile.report import Report, read_report
+    from puffervec.wings.profile.sweep import Fit, Sweep, fit_line, sweep, sweeps
+    from puffervec.wings.profile.targets import phases
+    from puffervec.wings.profile.timing import Latency, Meter, Timing, latencies, latency, table
+    from puffervec.wings.profile.trace import chrome_trace
 
-_HOME = {
-    "ablation": ("MODES", "Entry", "Mode", "ablation", "ablation_table"),
-    "compare": ("Comparison", "compare"),
-    "counts": ("Counts",),
-    "fake": ("ProofError", "fake_cuda", "prove_no_syncs"),
-    "nsys": ("Trace", "nvtx_range", "read_csv", "window"),
-    "pictures": ("picture",),
-    "report": ("Report", "read_report"),
-    "sweep": ("Fit", "Sweep", "fit_line", "sweep", "sweeps"),
-    "syncs": ("Sync", "SyncReport", "cuda_syncs", "find_syncs"),
-    "timing": ("Latency", "Meter", "Timing", "latencies", "latency", "table"),
-    "trace": ("chrome_trace",),
+_HOMES = {
+    "puffervec.wings.profile.ablation": ("MODES", "Entry", "Mode", "ablation", "ablation_table"),
+    "puffervec.wings.profile.compare": ("Comparison", "compare"),
+    "puffervec.wings.profile.counts": ("Counts",),
+    "puffervec.wings.profile.fake": ("ProofError", "fake_cuda", "prove_no_syncs"),
+    "puffervec.wings.profile.nsys": ("Trace", "nvtx_range", "read_csv", "window"),
+    "puffervec.wings.profile.pictures": ("picture",),
+    "puffervec.wings.profile.report": ("Report", "read_report"),
+    "puffervec.wings.profile.sweep": ("Fit", "Sweep", "fit_line", "sweep", "sweeps"),
+    "puffervec.train.device.syncs": ("Sync", "SyncReport", "cuda_syncs", "find_syncs"),
+    "puffervec.wings.profile.timing": ("Latency", "Meter", "Timing", "latencies", "latency", "table"),
+    "puffervec.wings.profile.trace": ("chrome_trace",),
+    "puffervec.wings.profile.targets": ("phases",),
 }
-_MODULE = {name: f"puffervec.train.device.profile.{module}" for module, names in _HOME.items() for name in names}
-_MODULE["phases"] = "puffervec.train.verbs.profiling"
 
 __all__ = [
     "MODES", "Comparison", "Counts", "Entry", "Fit", "Latency", "Meter", "Mode", "ProofError", "Report", "Sweep", "Sync",
@@ -56,16 +54,8 @@ __all__ = [
     "read_report", "sweep", "sweeps", "table", "window",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    """Load a name at first use. Raises: MissingExtraError: the trainer's packages are missing."""
-    if name not in _MODULE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    extras.require(f"puffervec.profile.{name}", *extras.TRAINER)
-    value = getattr(importlib.import_module(_MODULE[name]), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy.loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULE])
+    return sorted({*globals(), *__all__})

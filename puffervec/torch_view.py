@@ -20,9 +20,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from puffervec import extras
 from puffervec.core.slab import GroupRows
 from puffervec.errors import ConfigError
+from puffervec.system import extras
 from puffervec.vec.vector_env import VectorEnv
 
 with extras.required("puffervec.TorchView"):

@@ -15,10 +15,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 PUBLIC = (
-    "puffervec", "puffervec.compat.pufferlib", "puffervec.cores", "puffervec.drawing", "puffervec.env_types",
-    "puffervec.errors", "puffervec.evaluation", "puffervec.gym", "puffervec.keys", "puffervec.native", "puffervec.pettingzoo",
+    "puffervec", "puffervec.compat.pufferlib", "puffervec.system.cores", "puffervec.contract.drawing", "puffervec.contract.env_types",
+    "puffervec.errors", "puffervec.contract.evaluation", "puffervec.gym", "puffervec.contract.keyboard", "puffervec.contract.native", "puffervec.pettingzoo",
     "puffervec.profile",
-    "puffervec.sb3", "puffervec.train", "puffervec.train.plan", "puffervec.train.policies.sharded", "puffervec.training",
+    "puffervec.sb3", "puffervec.train", "puffervec.wings.plan", "puffervec.wings.sharded", "puffervec.contract.training",
 )  # fmt: skip
 
 

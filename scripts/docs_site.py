@@ -164,7 +164,7 @@ def _commands() -> str:
     import argparse
 
     from drive_env.cli import parser
-    from puffervec.train import cli
+    from puffervec.commands import cli
 
     os.environ["COLUMNS"] = "120"  # argparse folds its lines by it.
     top = parser()
@@ -183,8 +183,8 @@ def _shown(text: str) -> str:
 
 
 def _settings() -> str:
+    from puffervec.commands import settings_help
     from puffervec.train import TrainConfig
-    from puffervec.train.verbs import settings_help
 
     envs = ("drive", "CartPole-v1")
     parts = "".join(f"## {env}\n\n{_shown(settings_help.full_help(TrainConfig.of(env)))}" for env in envs)

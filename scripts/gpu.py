@@ -145,14 +145,14 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
         "--log.dashboard": "plain",
     }
     words = [word for pair in flags.items() for word in pair]
-    command = (sys.executable, "-m", "puffervec.train.cli", "train", env, *words)
+    command = (sys.executable, "-m", "puffervec.commands.cli", "train", env, *words)
     return Step(f"train {env}", command, seconds + 60.0, lambda: collect_training(folder))
 
 
 def _profiles(scratch: Path) -> list[Step]:
     """Where the time of training goes, and what a policy that waits loses."""
     loop, loops = scratch / "loop.json", ("while", "range")
-    phases = (sys.executable, "-m", "puffervec.train.cli", "profile", "tag_grid", "--mode", "loop", "--device", "cuda")
+    phases = (sys.executable, "-m", "puffervec.commands.cli", "profile", "tag_grid", "--mode", "loop", "--device", "cuda")
     waits = (sys.executable, str(common.ROOT / "examples" / "flow_policy.py"), "--out", str(scratch))
     return [
         Step("phases of training", (*phases, "--json", str(loop)), 60.0, lambda: summarize_profile(loop)),

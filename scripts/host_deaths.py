@@ -69,7 +69,7 @@ def updates(run: Path) -> list[dict[str, float]]:
 
 def start(folder: Path, hosts: int, *args: str) -> subprocess.Popen[bytes]:
     """Start a learner with its hosts."""
-    command = [sys.executable, "-m", "puffervec.train.cli", *args, *FLAGS, "--log.folder", str(folder)]
+    command = [sys.executable, "-m", "puffervec.commands.cli", *args, *FLAGS, "--log.folder", str(folder)]
     command += ["--ray", "local", "--ray.hosts", str(hosts)]
     return subprocess.Popen(command, stdout=(folder / "out.txt").open("ab"), stderr=subprocess.STDOUT, start_new_session=True)
 

@@ -25,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from puffervec.envs.covid.data import COLUMNS, STATES, SYNTHETIC, CovidData, save_data
-from puffervec.reference.covid import Covid
+from puffervec.testing.reference.covid import Covid
 
 SEED, DAYS, DELAY = 2021, 82, 29
 PEOPLE = 330e6

@@ -30,10 +30,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "csrc/drive": ("tests/drive_env", "tests/c/test_drive_*.py", *EVERY_C_ENV),
     "csrc/covid": ("tests/envs/test_covid*.py", "tests/c/test_covid_curves.py", *EVERY_C_ENV),
     "csrc/tag": ("tests/envs/test_tag_*.py", *EVERY_C_ENV),
-    "puffervec/web": ("tests/web",),
-    "puffervec/train/plan": ("tests/train/plan",),
-    "puffervec/train/policies/sharded": ("tests/train/policies/sharded",),
-    "puffervec/train/scale": ("tests/train/scale",),
+    "puffervec/viewing/web": ("tests/viewing/web",),
+    "puffervec/wings/watch": ("tests/wings/watch",),
+    "puffervec/wings/plan": ("tests/wings/plan",),
+    "puffervec/wings/sharded": ("tests/wings/sharded",),
+    "puffervec/wings/ray": ("tests/wings/ray",),
 }
 C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 # Lines that no test is meant to notice a change of: what is included, checked, said, or fetched ahead for speed alone.

@@ -83,7 +83,7 @@ class Run:
     def _start(self, arguments: Sequence[str]) -> None:
         self._before = self._metrics_bytes()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "puffervec.train.cli", *arguments],
+            [sys.executable, "-m", "puffervec.commands.cli", *arguments],
             cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
         )  # fmt: skip

@@ -22,7 +22,7 @@ import pytest
 import puffervec
 from tests.helpers import TIME_SCALE
 from tests.needs import Absent
-from tests.web.browser import SESSIONS
+from tests.viewing.web.browser import SESSIONS
 
 # Read when torch is loaded, here and in processes of tests. Threads of small kernels wait for each other in a loop: with the
 # cores taken by other programs, 64 rows of an MLP took 50 ms with four threads and 50 us with one.

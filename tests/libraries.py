@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from puffervec import env_types
+from puffervec.contract import env_types
 from tests.builds import ROOT, source_folder
 
 STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wmissing-prototypes", "-Wdouble-promotion", "-Werror"]

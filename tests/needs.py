@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.web import browser
+from tests.viewing.web import browser
 
 ARM_HEADERS = Path("/usr/aarch64-linux-gnu/include")
 

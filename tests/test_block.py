@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the table of functions (puffervec/python/block.py): seeds, options, calls, errors, rows without space."""
+"""Python envs behind the table of functions (puffervec/workers/python/block.py): seeds, options, calls, errors, rows without space."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stepping Python envs (puffervec/python/cells.py, puffervec/python/results.py): what they may return, and PufferEnvs."""
+"""Stepping Python envs (puffervec/workers/python/cells.py, puffervec/workers/python/results.py): what they may return, and PufferEnvs."""
 
 from __future__ import annotations
 

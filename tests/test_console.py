@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The command `puffer-train` (puffervec/console.py): a Ctrl-C while it is being imported ends it without a traceback."""
+"""The command `puffer-train` (puffervec/commands/console.py): a Ctrl-C while it is being imported ends it without a traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-PROGRAM = "import os, sys; from puffervec.console import main; os.write(1, b'here\\n'); sys.exit(main())"
+PROGRAM = "import os, sys; from puffervec.commands.console import main; os.write(1, b'here\\n'); sys.exit(main())"
 
 
 @pytest.mark.parametrize("after_s", [0.01, 0.03, 0.06, 0.1, 0.15])
@@ -30,7 +30,7 @@ def test_ctrl_c_during_imports(after_s: float) -> None:
 def test_ctrl_c_that_is_ignored_stays_so() -> None:
     """As of a command in the background."""
     program = (
-        "import signal; from puffervec.console import main\n"
+        "import signal; from puffervec.commands.console import main\n"
         "signal.signal(2, signal.SIG_IGN); main(); print(repr(signal.getsignal(2)))"
     )
     done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)

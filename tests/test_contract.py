@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The built-in envs of the core under the contract (tests/contract.py), and that the contract catches an env that breaks it."""
+"""The built-in envs of the core under the contract (tests/env_contract.py), and that the contract catches an env that breaks it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.cases import CASES, DRIVE, require
-from tests.contract import EnvContract
+from tests.env_contract import EnvContract
 
 
 class TestProbe(EnvContract):

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What makes an env (puffervec/python/creators.py): callables, names, lists of them, their arguments, and PufferLib's buf and
+"""What makes an env (puffervec/workers/python/creators.py): callables, names, lists of them, their arguments, and PufferLib's buf and
 seed.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import ConfigError
-from puffervec.python.creators import Creator, creators, resolve
+from puffervec.workers.python.creators import Creator, creators, resolve
 from tests.python_envs import Counting
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

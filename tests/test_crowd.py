@@ -18,8 +18,8 @@ import pytest
 
 import puffervec
 from puffervec._ffi import lib
-from puffervec.cores import affinity
-from puffervec.host import load
+from puffervec.system import load
+from puffervec.system.cores import affinity
 from puffervec.vec import crowd
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import eventually

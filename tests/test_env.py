@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs as the learner sees them (puffervec/python/env.py): kinds, spaces, the driver env, and what is refused."""
+"""Python envs as the learner sees them (puffervec/workers/python/env.py): kinds, spaces, the driver env, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gymnasium import spaces
 import puffervec
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.python.creators import Creator
-from puffervec.python.env import PythonEnv, dump_source
+from puffervec.workers.python.creators import Creator
+from puffervec.workers.python.env import PythonEnv, dump_source
 from tests.helpers import serial
 from tests.mock_envs import make_multi
 from tests.python_envs import Counting, Walkers

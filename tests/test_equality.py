@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""check_env_equal (puffervec/equality.py): equal envs pass, each kind of difference is found, and what is exempt is counted."""
+"""check_env_equal (puffervec/testing/equality.py): equal envs pass, each kind of difference is found, and what is exempt is counted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 import puffervec
 from puffervec import check_env_equal
-from puffervec.equality import FLAGS
 from puffervec.errors import ConfigError, EnvMismatchError
-from puffervec.reference.tag_grid import TagGrid
+from puffervec.testing.equality import FLAGS
+from puffervec.testing.reference.tag_grid import TagGrid
 
 GAME: dict[str, Any] = {"num_taggers": 2, "grid_length": 4, "episode_length": 9}
 

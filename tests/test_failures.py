@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is said of a worker that failed, died or hung (puffervec/process/failures.py). What really happens: tests/faults."""
+"""What is said of a worker that failed, died or hung (puffervec/workers/process/failures.py). What really happens: tests/faults."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import puffervec
 from puffervec._ffi import lib
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import WorkerDied
-from puffervec.process import failures
-from puffervec.process.failures import Work
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.process import failures
+from puffervec.workers.process.failures import Work
 
 
 @pytest.mark.parametrize(

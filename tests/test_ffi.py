@@ -132,7 +132,7 @@ def layout_check() -> int:
 
 
 def test_the_abi_number_stands_for_a_layout() -> None:
-    """An env type of another package is refused by its PV_ABI alone (puffervec/env_types.py)."""
+    """An env type of another package is refused by its PV_ABI alone (puffervec/contract/env_types.py)."""
     assert LAYOUT_OF_ABI.get(lib.PV_ABI) == layout_check(), (
         f"the structs of env.h have changed: raise PV_ABI in csrc/base.h and add it here with {layout_check():#X}"
     )

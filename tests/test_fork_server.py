@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fork server (puffervec/process/fork_server.py): no temporary folder is left, however a learner and its server end, and a
+"""The fork server (puffervec/workers/process/fork_server.py): no temporary folder is left, however a learner and its server end, and a
 killed server harms no vec env.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs that draw from `np.random` and `random` (puffervec/python/global_random.py): each has its own, whoever steps it."""
+"""Envs that draw from `np.random` and `random` (puffervec/workers/python/global_random.py): each has its own, whoever steps it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gymnasium import spaces
 
 import puffervec
 import puffervec.gym
-from puffervec.python import global_random
+from puffervec.workers.python import global_random
 from tests.helpers import slow_but
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

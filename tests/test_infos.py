@@ -17,8 +17,8 @@ import puffervec
 from puffervec.core import info_area
 from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import WorkerError
-from puffervec.python import mailbox
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.python import mailbox
 from tests.helpers import ManyInOne, serial
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -18,30 +18,21 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the ground up. A room is a package or a module; rooms on one floor do not import each other.
 FLOORS = (
-    ("puffervec.errors", "puffervec.cores", "puffervec._ffi"),
-    (
-        "puffervec.extras",
-        "puffervec.host",
-        "puffervec.reference",
-        "puffervec.evaluation",
-        "puffervec.training",
-        "puffervec.env_types",
-    ),
-    ("puffervec.core", "puffervec.drawing", "puffervec.keys"),
-    ("puffervec.render",),
-    ("puffervec.native",),
-    ("puffervec.envs",),
-    ("puffervec.python",),
-    ("puffervec.process",),
+    ("puffervec.errors", "puffervec._ffi"),
+    ("puffervec.system", "puffervec.doors"),
+    ("puffervec.core",),
+    ("puffervec.contract",),
+    ("puffervec.envs", "puffervec.workers"),
     ("puffervec.vec",),
-    ("puffervec.gym", "puffervec.torch_view", "puffervec.pettingzoo", "puffervec.equality"),
+    ("puffervec.testing", "puffervec.torch_view", "puffervec.viewing.render"),
+    ("puffervec.gym", "puffervec.pettingzoo"),
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
     ("puffervec", "drive_env.rewards", "drive_env.actions"),  # the first loads each name when it is asked for
     ("puffervec.train.config", "drive_env.config", "drive_env.progress"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate", "drive_env.download", "drive_env.losses"),
-    ("puffervec.train.plan", "drive_env.sources"),
+    ("drive_env.sources",),
     ("puffervec.train.metrics", "drive_env.prepare"),
     (
         "puffervec.train.collect",
@@ -53,13 +44,13 @@ FLOORS = (
     ),
     ("puffervec.train.learn", "drive_env.evaluate", "drive_env.cli"),
     ("puffervec.train.run", "drive_env.drawing", "drive_env.keys"),
-    ("puffervec.train.act", "puffervec.train.scale", "drive_env.env"),
+    ("puffervec.train.act", "drive_env.env"),
     ("drive_env",),
-    ("puffervec.web",),
-    ("puffervec.train.verbs",),
-    ("puffervec.train.cli",),
-    ("puffervec.train", "puffervec.profile"),
-    ("puffervec.console",),
+    ("puffervec.train",),
+    ("puffervec.viewing.web",),
+    ("puffervec.commands",),
+    ("puffervec.wings",),
+    ("puffervec.profile",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FILES = {

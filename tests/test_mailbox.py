@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel (puffervec/python/mailbox.py, puffervec/host/memory_file.py): messages of any size, pickled or not."""
+"""The side channel (puffervec/workers/python/mailbox.py, puffervec/system/memory_file.py): messages of any size, pickled or not."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.python import mailbox
-from puffervec.python.mailbox import Mailbox, SharedSlot, Slot
+from puffervec.workers.python import mailbox
+from puffervec.workers.python.mailbox import Mailbox, SharedSlot, Slot
 from tests.python_envs import TwoPartsError
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

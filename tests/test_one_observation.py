@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import puffervec
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import GroupSpec
-from puffervec.reference import philox
+from puffervec.testing.reference import philox
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.policies.leaves import ROW
 from puffervec.vec.vector_env import VectorEnv

@@ -110,7 +110,7 @@ def test_vector_envs_run_without_what_only_linux_has(elsewhere: dict[str, str], 
 @pytest.mark.slow
 def test_the_trainer_runs_without_what_only_linux_has(elsewhere: dict[str, str], tmp_path: Path) -> None:
     flags = ["--total-timesteps", "20000", "--log.folder", str(tmp_path / "runs"), "--log.name", "r"]
-    command = [sys.executable, "-m", "puffervec.train.cli", "tag_grid", *flags]
+    command = [sys.executable, "-m", "puffervec.commands.cli", "tag_grid", *flags]
     done = subprocess.run(command, env=elsewhere, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
     assert list((tmp_path / "runs" / "r").rglob("*.safetensors"))

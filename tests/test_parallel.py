@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from puffervec.errors import PuffervecError, SceneError
-from puffervec.process import parallel
-from puffervec.process.parallel import each_on_all_cores
-from puffervec.process.processes import hidden_main
+from puffervec.workers.process import parallel
+from puffervec.workers.process.parallel import each_on_all_cores
+from puffervec.workers.process.processes import hidden_main
 from tests.helpers import slow_but
 
 
@@ -99,7 +99,7 @@ def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path)
     """A script without a guard around its main part, killed, or interrupted with its whole group as by Ctrl-C."""
     script = tmp_path / "script.py"
     script.write_text(
-        "from puffervec.process import parallel\nfrom tests.test_parallel import naps\n"
+        "from puffervec.workers.process import parallel\nfrom tests.test_parallel import naps\n"
         "parallel.usable_cores = lambda: 2\nlist(parallel.each_on_all_cores(naps, range(4000)))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}

@@ -26,7 +26,7 @@ from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy
 from puffervec.train.policies.registry import build_policy, fitting_kind
-from puffervec.train.verbs.exporting import export_run
+from puffervec.wings.export.exporting import export_run
 from tests.pictures import install_eye
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Starting, watching and ending worker processes (puffervec/process/processes.py)."""
+"""Starting, watching and ending worker processes (puffervec/workers/process/processes.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 import puffervec
 from puffervec.errors import ConfigError
-from puffervec.process import processes
-from puffervec.process.processes import WorkerProcesses
+from puffervec.workers.process import processes
+from puffervec.workers.process.processes import WorkerProcesses
 from tests.helpers import eventually
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

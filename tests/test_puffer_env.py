@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The base class of native Python envs (puffervec/python/puffer_env.py)."""
+"""The base class of native Python envs (puffervec/workers/python/puffer_env.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import APIUsageError
-from puffervec.python import puffer_env
-from puffervec.python.puffer_env import NAMES, PufferEnv
+from puffervec.workers.python import puffer_env
+from puffervec.workers.python.puffer_env import NAMES, PufferEnv
 
 
 class Counter(PufferEnv):

@@ -193,6 +193,6 @@ def test_workers_have_the_environment_and_the_folder_of_now(
 def test_python_envs_are_forked_from_a_server_and_c_envs_spawned() -> None:
     with puffervec.make("CartPole-v1", num_workers=1) as vec:
         assert vec.settings.start_method == "forkserver"
-        assert "gymnasium.envs.classic_control.cartpole" in vec.env.preload and "puffervec.python.block" in vec.env.preload
+        assert "gymnasium.envs.classic_control.cartpole" in vec.env.preload and "puffervec.workers.python.block" in vec.env.preload
     with puffervec.make("probe", num_workers=1) as vec:
         assert vec.settings.start_method == "spawn"

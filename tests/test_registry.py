@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Env ids that the script has registered are known in its workers (puffervec/python/registry.py)."""
+"""Env ids that the script has registered are known in its workers (puffervec/workers/python/registry.py)."""
 
 from __future__ import annotations
 

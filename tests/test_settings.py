@@ -13,8 +13,8 @@ import pytest
 
 import puffervec
 from puffervec.errors import ConfigError
-from puffervec.process import processes
 from puffervec.vec import settings
+from puffervec.workers.process import processes
 
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"backend": "cluster"}, ["backend", "'cluster'", "serial", "threading", "multiprocessing"]),

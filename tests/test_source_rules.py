@@ -24,13 +24,27 @@ WARNINGS = "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-pr
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
 # Messages between the two ends of one program; nothing that comes from outside.
 PICKLE = (
-    "puffervec/python/mailbox.py",
-    "puffervec/python/travel.py",
+    "puffervec/workers/python/mailbox.py",
+    "puffervec/workers/python/travel.py",
 )
 # Runs in the learner, when scenes are compiled.
 NO_STEP_CODE = ("csrc/drive/beside.c", "csrc/drive/columns.c", "csrc/drive/index.c", "csrc/drive/simplify.c")
 # Files that are tested together, by a twin of what they do together.
 TESTED_TOGETHER = {
+    "puffervec/commands/serving.py": "tests/viewing/web/test_play.py",
+    "puffervec/doors.py": "tests/test_wings.py",
+    "puffervec/system/lazy.py": "tests/system/test_extras.py",
+    "puffervec/wings/plan/check.py": "tests/wings/plan/test_tracing.py",
+    "puffervec/wings/plan/door.py": "tests/commands/test_verbs.py",
+    "puffervec/wings/profile/door.py": "tests/wings/profile/test_profiling.py",
+    "puffervec/wings/export/door.py": "tests/wings/export/test_export.py",
+    "puffervec/wings/ray/door.py": "tests/test_wings.py",
+    "puffervec/wings/sharded/door.py": "tests/wings/sharded/test_sharing.py",
+    "puffervec/wings/watch/door.py": "tests/wings/watch/test_watch.py",
+    "puffervec/wings/watch/page.py": "tests/wings/watch/test_watch.py",
+    "puffervec/wings/report/door.py": "tests/wings/report/test_report.py",
+    "puffervec/wings/sweep/door.py": "tests/wings/sweep/test_sweep.py",
+    "puffervec/wings/warpdrive/door.py": "tests/wings/warpdrive/test_run_config.py",
     "csrc/drive/bodies.c": "tests/drive_env/test_step_twin.py",
     "csrc/drive/actions.c": "tests/drive_env/test_actions.py",
     "csrc/drive/ahead.c": "tests/drive_env/test_presets.py",
@@ -75,15 +89,14 @@ TESTED_TOGETHER = {
     "puffervec/train/run/find.py": "tests/train/test_rundir.py",
     "puffervec/train/run/learner.py": "tests/train/test_resume.py",
     "puffervec/train/config/checks.py": "tests/train/test_config.py",
-    "puffervec/train/config/hosts.py": "tests/train/scale/test_trainer.py",
+    "puffervec/train/config/hosts.py": "tests/wings/ray/test_trainer.py",
     "puffervec/train/run/setup.py": "tests/train/test_trainer.py",
-    "puffervec/train/scale/collector.py": "tests/train/scale/test_trainer.py",
-    "puffervec/train/verbs/cache.py": "tests/drive_env/test_cache.py",
-    "puffervec/train/verbs/export.py": "tests/train/test_verbs.py",
-    "puffervec/train/verbs/exporting.py": "tests/train/test_export.py",
-    "puffervec/train/verbs/list.py": "tests/train/test_listing.py",
-    "puffervec/train/verbs/players.py": "tests/train/test_eval.py",
-    "puffervec/train/verbs/verb.py": "tests/train/test_cli.py",
+    "puffervec/wings/ray/collector.py": "tests/wings/ray/test_trainer.py",
+    "puffervec/commands/cache.py": "tests/drive_env/test_cache.py",
+    "puffervec/wings/export/exporting.py": "tests/wings/export/test_export.py",
+    "puffervec/commands/list.py": "tests/commands/test_listing.py",
+    "puffervec/commands/players.py": "tests/commands/test_eval.py",
+    "puffervec/commands/verb.py": "tests/commands/test_cli.py",
     "puffervec/vec/mail.py": "tests/test_mailbox.py",
     "puffervec/vec/turns.py": "tests/test_vector_env.py",
     "puffervec/vec/workers.py": "tests/test_backends.py",
@@ -295,11 +308,12 @@ TORCH_ON_REQUEST = {"puffervec/compat/pufferlib/models.py", "puffervec/compat/pu
 
 def test_torch_is_imported_by_the_trainer_and_on_request_only() -> None:
     users = {named(path) for path in PY_SOURCES for module, _ in imports(path) if module.split(".")[0] == "torch"}
-    assert {name for name in users if not name.startswith("puffervec/train/")} <= TORCH_ON_REQUEST
+    trainer = ("puffervec/train/", "puffervec/wings/")
+    assert {name for name in users if not name.startswith(trainer)} <= TORCH_ON_REQUEST
 
 
-# Loaded only when a picture is made, after puffervec/extras.py was asked.
-PILLOW_ON_REQUEST = {"puffervec/render/painter.py", "puffervec/render/film.py", "puffervec/train/act/own_pictures.py"}
+# Loaded only when a picture is made, after puffervec/system/extras.py was asked.
+PILLOW_ON_REQUEST = {"puffervec/viewing/render/painter.py", "puffervec/viewing/render/film.py", "puffervec/train/act/own_pictures.py"}
 
 
 def test_extras_are_imported_where_they_are_used() -> None:
@@ -328,7 +342,7 @@ def test_extras_are_imported_where_they_are_used() -> None:
 
 # What shows the time of day, in names, notes and pages, and decides nothing by it.
 SHOWS_TIME = {
-    "puffervec/web/follow.py", "puffervec/train/verbs/report.py", "puffervec/train/verbs/sweep.py",
+    "puffervec/viewing/web/follow.py", "puffervec/wings/report/door.py", "puffervec/wings/sweep/door.py",
     "puffervec/train/run/rundir.py", "puffervec/train/run/provenance.py", "puffervec/sb3/seat.py",
 }  # fmt: skip
 WALL_CLOCK = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.ctime", "time.strftime"}

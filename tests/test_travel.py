@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a script defines is known in its workers (puffervec/python/travel.py), which do not import the script."""
+"""What a script defines is known in its workers (puffervec/workers/python/travel.py), which do not import the script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from puffervec.python import travel
+from puffervec.workers.python import travel
 from tests.helpers import thinned
 
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker process is (puffervec/process/worker_main.py): small, without the libraries of the learner, with its signals
+"""What a worker process is (puffervec/workers/process/worker_main.py): small, without the libraries of the learner, with its signals
 set.
 """
 
@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import puffervec
-from puffervec.process.worker_main import SharedFile
+from puffervec.workers.process.worker_main import SharedFile
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -48,7 +48,7 @@ def test_a_worker_loads_neither_torch_nor_numpy(method: str) -> None:
 
 def test_what_a_worker_imports() -> None:
     """The modules of a fresh interpreter that imports what a worker does."""
-    script = "import sys, puffervec.process.worker_main, puffervec.core.shared_memory, puffervec._ffi; print(*sys.modules)"
+    script = "import sys, puffervec.workers.process.worker_main, puffervec.core.shared_memory, puffervec._ffi; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert loaded.isdisjoint(

@@ -26,7 +26,7 @@ from drive_env.render.recording import roads_of
 from drive_env.scenes.geometry import beyond
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.sources import stamps_of
-from puffervec.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
+from puffervec.contract.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
 
 MARGIN_M = 14.0  # around what the agents do in their log and aim at
 WALKER_M = 0.7  # radius of a pedestrian, at least, so that it is seen

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from drive_env.drawing.objects import Objects
 from drive_env.evaluate.contacts import STANDS_MPS, Body, angle_of
-from puffervec.drawing import Event, State
+from puffervec.contract.drawing import Event, State
 
 # What begins in a step: a count that grows, or where the settings count nothing, a flag that rises; and the verb.
 BEGINS = {

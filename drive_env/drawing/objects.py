@@ -14,7 +14,7 @@ from drive_env.config import DriveConfig
 from drive_env.render.recording import logged_poses
 from drive_env.scenes import packed
 from drive_env.scenes.schema import MOVE_M, OBJECT_TYPES, VEHICLE
-from puffervec.drawing import State
+from puffervec.contract.drawing import State
 
 FOLLOWS_LOG, FOLLOWS_LANE = 1, 2  # DRIVE_FOLLOWS_LOG, DRIVE_FOLLOWS_LANE in csrc/drive/follow.h
 Pose = tuple[int, float, float, float]  # object, x, y, heading

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import Block, columns, in_si
-from puffervec.drawing import Box, Circle, Line, Shape
+from puffervec.contract.drawing import Box, Circle, Line, Shape
 
 ROLE = "observed"
 POINT_M = 0.6  # radius of a point of the way

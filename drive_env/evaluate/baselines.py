@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from drive_env.config import LIMITS, PLAYERS
 from drive_env.evaluate.observation import ObservationReader, Rows, Single, row_count
 from drive_env.scenes.schema import FRAME_S
+from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv

@@ -11,7 +11,7 @@ import numpy as np
 
 from drive_env.evaluate.intervals import clustered
 from drive_env.scenes.schema import Floats
-from puffervec.evaluation import Cell, Interval, Row
+from puffervec.contract.evaluation import Cell, Interval, Row
 
 GROUPED = ("other", "driver", "angle", "rule")
 

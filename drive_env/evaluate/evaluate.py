@@ -40,11 +40,11 @@ from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.schema import Floats
-from puffervec import extras
+from puffervec.contract.evaluation import Actor, Evaluation, Interval, Report, Row, Suite, progress_part, report_progress
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
-from puffervec.evaluation import Actor, Evaluation, Interval, Report, Row, Suite, progress_part, report_progress
-from puffervec.host.folder import replace_file, said
+from puffervec.system import extras
+from puffervec.system.folder import replace_file, said
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv

@@ -15,7 +15,7 @@ import numpy as np
 from drive_env.evaluate.contacts import contact_of, id_of
 from drive_env.scenes.sceneset import SceneSet
 from puffervec._ffi import lib
-from puffervec.evaluation import Row
+from puffervec.contract.evaluation import Row
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv

@@ -31,8 +31,8 @@ from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.render.recording import logged_poses
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import SEGMENT_TYPES, VEHICLE, Floats
+from puffervec.contract.evaluation import Actor, Interval, Report, Row
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor, Interval, Report, Row
 
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv

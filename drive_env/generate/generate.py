@@ -23,7 +23,7 @@ from drive_env.generate.traffic import PARKED, Car, plan_cars
 from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
-from puffervec.host.cache import write_atomically
+from puffervec.system.cache import write_atomically
 
 GENERATOR_VERSION = 2  # raise it when a seed gives other scenes than before; part of the cache key
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1

@@ -10,13 +10,13 @@ from drive_env.prepare import prepare_scenes
 from drive_env.render.raster import as_colours, channels_of, inset
 from drive_env.render.recording import roads_of, tracks_of
 from drive_env.render.tracks import View, fixed_view
-from puffervec import extras
 from puffervec.errors import CallOrderError
+from puffervec.system import extras
 from puffervec.vec.vector_env import VectorEnv
 
 
 class FrameRecorder:
-    """Notes the poses of the first scene of an env step by step, and draws them; see puffervec.evaluation.Recorder.
+    """Notes the poses of the first scene of an env step by step, and draws them; see puffervec.contract.evaluation.Recorder.
 
     With a raster in the observation, what the first agent sees is shown in a corner. All pictures have one size, as a video
     needs: what they show is chosen at the reset, from the scene's log.

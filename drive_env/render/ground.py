@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from drive_env.render.tracks import Roads
 from drive_env.scenes.packed import STATE_COLOUR
 from drive_env.scenes.schema import CONTROL_KINDS, GREEN, RED, YELLOW, Floats
-from puffervec.drawing import Circle, Line, Polygon, Shape
+from puffervec.contract.drawing import Circle, Line, Polygon, Shape
 
 AREAS = {"crosswalk": "#c3cbd9", "speed bump": "#d9c9a5"}
 SIGNS = {"stop sign": "#b3122b", "yield sign": "#c2569c"}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A whole episode of a scene in one picture: roads, ways, goals, what went wrong. Runs in the learner, and needs Pillow.
 
-It is made of the shapes of puffervec.drawing, and painted by what paints films (puffervec/render/painter.py). Sizes in pixels
+It is made of the shapes of puffervec.contract.drawing, and painted by what paints films (puffervec/viewing/render/painter.py). Sizes in pixels
 are those of the result. Places are metres in the scene's local frame, turned so that its longest axis lies across.
 """
 
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from drive_env.render.ground import AREAS, GROUND, LIGHTS, SIGNS, dashes, ground_of, sign_of
 from drive_env.render.tracks import Roads, Tracks, View, turned, view_of
 from drive_env.scenes.schema import FRAME_S, OBJECT_TYPES, VEHICLE, Floats
-from puffervec.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
-from puffervec.render.episode import Moment, Point
-from puffervec.render.film import png
-from puffervec.render.painter import PAPER, Sample, headed, mixed, scale_bar, world_of
+from puffervec.contract.drawing import INK, Box, Circle, Drawing, Line, Polygon, Shape, Text
+from puffervec.viewing.render.episode import Moment, Point
+from puffervec.viewing.render.film import png
+from puffervec.viewing.render.painter import PAPER, Sample, headed, mixed, scale_bar, world_of
 
 if TYPE_CHECKING:
     from PIL import Image

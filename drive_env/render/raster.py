@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.config import CHOICES, DriveConfig
-from puffervec import extras
 from puffervec._ffi import ffi, lib
+from puffervec.system import extras
 
 Picture = NDArray[np.uint8]
 GROUND, INK = (38, 41, 48), (43, 46, 51)

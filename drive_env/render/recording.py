@@ -18,7 +18,7 @@ from drive_env.render.tracks import Roads, Tracks
 from drive_env.scenes import packed
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import AREA_TYPES, Floats
-from puffervec.evaluation import Actor
+from puffervec.contract.evaluation import Actor
 from puffervec.vec.vector_env import VectorEnv
 
 FLAGS = ("active", "collided", "offroad", "reached")

@@ -31,7 +31,7 @@ from drive_env.scenes.compile import CompiledScene, CompileSettings
 from drive_env.scenes.stored import StoredScene, name_in
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
-from puffervec.host.cache import holding, write_atomically
+from puffervec.system.cache import holding, write_atomically
 
 SHORTEST_CUT = packed.NAME_BYTES - 4  # a name in the table of so many bytes may be cut: half a letter is left out
 
@@ -196,7 +196,7 @@ def write_scene_set(
 ) -> None:
     """Write compiled scenes, also those of other files with the same settings, to one file, atomically.
 
-    Args: durable: as of `puffervec.host.cache.write_atomically`.
+    Args: durable: as of `puffervec.system.cache.write_atomically`.
 
     Raises:
         SceneError: no scenes, or the file cannot be written.

@@ -4,7 +4,7 @@
 
 from setuptools import Extension, setup
 
-from puffervec.env_types import compile_args, get_include
+from puffervec.contract.env_types import compile_args, get_include
 
 setup(
     ext_modules=[

@@ -16,7 +16,7 @@ from puffervec.core.spec import DTYPE_CODE, EnvSpec, GroupSpec
 from puffervec.errors import ActionError
 
 if TYPE_CHECKING:
-    from puffervec.python.emulation import ActionPlan
+    from puffervec.workers.python.emulation import ActionPlan
 
 
 @dataclass(frozen=True)

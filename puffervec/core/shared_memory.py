@@ -14,8 +14,8 @@ from multiprocessing import heap, sharedctypes
 from typing import Any
 
 from puffervec.errors import ConfigError
-from puffervec.host import limits
-from puffervec.host.memory_file import Descriptor, reserve, unnamed_file
+from puffervec.system import limits
+from puffervec.system.memory_file import Descriptor, reserve, unnamed_file
 
 PAGE = mmap.PAGESIZE  # 4 KiB on x86-64, 16 KiB on Apple's processors, up to 64 KiB on other aarch64
 SHM_FOLDER = "/dev/shm"

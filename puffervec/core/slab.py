@@ -12,7 +12,7 @@ import numpy as np
 
 from puffervec._ffi import ffi, lib
 from puffervec.core.spec import AUTORESET_MODES, EnvSpec, GroupSpec
-from puffervec.host.memory import refuse_more
+from puffervec.system.memory import refuse_more
 
 SPLITS = {"workers": lib.PV_SPLIT_WORKERS, "envs": lib.PV_SPLIT_ENVS}
 
@@ -53,7 +53,7 @@ def layout(c_spec: Any, request: Request) -> Any:
     """Return a `pv_slab*` head with all offsets (csrc/slab.c).
 
     Raises:
-        ConfigError: the sizes overflow, or there is no room for them (puffervec/host/memory.py).
+        ConfigError: the sizes overflow, or there is no room for them (puffervec/system/memory.py).
     """
     head = ffi.new("pv_slab*")
     size = lib.pv_slab_layout(c_spec, request.to_c(), head)

@@ -17,7 +17,7 @@ from puffervec.errors import ConfigError
 if TYPE_CHECKING:
     import gymnasium
 
-    from puffervec.python.emulation import ActionPlan, ObservationPlan
+    from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 
 # The codes of csrc/base.h.
 DTYPE_CODE: dict[np.dtype[Any], int] = {
@@ -73,7 +73,7 @@ class GroupSpec:
 
     agent_names: what the agent in each row of an env is called, by its type (C envs) or name (parallel envs); () where that is
         unknown, or may change from episode to episode.
-    observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.python.emulation); None for C envs.
+    observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.workers.python.emulation); None for C envs.
     """
 
     name: str

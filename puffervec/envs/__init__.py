@@ -10,8 +10,8 @@ A package adds an env by an entry point in its pyproject.toml that loads to a `p
 
 from __future__ import annotations
 
+from puffervec.contract.native import NativeEnv
 from puffervec.core.registry import Registry
-from puffervec.native import NativeEnv
 
 BUILT_IN = {
     "probe": "puffervec.envs.probe:ENV",

@@ -9,9 +9,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from puffervec.drawing import BLUE, ORANGE, Box, Circle, Drawing, Line, Shape, State
-from puffervec.keys import Keys
-from puffervec.native import EnvData, NativeEnv
+from puffervec.contract.drawing import BLUE, ORANGE, Box, Circle, Drawing, Line, Shape, State
+from puffervec.contract.keyboard import Keys
+from puffervec.contract.native import EnvData, NativeEnv
 
 MOST_X_M, MOST_ANGLE_RAD, POLE_M = 2.4, math.radians(12), 1.0  # As in csrc/cartpole.c.
 

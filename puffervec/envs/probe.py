@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from puffervec.native import EnvData, NativeEnv
+from puffervec.contract.native import EnvData, NativeEnv
 
 # Values of ProbeConfig.fault.
 FAULTS = ("none", "segv", "abort", "exit", "kill", "hang", "spin", "nan", "oob", "oom", "error", "slow")

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from puffervec.drawing import Drawing, State
+from puffervec.contract.drawing import Drawing, State
+from puffervec.contract.native import EnvData, NativeEnv
+from puffervec.contract.training import Training
 from puffervec.envs.tag_drawing import drawing_of_plane
 from puffervec.errors import ConfigError
-from puffervec.native import EnvData, NativeEnv
-from puffervec.training import Training
 
 RUNNER, TAGGER = 0, 1
 DEFAULT_SEED = 0

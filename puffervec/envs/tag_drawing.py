@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Line, Shape, State
+from puffervec.contract.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Line, Shape, State
 
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
 LEFT, STILL_IN = "runners left", "still in the game"

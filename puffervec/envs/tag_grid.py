@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from puffervec.contract.native import EnvData, NativeEnv
+from puffervec.contract.training import Training
 from puffervec.envs.tag_drawing import drawing_of_grid
 from puffervec.errors import ConfigError
-from puffervec.native import EnvData, NativeEnv
-from puffervec.training import Training
 
 MOST_LAYOUTS = 10_000
 

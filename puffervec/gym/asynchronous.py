@@ -19,14 +19,14 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.base import EnvFn, PythonVectorEnv, raise_original
 from puffervec.gym.side_channel import make_fitting
 from puffervec.gym.two_part import TwoPartVectorEnv
-from puffervec.python.emulation.layout import LEAF_SPACES
+from puffervec.system.cores import usable_cores
 from puffervec.vec.backends import Multiprocessing, make
+from puffervec.workers.python.emulation.layout import LEAF_SPACES
 
 
 class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):

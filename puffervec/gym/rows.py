@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from puffervec.core.actions import Native
 from puffervec.core.infos import Infos
 from puffervec.errors import ActionError
-from puffervec.python.emulation import ActionPlan, ObservationPlan
-from puffervec.python.emulation.layout import LEAF_SPACES
+from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
+from puffervec.workers.python.emulation.layout import LEAF_SPACES
 
 
 class ActionWriter:

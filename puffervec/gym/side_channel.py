@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError
-from puffervec.python.emulation import ActionPlan, ObservationPlan
+from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 
 KEY = "puffervec.observation"
 

@@ -21,6 +21,7 @@ from puffervec.gym.rows import copied, row_of
 from puffervec.vec.backends import make
 from puffervec.vec.settings import MOST_SEED
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.viewing.render.frames import recorder_of
 
 
 class NativeEnvView(gymnasium.Env[Any, Any]):
@@ -61,7 +62,7 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         self._core = _opened(env, settings)
         if len(self._core.spec.groups) > 1:
             raise ConfigError(f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use puffervec.pettingzoo")
-        self._recorder = None if render_mode is None else native.recorder_of(self._core)
+        self._recorder = None if render_mode is None else recorder_of(native, self._core)
         self._agents = self._core.spec.agents
         self._ended = False
         single = self._core.single_action_space

@@ -24,17 +24,17 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 
 from puffervec import envs as registry
-from puffervec import extras
+from puffervec.contract.native import NativeEnv
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError, SpaceError, WorkerError
 from puffervec.gym import arguments
 from puffervec.gym.rows import ActionWriter, copied, row_of
-from puffervec.native import NativeEnv
-from puffervec.process.processes import AUTO, START_METHODS
 from puffervec.sb3.seat import EnvMaker, IndexedEnvMaker, class_name
 from puffervec.sb3.seat import Monitor as OwnMonitor
+from puffervec.system import extras
 from puffervec.vec import backends
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.process.processes import AUTO, START_METHODS
 
 with extras.required("puffervec.sb3"):
     import stable_baselines3.common.monitor

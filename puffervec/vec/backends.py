@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from puffervec import envs as registry
+from puffervec.contract.native import NativeEnv
 from puffervec.errors import ConfigError
-from puffervec.host import limits
-from puffervec.host.memory import refuse_more
-from puffervec.native import NativeEnv
-from puffervec.process.processes import AUTO
-from puffervec.python.creators import Creator, creators
+from puffervec.system import limits
+from puffervec.system.memory import refuse_more
 from puffervec.vec import workers
 from puffervec.vec.settings import VectorSettings, check_settings
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.process.processes import AUTO
+from puffervec.workers.python.creators import Creator, creators
 
 LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
 
@@ -31,7 +31,7 @@ class Serial(VectorEnv):
     @property
     def envs(self) -> list[Any]:
         """The Python envs, in order."""
-        from puffervec.python import block
+        from puffervec.workers.python import block
 
         return block.envs_of(self.env.source) if not isinstance(self.env, NativeEnv) else []
 
@@ -40,7 +40,7 @@ class Serial(VectorEnv):
         """The first Python env (inside its emulation wrapper, where the creator made one); this object for C envs."""
         if isinstance(self.env, NativeEnv) or not self.envs:
             return super().driver_env
-        from puffervec.python.env import unwrapped
+        from puffervec.workers.python.env import unwrapped
 
         driver, first = self.env.driver, self.envs[0]
         if unwrapped(driver) is driver:
@@ -156,7 +156,7 @@ def make(
 
 def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings) -> VectorEnv:
     """Make a vector env of Python envs."""
-    from puffervec.python.env import PythonEnv  # brings Gymnasium, which C envs do without
+    from puffervec.workers.python.env import PythonEnv  # brings Gymnasium, which C envs do without
 
     if issubclass(kind, Threading):
         raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")

@@ -24,8 +24,8 @@ from collections.abc import Collection
 from typing import Any
 
 from puffervec._ffi import ffi, lib
-from puffervec.cores import affinity, quota_sharers
-from puffervec.host import load
+from puffervec.system import load
+from puffervec.system.cores import affinity, quota_sharers
 
 LOOK_EVERY_NS = 100_000_000
 LOOK_SHARE = 1000  # a look may take a thousandth of the time between two: /proc/stat is long on large machines

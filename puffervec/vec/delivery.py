@@ -21,7 +21,7 @@ from puffervec._ffi import lib
 from puffervec.core import actions as action_border
 from puffervec.core.infos import NO_INFOS
 from puffervec.errors import ActionError, CallOrderError
-from puffervec.host.patience import Patience
+from puffervec.system.patience import Patience
 from puffervec.vec.turns import HELD, PENDING, READY, REPORTS
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from puffervec.core.actions import Native
 from puffervec.core.info_area import InfoArea, InfoReader, gather
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.python.mailbox import Mailbox
 from puffervec.vec.rows import Lane, Rows
+from puffervec.workers.python.mailbox import Mailbox
 
 
 class Mail:

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from puffervec import native
 from puffervec._ffi import ffi, lib
+from puffervec.contract import native
 from puffervec.core import actions as action_border
 from puffervec.core.info_area import info_bytes
 from puffervec.core.shared_memory import PrivateMemory, SharedMemory
 from puffervec.core.slab import RECORD_DTYPE, Half, Request, layout, view_half
 from puffervec.core.spec import row_dtype
 from puffervec.errors import ConfigError
-from puffervec.process import failures
-from puffervec.process.worker_main import SharedFile
 from puffervec.vec.settings import VectorSettings
+from puffervec.workers.process import failures
+from puffervec.workers.process.worker_main import SharedFile
 
 if TYPE_CHECKING:
-    from puffervec.python.env import PythonEnv
+    from puffervec.workers.python.env import PythonEnv
 
 RECV_ARRAYS = ("observations", "rewards", "terminals", "truncations", "agent_ids", "masks")
 AGENT_IDS = RECV_ARRAYS.index("agent_ids")

@@ -14,9 +14,9 @@ import numpy as np
 from puffervec._ffi import lib
 from puffervec.core.slab import SPLITS
 from puffervec.core.spec import AUTORESET_MODES
-from puffervec.cores import affinity, usable_cores
 from puffervec.errors import ConfigError
-from puffervec.process.processes import AUTO, START_METHODS
+from puffervec.system.cores import affinity, usable_cores
+from puffervec.workers.process.processes import AUTO, START_METHODS
 
 MOST_ENVS = 2**31 - 1
 MOST_SEED = 2**63 - 1

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, NoReturn
 from puffervec._ffi import ffi, lib
 from puffervec.core.infos import Infos
 from puffervec.errors import CallOrderError, ClosedError, ForkedError, WorkerError, WorkerTimeout
-from puffervec.host.patience import Patience
-from puffervec.process import failures
+from puffervec.system.patience import Patience
 from puffervec.vec.crowd import Crowd
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings, whole
+from puffervec.workers.process import failures
 
 if TYPE_CHECKING:
     from puffervec.vec.workers import Workers

@@ -21,23 +21,23 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from puffervec import native
 from puffervec._ffi import ffi, lib
+from puffervec.contract import native
 from puffervec.core import actions as action_border
 from puffervec.core.infos import NO_INFOS, Infos
 from puffervec.errors import CallOrderError, ConfigError, WorkerError
-from puffervec.process import failures
 from puffervec.vec import delivery
 from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
 from puffervec.vec.turns import ALL_WORKERS, CLOSED, FORKED, HELD, PENDING, READY, REPORTS, SLICE_NS, Turns, slice_of
 from puffervec.vec.workers import Workers
+from puffervec.workers.process import failures
 
 if TYPE_CHECKING:
     import gymnasium
 
-    from puffervec.python.env import PythonEnv
+    from puffervec.workers.python.env import PythonEnv
 
 _alive: weakref.WeakSet[VectorEnv] = weakref.WeakSet()
 

@@ -13,24 +13,24 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from puffervec._ffi import ffi, lib
+from puffervec.contract.native import NativeEnv
 from puffervec.core.shared_memory import PrivateMemory, SharedMemory
 from puffervec.errors import UnclosedWarning, WorkerTimeout
-from puffervec.host import crashes, oom
-from puffervec.host.callers import caller
-from puffervec.host.patience import Patience
-from puffervec.host.traces import TraceFile
-from puffervec.native import NativeEnv
-from puffervec.process import failures
-from puffervec.process.processes import WorkerProcesses
-from puffervec.process.worker_main import Learner, WorkerTask
+from puffervec.system import crashes, oom
+from puffervec.system.callers import caller
+from puffervec.system.patience import Patience
+from puffervec.system.traces import TraceFile
 from puffervec.vec.crowd import Crowd
 from puffervec.vec.mail import Mail
 from puffervec.vec.rows import Rows
 from puffervec.vec.settings import VectorSettings
 from puffervec.vec.turns import Turns
+from puffervec.workers.process import failures
+from puffervec.workers.process.processes import WorkerProcesses
+from puffervec.workers.process.worker_main import Learner, WorkerTask
 
 if TYPE_CHECKING:
-    from puffervec.python.env import PythonEnv
+    from puffervec.workers.python.env import PythonEnv
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
@@ -109,7 +109,7 @@ class InProcess(Workers):
         """Return the `const pv_env_type*` of the envs."""
         if isinstance(self.env, NativeEnv):
             return self.env.env_type()
-        from puffervec.python import block
+        from puffervec.workers.python import block
 
         assert self.mail is not None
         contexts: dict[int, block.BlockContext] = {}
@@ -220,7 +220,7 @@ class Processes(Workers):
         """Return what workers are told about where their env type comes from."""
         if isinstance(self.env, NativeEnv):
             return {"shared_library": self.env.shared_library_path}
-        from puffervec.python.env import dump_source
+        from puffervec.workers.python.env import dump_source
 
         return {"python": dump_source(self.env), "environ": dict(os.environ), "folder": os.getcwd()}
 

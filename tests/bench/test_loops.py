@@ -12,8 +12,8 @@ import torch
 from bench import loops
 from bench.loops import Loop, Ways, ladder
 from puffervec.train import TrainConfig
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 from tests.helpers import thinned
-from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
 
 @pytest.fixture(autouse=True)

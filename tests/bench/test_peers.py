@@ -15,8 +15,8 @@ from bench import common, peers
 from bench.rivals import scenarios
 from bench.rivals.runner import Job
 from bench.rivals.scenarios import IN_PROCESS, NATIVE, OURS, WORKERS
-from puffervec.cores import usable_cores
 from puffervec.errors import ConfigError
+from puffervec.system.cores import usable_cores
 
 
 def _run(tmp_path: Path, *arguments: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import torch
 
 from bench import peers_train, plain_ppo
 from bench.plain_ppo import Settings
-from tests.train.conftest import torch_state  # noqa: F401 (autouse)
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 
 TINY = {"num_envs": 4, "horizon": 16, "epochs": 1, "minibatches": 2, "width": 8}
 

@@ -15,13 +15,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from bench import bottlenecks, ceiling, checks, defaults, limits, presets, runs, sampling, saves, train, uneven
 from bench.limits import Crowd, Sample
 from bench.workloads import preset
-from puffervec.cores import affinity
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system.cores import affinity
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect import device_turn
 from puffervec.train.run import checkpoint as ckpt
 from tests.builds import source_folder
-from tests.train.conftest import torch_state  # noqa: F401 (autouse)
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 from tests.train.saved import some
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4, "threads": 2}, "policy": {"hidden": (8,)}}

@@ -18,7 +18,7 @@ from bench import score
 from drive_env.generate import generate
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from tests.train.conftest import small, torch_state  # noqa: F401 (fixtures)
+from tests.fixtures.training import small, torch_state  # noqa: F401 (fixtures)
 
 
 def options(**given: Any) -> argparse.Namespace:

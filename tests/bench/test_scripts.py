@@ -20,8 +20,8 @@ from bench import common, compare, figures, foreign_process, limits, presets, ru
 from bench import compile as compiling
 from bench.limits import Crowd
 from drive_env.generate import generate
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 from tests.helpers import slow_but
-from tests.train.conftest import torch_state  # noqa: F401 (autouse)
 
 SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 8, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
 SHORT = ("--seconds", "0.001", "--repeats", "1")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench import tag_learning
-from tests.train.conftest import torch_state  # noqa: F401 (autouse)
+from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 
 
 def test_ratios_are_those_of_the_pairings() -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import puffervec
-from puffervec import native
+from puffervec.contract import native
 from puffervec.vec.vector_env import VectorEnv
 from tests.c import stress
 from tests.c.stress import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.cores import usable_cores
+from puffervec.system.cores import usable_cores
 from tests.builds import source_folder
 from tests.c import stress
 from tests.c.stress import Setup

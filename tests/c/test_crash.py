@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/crash.c and puffervec/host/crashes.py: a crash in C names the function, also in a process that steps envs itself."""
+"""csrc/crash.c and puffervec/system/crashes.py: a crash in C names the function, also in a process that steps envs itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import puffervec
 from puffervec.errors import WorkerDied, WorkerTimeout
-from puffervec.host.crashes import blamed
+from puffervec.system.crashes import blamed
 from tests.builds import source_folder
 from tests.helpers import thinned
 from tests.libraries import environment
@@ -38,7 +38,7 @@ int outer(int kind) { return inner(kind) + 1; }
 """
 SCRIPT = """
 import ctypes, sys
-from puffervec.host import crashes
+from puffervec.system import crashes
 if sys.argv[3:] == ["faulthandler"]:
     import faulthandler; faulthandler.enable()
 crashes.watch()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from puffervec._ffi import ffi, lib
-from puffervec.env_types import find as env_type
+from puffervec.contract.env_types import find as env_type
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, random_scene, write_world

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from drive_env.env import params_of
-from puffervec.native import pack_config, pack_params
+from puffervec.contract.native import pack_config, pack_params
 from puffervec.vec.vector_env import VectorEnv
 from tests.c import memcheck
 from tests.drive_env.covering import COVERING

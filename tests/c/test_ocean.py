@@ -15,7 +15,7 @@ import pytest
 import puffervec
 from puffervec import EnvData, NativeEnv
 from puffervec._ffi import ffi, lib
-from puffervec.env_types import find as env_type
+from puffervec.contract.env_types import find as env_type
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from puffervec._ffi import ffi, lib
-from puffervec.cores import affinity
+from puffervec.system.cores import affinity
 
 
 def numbers(cores: Any) -> set[int]:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Philox (csrc/rng.h, puffervec/reference/philox.py): known answers, C and Python alike, and what envs draw from it."""
+"""Philox (csrc/rng.h, puffervec/testing/reference/philox.py): known answers, C and Python alike, and what envs draw from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from puffervec._ffi import ffi, lib
-from puffervec.reference import philox as twin
+from puffervec.testing.reference import philox as twin
 from tests.helpers import serial
 
 # Counter, key, answer: Random123 1.14, tests/kat_vectors, "philox4x32 10".

@@ -10,13 +10,13 @@ import sys
 
 import pytest
 
-from puffervec.train.verbs.verb import StopSignals
+from puffervec.commands.verb import StopSignals
 from tests.libraries import environment
 
 SPINS = """
 import threading
 import puffervec
-from puffervec.train.verbs.verb import StopSignals
+from puffervec.commands.verb import StopSignals
 
 class Trainer:
     def request_stop(self): pass

@@ -9,8 +9,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from puffervec import env_types
 from puffervec._ffi import lib
+from puffervec.contract import env_types
 from tests.builds import source_folder
 from tests.docs import pages
 from tests.libraries import STRICT

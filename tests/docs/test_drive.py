@@ -19,10 +19,10 @@ from drive_env.evaluate.evaluate import SUITES
 from drive_env.evaluate.likelihood import ESTIMATORS
 from drive_env.evaluate.observation import Column, columns
 from drive_env.rewards import terms
+from puffervec.commands import eval as evaluate
 from puffervec.train.config.flags import known_flags
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
-from puffervec.train.verbs import eval as evaluate
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "drive.md").read_text(encoding="utf-8")

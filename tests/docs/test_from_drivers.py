@@ -20,7 +20,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import TRAINING
 from drive_env.evaluate.columns import MEANS, MORE_RATES, RATES
 from drive_env.evaluate.evaluate import EVALUATION
-from puffervec.train import cli
+from puffervec.commands import cli
 from puffervec.train.config.flags import apply_flags, known_flags
 from puffervec.train.config.sections import TrainConfig
 from tests.docs import pages

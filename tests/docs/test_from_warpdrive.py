@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import puffervec
-from puffervec.train.config import warpdrive
 from puffervec.train.metrics.keys import METRICS
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.wings.warpdrive import door as warpdrive
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs/from-warpdrive.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from puffervec import env_types
+from puffervec.contract import env_types
 from tests.builds import ROOT, source_folder
 from tests.libraries import STRICT, environment
 

@@ -11,7 +11,8 @@ import pytest
 from bench import plan as calls
 from bench import plan_turns as turns
 from bench.figures import Figures
-from puffervec.train import cli, plan
+from puffervec.commands import cli
+from puffervec.wings import plan
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "plan.md"

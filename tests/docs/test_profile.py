@@ -11,7 +11,7 @@ import pytest
 
 from puffervec.train.config import flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.verbs import profile
+from puffervec.wings.profile import door as profile
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "profile.md").read_text(encoding="utf-8")

@@ -50,7 +50,7 @@ def test_the_python_block_is_code() -> None:
     ((block, _),) = pages.examples(PAGE)
     compile(block.text, "docs/ray.md", "exec")
     names: dict[str, object] = {}
-    exec(block.text, names)  # Makes the function; tests/train/scale runs such trainers.
+    exec(block.text, names)  # Makes the function; tests/wings/ray runs such trainers.
     assert callable(names["train"])
 
 

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import TrainConfig, cli
+from puffervec.commands import cli
+from puffervec.train import TrainConfig
 from puffervec.train.config import flags
 from puffervec.train.config.ranges import PREFIX, build_space
-from puffervec.train.verbs.study import BEAT_S, LOST_S, check_storage
-from puffervec.train.verbs.sweep import FAILURES_AT_START, PICTURES, STUDY_FILE, SUMMARY_FILE
+from puffervec.wings.sweep.door import FAILURES_AT_START, PICTURES, STUDY_FILE, SUMMARY_FILE
+from puffervec.wings.sweep.study import BEAT_S, LOST_S, check_storage
 from tests.docs import pages
 
 PAGE = (pages.ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")

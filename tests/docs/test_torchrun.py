@@ -117,7 +117,7 @@ def test_defaults_that_the_text_names() -> None:
 
 def start(command: str, folder: Path, more: str = "", **variables: str) -> psutil.Popen:
     """Start a command of the page with few steps. torchrun and puffer-train are those of this Python."""
-    (folder / "train.py").write_text("import sys\nfrom puffervec.train.cli import main\nsys.exit(main())\n")
+    (folder / "train.py").write_text("import sys\nfrom puffervec.commands.cli import main\nsys.exit(main())\n")
     words = plain(command)
     words[words.index("puffer-train")] = "train.py"
     assert words[0] == "torchrun"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from torch.distributed.run import get_args_parser
 
-from puffervec.train import TrainConfig, cli
+from puffervec.commands import cli, settings_help
+from puffervec.train import TrainConfig
 from puffervec.train.config import flags
 from puffervec.train.config.ranges import PREFIX, build_space
-from puffervec.train.verbs import settings_help
 from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "training.md"

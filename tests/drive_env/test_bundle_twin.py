@@ -16,8 +16,8 @@ from drive_env.config import DriveConfig
 from drive_env.prepare import Prepared, prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Scene, SceneObject
+from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.errors import ConfigError, PuffervecError, WorkerError
-from puffervec.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import make_env, moving_object, random_scene, write_world
 from tests.helpers import thinned

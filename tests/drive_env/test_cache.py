@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from puffervec.commands.cli import main
 from puffervec.errors import ConfigError, SceneError
-from puffervec.host import cache
-from puffervec.host.cache import cache_folder, key_of, write_atomically
-from puffervec.train.cli import main
+from puffervec.system import cache
+from puffervec.system.cache import cache_folder, key_of, write_atomically
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """drive_env/completion.py: what shells complete `puffer-scenes` by. Its scripts are those of puffer-train
-(tests/train/test_completion.py runs them in shells).
+(tests/commands/test_completion.py runs them in shells).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from drive_env import cli
-from puffervec.host.shells import scripts
+from puffervec.system.shells import scripts
 
 
 @pytest.mark.parametrize(

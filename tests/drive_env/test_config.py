@@ -15,8 +15,8 @@ from drive_env import config as module
 from drive_env.config import CHOICES, PLAYERS, DriveConfig
 from drive_env.env import ENV, REWARDS
 from drive_env.evaluate.baselines import BASELINES, baseline
+from puffervec.contract.native import c_fields, pack_config
 from puffervec.errors import ConfigError
-from puffervec.native import c_fields, pack_config
 from puffervec.train.config.flags import apply_flags, settled
 from puffervec.train.config.ranges import build_space, with_values
 from puffervec.train.config.sections import TrainConfig, replace_from_table

@@ -25,9 +25,9 @@ from drive_env.evaluate.causes import causes_of, contacts_of
 from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, end_met, rule_of_lanes
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import cause_of
-from puffervec.drawing import Event
-from puffervec.evaluation import Interval, Row
-from puffervec.train import cli
+from puffervec.commands import cli
+from puffervec.contract.drawing import Event
+from puffervec.contract.evaluation import Interval, Row
 from tests.drive_env.worlds import Straight
 
 MakeTree = Callable[..., dict[str, Any]]

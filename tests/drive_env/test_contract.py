@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""drive under the contract of envs (tests/contract.py), with each of the covering settings; all but one are slow."""
+"""drive under the contract of envs (tests/env_contract.py), with each of the covering settings; all but one are slow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 import puffervec
 from drive_env.config import DriveConfig
-from puffervec.native import NativeEnv
+from puffervec.contract.native import NativeEnv
 from puffervec.vec.vector_env import VectorEnv
-from tests.contract import EnvContract
 from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import env_data, lit, random_scene, write_world
+from tests.env_contract import EnvContract
 
 WORLD: list[Path] = []
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drive_env.config import DriveConfig
-from puffervec.native import NativeEnv
+from puffervec.contract.native import NativeEnv
 from tests.drive_env.covering import COVERING
 from tests.drive_env.worlds import env_data, lit, random_scene, write_world
 from tests.golden import record

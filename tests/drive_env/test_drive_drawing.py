@@ -25,8 +25,8 @@ from drive_env.prepare import prepare_scenes
 from drive_env.render.ground import AREAS, SIGNS, lights_of
 from drive_env.render.raster import as_colours, channel_names
 from drive_env.scenes.json_scene import json_bytes
-from puffervec.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
-from puffervec.render.sight import fields_of, rows_of
+from puffervec.contract.drawing import Box, Circle, Drawing, Event, Line, Polygon, Shape
+from puffervec.viewing.render.sight import fields_of, rows_of
 
 STREETS = {"scenes": "streets:3", "num_agents": 64, "max_speed_mps": 12.0}
 PLACE_M = 0.02  # float32 in the car's frame, and back

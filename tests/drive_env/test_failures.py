@@ -14,7 +14,7 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import reasons_of
-from puffervec.train.verbs.eval import EvalRequest, run_evaluation
+from puffervec.commands.eval import EvalRequest, run_evaluation
 from tests.drive_env.worlds import Straight
 
 MakeTree = Callable[..., dict[str, Any]]

@@ -20,7 +20,7 @@ from drive_env.config import DriveConfig
 from drive_env.env import recorder
 from drive_env.render.ground import SIGNS, dashes, ground_of, sign_of
 from drive_env.render.tracks import Roads, Tracks, fixed_view, interesting_points, long_axis_rad, turned, view_of
-from puffervec.drawing import Box, Circle, Line, Polygon, Text
+from puffervec.contract.drawing import Box, Circle, Line, Polygon, Text
 from puffervec.errors import MissingExtraError
 
 picture = pytest.importorskip("drive_env.render.picture", reason="Pillow is not installed", exc_type=ImportError)

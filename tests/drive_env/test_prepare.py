@@ -190,7 +190,7 @@ def test_processes_compile_to_the_same_bytes(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(prepare, "MANY", 6)
-    monkeypatch.setattr("puffervec.process.parallel.usable_cores", lambda: 2)
+    monkeypatch.setattr("puffervec.workers.process.parallel.usable_cores", lambda: 2)
     alone = prepare_scenes(DriveConfig(scenes="generated:6"))
     content = alone.path.read_bytes()
     alone.path.unlink()

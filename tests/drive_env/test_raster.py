@@ -23,12 +23,12 @@ from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.observation import columns
 from drive_env.render import raster
 from drive_env.render.frames import FrameRecorder
+from puffervec.commands.eval import EvalRequest, run_evaluation
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer, read_metrics
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.verbs import exporting
-from puffervec.train.verbs.eval import EvalRequest, run_evaluation
+from puffervec.wings.export import exporting
 from tests.helpers import slow_but
 
 MakeTree = Callable[..., dict[str, Any]]

@@ -23,7 +23,7 @@ from drive_env.motion import Body
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import OBJECT_TYPES, Road, Scene
-from puffervec.reference.philox import below
+from puffervec.testing.reference.philox import below
 from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import (
     CUT,

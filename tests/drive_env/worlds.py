@@ -21,7 +21,7 @@ from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import GREEN, RED, YELLOW, Control, LaneLinks, Road, Scene, SceneObject
 from drive_env.scenes.segments import Segments
-from puffervec.native import EnvData, NativeEnv
+from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 
 GONE, STAYS, CUT, RETURNS = 1, 2, 3, 4  # how rows end: DRIVE_END_... in csrc/drive/state.h

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Action plans (puffervec/python/emulation/actions.py)."""
+"""Action plans (puffervec/workers/python/emulation/actions.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError, SpaceMismatchError
-from puffervec.python.emulation import ActionPlan, actions
+from puffervec.workers.python.emulation import ActionPlan, actions
 from tests.mock_envs import ACTIONS, OBSERVATIONS, same_bits, sample
 
 SPACES = {**{f"observation {name}": make for name, make in OBSERVATIONS.items()}, **ACTIONS}

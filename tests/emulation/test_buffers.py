@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rows made or adopted (puffervec/python/puffer_env.py)."""
+"""Rows made or adopted (puffervec/workers/python/puffer_env.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import APIUsageError
-from puffervec.python.puffer_env import NAMES, set_buffers
+from puffervec.workers.python.puffer_env import NAMES, set_buffers
 
 
 def env(action: gymnasium.Space[Any]) -> SimpleNamespace:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values that do not fit their space (puffervec/python/emulation/rows.py)."""
+"""Values that do not fit their space (puffervec/workers/python/emulation/rows.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError, SpaceMismatchError
-from puffervec.python.emulation import ObservationPlan, check_space
+from puffervec.workers.python.emulation import ObservationPlan, check_space
 
 SPACE = spaces.Dict(
     image=spaces.Box(0, 255, (2, 2), np.uint8),

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, nativize
 from puffervec.errors import APIUsageError, ConfigError
-from puffervec.python.puffer_env import NAMES
+from puffervec.workers.python.puffer_env import NAMES
 from tests.mock_envs import SINGLE, MockEnv, make_single, same_bits, sample
 
 

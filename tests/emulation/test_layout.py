@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where leaves stand in a row (puffervec/python/emulation/layout.py)."""
+"""Where leaves stand in a row (puffervec/workers/python/emulation/layout.py)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.python.emulation import layout
-from puffervec.python.emulation.layout import Leaf, field_names, flatten_space, leaves, plan, struct_dtype
+from puffervec.workers.python.emulation import layout
+from puffervec.workers.python.emulation.layout import Leaf, field_names, flatten_space, leaves, plan, struct_dtype
 from tests.mock_envs import OBSERVATIONS
 
 

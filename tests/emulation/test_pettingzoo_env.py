@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from puffervec.compat.pufferlib.emulation import PettingZooPufferEnv
 from puffervec.errors import APIUsageError, ConfigError, InvalidAgentError, SpaceMismatchError
-from puffervec.python.puffer_env import NAMES
+from puffervec.workers.python.puffer_env import NAMES
 from tests.mock_envs import MULTI, make_multi, same_bits, sample
 
 pytest.importorskip("pettingzoo")

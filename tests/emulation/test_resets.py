@@ -13,8 +13,8 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError
-from puffervec.python.emulation.resets import reset_of
-from puffervec.python.puffer_env import PufferEnv
+from puffervec.workers.python.emulation.resets import reset_of
+from puffervec.workers.python.puffer_env import PufferEnv
 
 
 class Logging:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Views and writers (puffervec/python/emulation/rows.py): nested values to rows and back, bit by bit."""
+"""Views and writers (puffervec/workers/python/emulation/rows.py): nested values to rows and back, bit by bit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from gymnasium import spaces
 
 from puffervec.errors import ConfigError, SpaceMismatchError
-from puffervec.python.emulation import ObservationPlan, rows
+from puffervec.workers.python.emulation import ObservationPlan, rows
 from tests.mock_envs import OBSERVATIONS, same_bits, sample
 
 

@@ -16,9 +16,9 @@ from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 from puffervec.envs.cartpole import CartpoleConfig
 from puffervec.errors import ConfigError, WorkerError
-from puffervec.reference import philox
+from puffervec.testing.reference import philox
 from puffervec.vec.vector_env import VectorEnv
-from tests.contract import EnvContract
+from tests.env_contract import EnvContract
 from tests.helpers import serial
 
 STATE = ("x", "x_dot", "theta", "theta_dot")

@@ -15,12 +15,12 @@ import pytest
 
 import puffervec
 from puffervec import check_env_equal
+from puffervec.contract.native import EnvData
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.data import COLUMNS, LAMBDA, TASTE, WEIGHT, load_data, save_data
 from puffervec.envs.covid.settings import NUMBERS, CovidConfig, settings_of
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.native import EnvData
-from puffervec.reference.covid import Covid
+from puffervec.testing.reference.covid import Covid
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 

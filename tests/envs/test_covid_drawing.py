@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from puffervec.drawing import Box, Line, Text
+from puffervec.contract.drawing import Box, Line, Text
 from puffervec.envs.covid import ENV
 from puffervec.envs.covid.data import load_data
 from puffervec.envs.covid.drawing import (
@@ -22,7 +22,7 @@ from puffervec.envs.covid.drawing import (
     axes,
 )
 from puffervec.envs.covid.settings import CovidConfig
-from puffervec.render.episode import Episode
+from puffervec.viewing.render.episode import Episode
 from tests.helpers import serial
 
 

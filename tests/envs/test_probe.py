@@ -11,7 +11,7 @@ import pytest
 
 from puffervec.envs.probe import FAULTS
 from puffervec.errors import ConfigError
-from puffervec.reference import philox
+from puffervec.testing.reference import philox
 from tests.helpers import action_table, serial
 from tests.twins.probe import ProbeRows, ProbeTwin
 

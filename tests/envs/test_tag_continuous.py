@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from puffervec.contract.native import EnvData
 from puffervec.envs.tag_continuous import ENV, TagContinuousConfig, start_of
 from puffervec.errors import ConfigError
-from puffervec.native import EnvData
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 

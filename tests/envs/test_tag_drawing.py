@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec.drawing import Circle
+from puffervec.contract.drawing import Circle
 from puffervec.envs import get
 from puffervec.envs.tag_drawing import COLOURS, LEFT, drawing_of_grid, drawing_of_plane
 from puffervec.envs.tag_grid import TagGridConfig
-from puffervec.render.episode import Episode, Moment
+from puffervec.viewing.render.episode import Episode, Moment
 
 
 def circles(moment: Moment) -> dict[str, Circle]:

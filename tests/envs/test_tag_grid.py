@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from puffervec.equality import check_env_equal
 from puffervec.errors import ConfigError
-from puffervec.reference.tag_grid import MOVES, TagGrid
+from puffervec.testing.equality import check_env_equal
+from puffervec.testing.reference.tag_grid import MOVES, TagGrid
 from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 

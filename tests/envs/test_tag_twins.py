@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_continuous equals its twin in NumPy (puffervec/reference/tag_continuous.py), one step at a time from the twin's state.
+"""tag_continuous equals its twin in NumPy (puffervec/testing/reference/tag_continuous.py), one step at a time from the twin's state.
 
 Places are within 5e-6, observations within 1e-6; speeds, directions, rewards, flags and tags are equal. What hangs by less
 than 1e-6 is counted and exempt.
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from puffervec import EnvEquality, check_env_equal
-from puffervec.reference.tag_continuous import TagContinuous
+from puffervec.testing.reference.tag_continuous import TagContinuous
 from tests.helpers import serial
 
 TOLERANCES: dict[str, Any] = {

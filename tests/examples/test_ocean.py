@@ -18,7 +18,7 @@ from gymnasium.utils.env_checker import check_env
 import puffervec
 import puffervec.gym
 from puffervec.errors import CallOrderError, ConfigError
-from tests.contract import EnvContract
+from tests.env_contract import EnvContract
 from tests.helpers import action_table, serial
 from tests.libraries import environment, install_example
 from tests.twins.lantern import LanternTwin
@@ -119,7 +119,7 @@ def test_one_env_is_made_by_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow  # tests/examples/test_out_of_tree.py starts such a command at every push
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "puffervec.train.cli", "lantern", "--vec.num-envs", "64", "--vec.num-workers", "2"]
+    command = [sys.executable, "-m", "puffervec.commands.cli", "lantern", "--vec.num-envs", "64", "--vec.num-workers", "2"]
     command += ["--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]
     done = subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr

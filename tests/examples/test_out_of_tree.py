@@ -21,20 +21,22 @@ import pytest
 import torch
 
 import puffervec
-from puffervec import env_types, envs
+from puffervec import envs
 from puffervec._ffi import lib
+from puffervec.commands import cli
+from puffervec.commands import eval as evaluate
+from puffervec.commands import list as listing
+from puffervec.commands.eval import run_evaluation
+from puffervec.contract import env_types
 from puffervec.errors import ConfigError, WorkerError
 from puffervec.gym import register_envs
 from puffervec.pettingzoo import parallel_env
-from puffervec.render.sight import fields_of
-from puffervec.train import ActionSpec, Batch, TrainConfig, cli, read_metrics
+from puffervec.train import ActionSpec, Batch, TrainConfig, read_metrics
 from puffervec.train.config.ranges import build_space
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.ppo_loss import ppo_loss
-from puffervec.train.verbs import eval as evaluate
-from puffervec.train.verbs import list as listing
-from puffervec.train.verbs.eval import run_evaluation
-from tests.contract import EnvContract
+from puffervec.viewing.render.sight import fields_of
+from tests.env_contract import EnvContract
 from tests.helpers import serial
 from tests.libraries import compile_library, environment, install_example
 
@@ -164,7 +166,7 @@ def test_a_library_that_is_rebuilt_wrongly_is_refused_by_the_workers(tmp_path: P
 
 @pytest.mark.slow
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "puffervec.train.cli", PACKAGE, "--env.size", "4", "--vec.num-envs", "64"]
+    command = [sys.executable, "-m", "puffervec.commands.cli", PACKAGE, "--env.size", "4", "--vec.num-envs", "64"]
     command += ["--vec.num-workers", "2", "--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]
     done = subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr

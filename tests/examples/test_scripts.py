@@ -16,7 +16,7 @@ import pytest
 import torch
 from gymnasium.utils.env_checker import check_env
 
-from puffervec.train import cli
+from puffervec.commands import cli
 from tests.docs.pages import ROOT, run_script
 from tests.helpers import thinned
 

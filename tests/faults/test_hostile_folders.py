@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """A run folder that somebody else made: each name that a command reads or writes there is a link out of it, a pipe, a socket or
-a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/host/folder.py)."""
+a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/system/folder.py)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from puffervec.train import TrainConfig, Trainer, cli
-from tests.train.conftest import SMALL as TABLES
-from tests.train.conftest import torch_state
+from puffervec.commands import cli
+from puffervec.train import TrainConfig, Trainer
+from tests.fixtures.training import SMALL as TABLES
+from tests.fixtures.training import torch_state
 
 __all__ = ["torch_state"]  # A fixture.
 STEP = "000000000128"

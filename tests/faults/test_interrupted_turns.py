@@ -22,8 +22,8 @@ import puffervec
 import puffervec.gym
 from puffervec.core.actions import Native
 from puffervec.errors import CallOrderError, ConfigError
-from puffervec.python import global_random
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.python import global_random
 from tests.gym.envs import Count
 from tests.helpers import ManyInOne, thinned
 from tests.python_envs import Counting

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/host/output.py). They train to their end
+"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/system/output.py). They train to their end
 and leave a checkpoint; a command whose output is all it is for says that it failed."""
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from puffervec.train import cli
+from puffervec.commands import cli
 from puffervec.train.run import checkpoint as ckpt
 from tests.faults.trainers import ROOT, SMALL, WAIT_S
 from tests.helpers import thinned
 
-PROGRAM = "import sys; from puffervec.train.cli import main; sys.exit(main(sys.argv[1:]))"
+PROGRAM = "import sys; from puffervec.commands.cli import main; sys.exit(main(sys.argv[1:]))"
 COMMAND = [sys.executable, "-c", PROGRAM]
 STEPS = 2000
 TRAIN = ["probe", *SMALL, "--total-timesteps", str(STEPS), "--train.horizon", "64", "--run-name", "r", "--log.folder"]

@@ -39,7 +39,7 @@ def alive(pid: int) -> bool:
 FORKED_LEARNER = """
     import os, sys, time
     import puffervec
-    from puffervec.process import worker_main
+    from puffervec.workers.process import worker_main
     from tests.python_envs import Counting
 
     env, method, pidfds = sys.argv[1:]

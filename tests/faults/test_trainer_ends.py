@@ -21,7 +21,7 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.diverged import Diverged
 from tests.faults.trainers import Notes
-from tests.train.conftest import small, torch_state
+from tests.fixtures.training import small, torch_state
 
 __all__ = ["small", "torch_state"]  # Fixtures.
 pytestmark = pytest.mark.usefixtures("no_leaks")

@@ -21,13 +21,14 @@ from typing import Any
 import psutil
 import pytest
 
+from puffervec.commands import cli
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.log import read_metrics
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import rundir
 from tests.faults.trainers import SMALL, Notes, start
-from tests.train.conftest import small, torch_state
+from tests.fixtures.training import small, torch_state
 from tests.train.saved import fill_up
 
 __all__ = ["small", "torch_state"]  # Fixtures.
@@ -98,7 +99,7 @@ def read_only(folder: Path) -> list[str]:
     return wrapper
 
 
-TRAIN = "import sys; sys.dont_write_bytecode = True; from puffervec.train.cli import main; sys.exit(main(sys.argv[1:]))"
+TRAIN = "import sys; sys.dont_write_bytecode = True; from puffervec.commands.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.mark.slow

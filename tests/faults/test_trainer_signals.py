@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Ctrl-C and SIGTERM for the whole group of a `puffer-train`, at random times from its first line of code on
-(puffervec/train/cli.py): one is answered by a checkpoint and 130 or 143, a second one by the end at once; nothing is left.
+(puffervec/commands/cli.py): one is answered by a checkpoint and 130 or 143, a second one by the end at once; nothing is left.
 
-One signal of each kind, in training, is in tests/train/test_cli.py.
+One signal of each kind, in training, is in tests/commands/test_cli.py.
 """
 
 from __future__ import annotations

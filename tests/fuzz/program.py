@@ -18,7 +18,7 @@ from drive_env.scenes.compile import CompileSettings, compile_scene
 from drive_env.scenes.reader import read_scene
 from drive_env.scenes.sceneset import write_scene_set
 from puffervec import envs
-from puffervec.native import NativeEnv, pack_config, pack_params
+from puffervec.contract.native import NativeEnv, pack_config, pack_params
 from tests.c.stress import env_types
 
 HERE = Path(__file__).resolve().parent

@@ -31,8 +31,8 @@ from drive_env.scenes.compile import CompiledScene, CompileSettings, compile_sce
 from drive_env.scenes.reader import check_drivable, parse_scene
 from drive_env.scenes.sceneset import SceneSet, write_scene_set
 from drive_env.scenes.schema import Scene
+from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.errors import CheckpointError, ConfigError, SceneError
-from puffervec.native import EnvData, NativeEnv
 from tests.drive_env.bins import tails, v3_bytes
 from tests.fuzz.mutators import dump, mutate_bytes, mutate_tree
 from tests.fuzz.program import CORPUS, compile_corpus

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from puffervec import envs
+from puffervec.commands.train import parse_train
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.config.flags import ALIASES, known_flags
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.verbs.train import parse_train
 from puffervec.vec.settings import VectorSettings, check_settings
 
 ODD = st.sampled_from(

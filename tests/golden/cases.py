@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import puffervec
-from puffervec.native import EnvData, NativeEnv
+from puffervec.contract.native import EnvData, NativeEnv
 from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library
 

@@ -20,7 +20,7 @@ import pytest
 
 import puffervec
 from drive_env.config import CHOICES, DriveConfig
-from puffervec.native import EnvData, NativeEnv
+from puffervec.contract.native import EnvData, NativeEnv
 from tests.builds import ROOT
 from tests.golden import check, record
 from tests.golden.cases import BY_NAME, CASES, HERE, SCENES, DriftConfig

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from puffervec.errors import ActionError
 from puffervec.gym.rows import ActionWriter
-from puffervec.python.emulation import ActionPlan
+from puffervec.workers.python.emulation import ActionPlan
 from tests.gym.envs import Spaced, counts
 from tests.gym.kinds import OURS, Kind, kind_fixture
 from tests.gym.test_base import same

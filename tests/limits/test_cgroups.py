@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Real cgroups, where we may make them: under half a core the defaults follow and nothing times out; memory limits are heeded.
 
-Faked files of both versions are read in tests/test_cores.py and tests/limits/test_memory.py.
+Faked files of both versions are read in tests/system/test_cores.py and tests/limits/test_memory.py.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_half_a_core(group: Join) -> None:
     folder = group({"cpu.max": "50000 100000", "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "50000"})
     code = """
 import puffervec
-from puffervec import cores
+from puffervec.system import cores
 print(cores.cpu_quota(), cores.usable_cores())
 with puffervec.make("tag_grid", env_kwargs={"num_taggers": 4, "grid_length": 9}, num_envs=64) as vec:
     print(vec.num_workers)

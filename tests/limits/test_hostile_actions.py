@@ -18,7 +18,7 @@ import pytest
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ActionError
 from puffervec.vec.vector_env import VectorEnv
-from tests.contract import check_bounds
+from tests.env_contract import check_bounds
 from tests.golden.cases import BY_NAME
 
 SEED = int(os.environ.get("PV_SEED", "0"))

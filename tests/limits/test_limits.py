@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Limits of the system (puffervec/host/limits.py) end in one error with the limit's name and value; nothing is half-started."""
+"""Limits of the system (puffervec/system/limits.py) end in one error with the limit's name and value; nothing is half-started."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import puffervec
 from puffervec.core import shared_memory
 from puffervec.core.shared_memory import SharedMemory
 from puffervec.errors import ConfigError
-from puffervec.host import limits
+from puffervec.system import limits
 
 # Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the
 # small arenas that multiprocessing's heap keeps for reuse).

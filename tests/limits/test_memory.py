@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Room for memory (puffervec/host/memory.py): machine, cgroups of both versions, address space; on faked files."""
+"""Room for memory (puffervec/system/memory.py): machine, cgroups of both versions, address space; on faked files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
-from puffervec.host import memory
+from puffervec.system import memory
 
 MIB = 1 << 20
 
@@ -85,7 +85,7 @@ def test_the_address_space_counts(fake: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.normal_build("AddressSanitizer itself takes terabytes of addresses")
 def test_a_real_address_space_limit_is_seen() -> None:
     code = (
-        "import resource; from puffervec.host import memory\n"
+        "import resource; from puffervec.system import memory\n"
         "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30)); room = memory.available()\n"
         "print(room.bytes < 3 << 30, 'RLIMIT_AS' in room.bound or 'cgroup' in room.bound or room.bytes)\n"
     )

@@ -19,8 +19,8 @@ import pytest
 import puffervec
 from puffervec.core import shared_memory
 from puffervec.errors import ConfigError
-from puffervec.host import memory
-from puffervec.process import processes
+from puffervec.system import memory
+from puffervec.workers.process import processes
 from tests.helpers import TIME_SCALE
 from tests.mock_envs import SINGLE
 

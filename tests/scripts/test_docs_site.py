@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.docs import pages
-from tests.web import browser
+from tests.viewing.web import browser
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -31,7 +31,7 @@ def test_without_cuda_it_says_so_in_one_line_and_exits_2(capsys: pytest.CaptureF
 
 
 def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> None:
-    from puffervec.train.verbs.train import parse_train
+    from puffervec.commands.train import parse_train
 
     for env in ("tag_grid", "drive"):
         step = next(step for step in gpu.steps(tmp_path, 60.0) if step.name == f"train {env}")
@@ -43,10 +43,10 @@ def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> Non
 
 def test_the_profiles_are_known_to_the_command_line(tmp_path: Path) -> None:
     """And their reports are read."""
-    from puffervec.train.device.profile.counts import Counts
-    from puffervec.train.device.profile.report import Report
-    from puffervec.train.device.profile.timing import Latency
-    from puffervec.train.verbs.profile import parse
+    from puffervec.wings.profile.counts import Counts
+    from puffervec.wings.profile.door import parse
+    from puffervec.wings.profile.report import Report
+    from puffervec.wings.profile.timing import Latency
 
     by_name = {step.name: step for step in gpu.steps(tmp_path, 60.0)}
     words = list(by_name["phases of training"].command)

@@ -57,15 +57,15 @@ def test_code_is_changed_and_words_are_not() -> None:
 
 
 def test_a_draw_is_reproducible_and_of_all_rooms() -> None:
-    drawn = draw(sabotage.common.ROOT, 16, seed=3)
-    assert drawn == draw(sabotage.common.ROOT, 16, seed=3) != draw(sabotage.common.ROOT, 16, seed=4)
+    drawn = draw(sabotage.common.ROOT, 18, seed=3)
+    assert drawn == draw(sabotage.common.ROOT, 18, seed=3) != draw(sabotage.common.ROOT, 18, seed=4)
     folders = Counter(folder for one in drawn for folder in ROOMS if one.file.startswith(f"{folder}/"))
-    assert folders == Counter(dict.fromkeys(ROOMS, 2)) and len({one.name for one in drawn}) == 16
+    assert folders == Counter(dict.fromkeys(ROOMS, 2)) and len({one.name for one in drawn}) == 18
     for one in drawn:
         text = (sabotage.common.ROOT / one.file).read_text(encoding="utf-8")
         assert one.applied(text) != text
         assert all((sabotage.common.ROOT / test).exists() for test in (*one.tests, *one.room))
-    assert {one.file for one in draw(sabotage.common.ROOT, 5, 0, "puffervec/web/jobs.py")} == {"puffervec/web/jobs.py"}
+    assert {one.file for one in draw(sabotage.common.ROOT, 5, 0, "puffervec/wings/watch/jobs.py")} == {"puffervec/wings/watch/jobs.py"}
     with pytest.raises(Stale, match="--room docs: nothing to break there; rooms are drive_env, csrc/drive"):
         draw(sabotage.common.ROOT, 5, 0, "docs")
 
@@ -73,9 +73,9 @@ def test_a_draw_is_reproducible_and_of_all_rooms() -> None:
 @pytest.mark.parametrize(
     ("source", "tests"),
     [
-        ("puffervec/web/jobs.py", ("tests/web/test_jobs.py",)),
+        ("puffervec/wings/watch/jobs.py", ("tests/wings/watch/test_jobs.py",)),
         ("csrc/covid/model.c", ("tests/envs/test_covid.py",)),
-        ("puffervec/web/nowhere.py", ("tests/web",)),
+        ("puffervec/viewing/web/nowhere.py", ("tests/viewing/web",)),
     ],
 )
 def test_a_source_is_mirrored_by_its_tests_or_by_the_room(source: str, tests: tuple[str, ...]) -> None:

@@ -15,16 +15,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from puffervec.commands import cli
+from puffervec.commands.cli import VERBS
+from puffervec.commands.completion import candidates
+from puffervec.commands.settings_help import full_help
 from puffervec.errors import ConfigError
-from puffervec.train import Algorithm, Batch, TrainConfig, Trainer, TrainSection, cli
-from puffervec.train.cli import VERBS
+from puffervec.train import Algorithm, Batch, TrainConfig, Trainer, TrainSection
 from puffervec.train.config import flags, ranges
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.device.ranks import Ranks
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.verbs.completion import candidates
-from puffervec.train.verbs.settings_help import full_help
 from tests.train.gangs import all_well
 from tests.train.test_updater import SPEC, PolicySection, filled_storage
 

@@ -17,7 +17,7 @@ from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies import object_set
 from puffervec.train.policies.attention import HEADS, ObjectAttention
 from puffervec.train.policies.registry import build_policy
-from puffervec.train.verbs import exporting as export
+from puffervec.wings.export import exporting as export
 from tests.train.fakes import group
 
 GROUP = group(("ego", (3,)), ("cars", (5, 4)), ("roads", (6, 2)))

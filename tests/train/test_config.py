@@ -127,7 +127,7 @@ def test_minibatch_must_divide() -> None:
 
 
 def test_every_field_has_one_sentence() -> None:
-    from puffervec.train.verbs.settings_help import field_sentences
+    from puffervec.commands.settings_help import field_sentences
 
     for kind in (cfg.VecSection, cfg.TrainSection, cfg.PolicySection, cfg.LogSection):
         sentences = field_sentences(kind)

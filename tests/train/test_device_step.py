@@ -14,14 +14,14 @@ from torch import Tensor
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.fake import Graph, fake_cuda
-from puffervec.train.device.profile.syncs import Syncs
+from puffervec.train.device.syncs import Syncs
 from puffervec.train.learn.device_step import DeviceStep
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.samples import Batch
 from puffervec.train.learn.updater import Updater, _Part
 from puffervec.train.policies.leaves import ROW
 from puffervec.train.policies.registry import build_policy
+from puffervec.wings.profile.fake import Graph, fake_cuda
 from tests.train.fakes import group
 
 CPU = torch.device("cpu")

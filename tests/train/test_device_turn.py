@@ -23,9 +23,9 @@ from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.fake import Graph, fake_cuda
-from puffervec.train.device.profile.syncs import Syncs
+from puffervec.train.device.syncs import Syncs
 from puffervec.train.policies.registry import build_policy
+from puffervec.wings.profile.fake import Graph, fake_cuda
 
 HORIZON = 6
 SHORT = 3  # long enough for a graph: the third turn is captured

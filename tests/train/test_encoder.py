@@ -9,9 +9,9 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from puffervec.python.emulation import ObservationPlan
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.leaves import ROW, flat_rows, leaf_views
+from puffervec.workers.python.emulation import ObservationPlan
 
 
 def encode(space: Any, value: Any, normalize: bool = True) -> list[float]:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import puffervec
+from puffervec.contract.evaluation import Interval
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.evaluation import Interval
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run.learner import Learner

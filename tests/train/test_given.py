@@ -15,8 +15,8 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from puffervec.core.spec import leaf_fields
 from puffervec.errors import SpaceMismatchError
-from puffervec.python.emulation import ActionPlan, ObservationPlan
 from puffervec.train.act.given import read_batch
+from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 from tests.train import fakes
 
 SPACES = {

@@ -9,8 +9,8 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from puffervec.python.emulation import ObservationPlan
 from puffervec.train.policies.leaves import ROW, flat_rows, leaf_views, stored_dtype, width
+from puffervec.workers.python.emulation import ObservationPlan
 
 NESTED = spaces.Dict(
     a=spaces.Box(-1, 1, (2, 3), np.float32),

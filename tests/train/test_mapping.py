@@ -13,13 +13,13 @@ import pytest
 import torch
 
 import puffervec
+from puffervec.commands.eval import EvalRequest, run_evaluation
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.mapping import places, policy_rows
 from puffervec.train.run.rundir import config_from_tables
-from puffervec.train.verbs.eval import EvalRequest, run_evaluation
-from puffervec.train.verbs.exporting import export_run
+from puffervec.wings.export.exporting import export_run
 from tests.train import envs
 from tests.train.test_turn import Always
 

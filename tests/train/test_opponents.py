@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from puffervec.commands.eval import EvalRequest, parse, run_evaluation
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train import TrainConfig, Trainer, load_policy
 from puffervec.train.act.acting import Sides
@@ -24,7 +25,6 @@ from puffervec.train.device.ranks import GroupRanks
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.train.policies.pool import Pool
 from puffervec.train.run import checkpoint as ckpt
-from puffervec.train.verbs.eval import EvalRequest, parse, run_evaluation
 from tests.helpers import thinned
 from tests.train.gangs import all_well
 from tests.train.test_resume import SAVED, UPDATES, StopAt, bytes_of, everything, go_on

@@ -13,10 +13,10 @@ import torch
 from torch import nn
 
 from puffervec.train.config.sections import PolicySection, TrainSection
-from puffervec.train.device.profile.fake import fake_cuda
-from puffervec.train.device.profile.syncs import Syncs
+from puffervec.train.device.syncs import Syncs
 from puffervec.train.learn.optimizers import Adam, Muon, Optimizers, clip_gradients, make_optimizer
 from puffervec.train.policies.registry import build_policy
+from puffervec.wings.profile.fake import fake_cuda
 from tests.train.fakes import group
 
 CPU = torch.device("cpu")

@@ -17,8 +17,9 @@ import pytest
 import torch
 
 import puffervec
+from puffervec.commands import cli
 from puffervec.errors import ConfigError
-from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate as ev
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run.setup import make_vec
@@ -200,7 +201,7 @@ def test_a_module_in_the_current_folder(
     (tmp_path / "my_envs.py").write_text(SCRIPT)
     flags = "--num-envs 8 --num-workers 2 --train.horizon 16 --train.threads 1 --lr 1e-2 --device cpu --run-name r".split()
     settings = "--env.length 4 --env.bonus=-0.5 --env.name north --total-timesteps 3000".split()
-    code = "import sys; sys.path.remove(''); from puffervec.train.cli import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; sys.path.remove(''); from puffervec.commands.cli import main; sys.exit(main(sys.argv[1:]))"
     found = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
     command = [sys.executable, "-c", code, "my_envs:make", *flags, *settings]
     done = subprocess.run(command, cwd=tmp_path, env=found, capture_output=True, text=True, timeout=120)

@@ -21,8 +21,8 @@ import pytest
 import torch
 from torch import nn
 
-from puffervec import cores
 from puffervec.errors import ConfigError
+from puffervec.system import cores
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect import turn
 from puffervec.train.collect.storage import Storage
@@ -180,7 +180,7 @@ def test_cores_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outside_of_torchrun_nothing_is_imported() -> None:
     """The same names are set by other launchers; without torchrun's own they mean nothing."""
     code = (
-        "import sys, puffervec.train.cli, puffervec.train.device.ranks as r; assert r.of_environment(1.0).size == 1\n"
+        "import sys, puffervec.commands.cli, puffervec.train.device.ranks as r; assert r.of_environment(1.0).size == 1\n"
         "assert 'torch' not in sys.modules"
     )
     environment = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}

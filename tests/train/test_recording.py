@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import puffervec
-from puffervec.drawing import Drawing, State
+from puffervec.contract.drawing import Drawing, State
 from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train.act.evaluate import RandomActor

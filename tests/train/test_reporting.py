@@ -13,12 +13,12 @@ import pytest
 import torch
 
 import puffervec
+from puffervec.contract.training import Training
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics.keys import TIME_PARTS
 from puffervec.train.metrics.log import JsonLog, read_metrics
 from puffervec.train.run.reporting import Reporting, Totals, step_seconds
 from puffervec.train.run.state import Counters
-from puffervec.training import Training
 
 Small = Callable[..., TrainConfig]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from puffervec.commands import cli
 from puffervec.errors import CheckpointError, ConfigError
-from puffervec.train import TrainConfig, Trainer, cli
+from puffervec.train import TrainConfig, Trainer
 from puffervec.train.config.sections import LogSection
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir

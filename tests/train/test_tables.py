@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from puffervec.evaluation import Interval, Report
+from puffervec.contract.evaluation import Interval, Report
 from puffervec.train.metrics import tables
 
 

@@ -106,7 +106,7 @@ def test_puffer_envs_are_refused() -> None:
     import numpy as np
     from gymnasium import spaces
 
-    from puffervec.python.puffer_env import PufferEnv
+    from puffervec.workers.python.puffer_env import PufferEnv
 
     class Native(PufferEnv):
         def __init__(self, buf: Any = None, seed: int = 0) -> None:

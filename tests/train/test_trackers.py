@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from puffervec.commands.cli import main
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
-from puffervec.train.cli import main
 from puffervec.train.metrics import trackers
 
 Small = Callable[..., TrainConfig]

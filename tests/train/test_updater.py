@@ -14,13 +14,13 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.device.device import ThreadPool
-from puffervec.train.device.profile.fake import fake_cuda
 from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater, reevaluate
 from puffervec.train.policies.distributions import log_prob_entropy
 from puffervec.train.policies.leaves import ROW, shown
 from puffervec.train.policies.registry import build_policy
+from puffervec.wings.profile.fake import fake_cuda
 from tests.train.fakes import group
 
 Small = Callable[..., TrainConfig]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from puffervec.reference.philox import below, bits64, uniform
+from puffervec.testing.reference.philox import below, bits64, uniform
 
 ATTEMPTS = 8
 MOST_REPEATS, REPEAT_DRAWS = 3, 0x10000000

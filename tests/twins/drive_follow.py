@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.reference.philox import below
+from puffervec.testing.reference.philox import below
 from tests.twins.drive import Bodies, SceneTwin, corners
 
 WAITS, LOG, LANE, GONE = range(4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from puffervec.reference import philox
+from puffervec.testing.reference import philox
 
 RAND_MAX = 2**31 - 1
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from puffervec.reference import philox
+from puffervec.testing.reference import philox
 
 
 @dataclass

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import puffervec
-from puffervec.drawing import BLUE, GREEN, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
-from puffervec.evaluation import Actor
+from puffervec.contract.drawing import BLUE, GREEN, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
+from puffervec.contract.evaluation import Actor
+from puffervec.viewing.render.frames import Frames
 
 COLOURS = {"agent": BLUE, "coin": YELLOW, "pit": INK, "taken": PINK, "seen": GREEN}
 MOVES = ((0, 0), (1, 0), (-1, 0), (0, -1), (0, 1))  # by action, in drawings
@@ -64,7 +65,7 @@ def draw(actor: Actor, config: Any, names: Sequence[str], *, seed: int) -> Itera
         with puffervec.make("coin_grid", env_kwargs=config, backend="serial", seed=seed) as vec:
             observations, _ = vec.reset(seed)
             actor.reset(vec)
-            frames = vec.env.recorder_of(vec)
+            frames = Frames(vec)
             frames.begin()
             for _ in range(64):
                 observations = vec.step(actor.act(observations, vec))[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 import puffervec
 from coin_grid.drawing import draw
-from puffervec.evaluation import Actor, Evaluation, Interval, Report
+from puffervec.contract.evaluation import Actor, Evaluation, Interval, Report
 
 ENVS = 64
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.reference.philox import below
+from puffervec.testing.reference.philox import below
 
 MOVES = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
 

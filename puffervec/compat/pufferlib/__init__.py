@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from puffervec import extras
+from puffervec.system import extras
 
 if TYPE_CHECKING:
     from puffervec.compat.pufferlib import (
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from puffervec.compat.pufferlib.utils import Namespace, Suppress, namespace, silence_warnings, unroll_nested_dict
     from puffervec.compat.pufferlib.wrappers import GymToGymnasium, PettingZooTruncatedWrapper, PettingZooWrapper
-    from puffervec.python.puffer_env import PufferEnv, set_buffers
+    from puffervec.workers.python.puffer_env import PufferEnv, set_buffers
 
 _MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
 _WITH_TORCH = ("models", "pytorch")
 _HOME = {
     "__version__": "puffervec",
-    "PufferEnv": "puffervec.python.puffer_env",
-    "set_buffers": "puffervec.python.puffer_env",
+    "PufferEnv": "puffervec.workers.python.puffer_env",
+    "set_buffers": "puffervec.workers.python.puffer_env",
     **dict.fromkeys(("APIUsageError", "EnvironmentSetupError", "InvalidAgentError"), f"{__name__}.exceptions"),
     **dict.fromkeys(
         ("ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"),

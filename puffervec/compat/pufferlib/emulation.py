@@ -11,14 +11,14 @@ import gymnasium
 import numpy as np
 
 from puffervec.errors import APIUsageError, ConfigError, InvalidAgentError
-from puffervec.python.emulation import check_space, flatten_space, get_dtype_bounds
-from puffervec.python.emulation import struct_dtype as dtype_from_space
-from puffervec.python.emulation.actions import ActionPlan
-from puffervec.python.emulation.layout import Leaf, Node, leaves, plan
-from puffervec.python.emulation.resets import Reset, reset_of
-from puffervec.python.emulation.rows import ObservationPlan, native
-from puffervec.python.env import GYMNASIUM, PARALLEL, shared_spaces
-from puffervec.python.puffer_env import AgentRows, set_buffers
+from puffervec.workers.python.emulation import check_space, flatten_space, get_dtype_bounds
+from puffervec.workers.python.emulation import struct_dtype as dtype_from_space
+from puffervec.workers.python.emulation.actions import ActionPlan
+from puffervec.workers.python.emulation.layout import Leaf, Node, leaves, plan
+from puffervec.workers.python.emulation.resets import Reset, reset_of
+from puffervec.workers.python.emulation.rows import ObservationPlan, native
+from puffervec.workers.python.env import GYMNASIUM, PARALLEL, shared_spaces
+from puffervec.workers.python.puffer_env import AgentRows, set_buffers
 
 __all__ = [
     "GymnasiumPufferEnv",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from puffervec import extras
+from puffervec.system import extras
 
 with extras.required("pufferlib.models"):
     import torch

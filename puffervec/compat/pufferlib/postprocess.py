@@ -14,7 +14,7 @@ import numpy as np
 from puffervec.compat.pufferlib.utils import unroll_nested_dict
 from puffervec.compat.pufferlib.wrappers import PettingZooWrapper
 from puffervec.errors import ConfigError
-from puffervec.python.emulation.resets import reset_of
+from puffervec.workers.python.emulation.resets import reset_of
 
 __all__ = ["ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"]
 

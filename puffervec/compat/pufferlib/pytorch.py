@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from puffervec import extras
+from puffervec.system import extras
 
 with extras.required("pufferlib.pytorch"):
     import torch

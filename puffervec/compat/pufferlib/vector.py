@@ -13,15 +13,15 @@ import numpy as np
 import psutil
 
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from puffervec.cores import usable_cores
+from puffervec.contract.native import NativeEnv
 from puffervec.errors import APIUsageError, CallOrderError, ConfigError
-from puffervec.native import NativeEnv
-from puffervec.python.creators import Creator, creators
-from puffervec.python.puffer_env import PufferEnv
+from puffervec.system.cores import usable_cores
 from puffervec.vec import backends, delivery
 from puffervec.vec.backends import make as core_make
 from puffervec.vec.settings import VectorSettings, whole
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.workers.python.creators import Creator, creators
+from puffervec.workers.python.puffer_env import PufferEnv
 
 
 class PufferVectorEnv(VectorEnv):

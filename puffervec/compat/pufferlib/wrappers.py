@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from puffervec.python.emulation.resets import reset_of
+from puffervec.workers.python.emulation.resets import reset_of
 
 __all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"]
 

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+from puffervec.contract.native import NativeEnv
+from puffervec.contract.training import Training
 from puffervec.envs.covid.drawing import drawing_of
 from puffervec.envs.covid.settings import CovidConfig, build
-from puffervec.native import NativeEnv
-from puffervec.training import Training
 
 TRAINING = Training(
     preset={

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from puffervec.errors import ConfigError
-from puffervec.host.folder import Folder
+from puffervec.system.folder import Folder
 
 STATES, FILTERS, LEVELS, WINDOW = 51, 5, 10, 600
 MOST_BYTES = 1 << 20  # of a file: 600 days of 51 states take 100 kB

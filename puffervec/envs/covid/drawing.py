@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, State, Text
+from puffervec.contract.drawing import BLUE, ORANGE, Box, Drawing, Line, Shape, State, Text
 from puffervec.envs.covid.data import LEVELS, STATES
 from puffervec.envs.covid.settings import data_of
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from puffervec.contract.native import EnvData
 from puffervec.envs.covid.data import CovidData, load_data
 from puffervec.errors import ConfigError
-from puffervec.native import EnvData
 
 
 def _number(default: float) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from puffervec.contract.evaluation import Actor
 from puffervec.core.spec import GroupSpec
-from puffervec.evaluation import Actor
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, draw_noise, greedy, sample
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, flat_rows

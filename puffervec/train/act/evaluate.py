@@ -17,15 +17,15 @@ import numpy as np
 import torch
 
 import puffervec
+from puffervec.contract.evaluation import Actor, Cell, Interval, Report, report_progress
 from puffervec.core.slab import RECORD_DTYPE
+from puffervec.doors import policy_wrapper
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor, Cell, Interval, Report, report_progress
 from puffervec.train.act.acting import PolicyActor as PolicyActor
 from puffervec.train.act.acting import env_actions
 from puffervec.train.collect.episodes import EpisodeNumbers, EpisodeTracker, as_records, mean_interval
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.metrics.keys import ENV
-from puffervec.train.plan.cache import acting, without_graphs
 from puffervec.train.policies.distributions import WIDEST_RANGE, ActionSpec
 from puffervec.train.run.trained import load_policies as load_policies
 from puffervec.vec.vector_env import VectorEnv
@@ -58,8 +58,8 @@ class TypeRates:
 
 
 def as_planned(config: TrainConfig, policies: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what acts for a run's policies, as its `train.plan` says, but for CUDA graphs: rows end one by one."""
-    return {name: acting(policy, without_graphs(config.of_policy(name).train.plan)) for name, policy in policies.items()}
+    """Return what acts for a run's policies, as its `train.plan` says."""
+    return {name: policy_wrapper(config.of_policy(name).train.plan)(policy) for name, policy in policies.items()}
 
 
 def evaluate_any(config: TrainConfig, actor: Actor, episodes: int, seed: int) -> Report:

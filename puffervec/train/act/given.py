@@ -19,9 +19,9 @@ from gymnasium import spaces
 
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.python.emulation.layout import Leaf, Node, plan, struct_dtype
-from puffervec.python.emulation.rows import check_value
 from puffervec.torch_view import map_leaves
+from puffervec.workers.python.emulation.layout import Leaf, Node, plan, struct_dtype
+from puffervec.workers.python.emulation.rows import check_value
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image, ImageOps
 
 import puffervec
+from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor
-from puffervec.render.painter import LINE_PX, MARGIN_PX, PAPER, headed
+from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, headed
 
 MODE, FPS = "rgb_array", 30.0  # FPS: where the env does not say it
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import puffervec
+from puffervec.contract.evaluation import Actor
+from puffervec.contract.native import NativeEnv
 from puffervec.errors import ConfigError
-from puffervec.evaluation import Actor
-from puffervec.native import NativeEnv
-from puffervec.render.episode import Episode, Moment
 from puffervec.vec.vector_env import VectorEnv
+from puffervec.viewing.render.episode import Episode, Moment
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from puffervec.train.collect.storage import FLAGS, Rows, Slot, pick
 from puffervec.train.collect.turn import Turn
 from puffervec.train.device.graphs import WARM_UPS, alone, recording
 from puffervec.train.device.streams import CudaStream, Stream, pin, stream_of
-from puffervec.train.plan.cache import acting, without_graphs
 from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
@@ -64,8 +63,8 @@ class DeviceTurn(Turn):
         return found
 
     def acting(self, slot: Slot) -> Any:
-        """See Turn: halves overlap, and the graph of a whole turn is that of its policies too."""
-        return acting(slot.policy, without_graphs(slot.plan))
+        """See Turn: halves overlap, so each has one of its own."""
+        return slot.wrap(slot.policy)
 
     # ---- what a graph can hold ------------------------------------------------------------------------------------
 

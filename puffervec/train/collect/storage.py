@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from puffervec.core.spec import GroupSpec
+from puffervec.doors import unwrapped
 from puffervec.train.device.device import in_pieces, refuse_more_on
-from puffervec.train.plan.cache import acting
 from puffervec.train.policies.distributions import ActionMap, ActionSpec
 from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arrays, stored_dtype
 from puffervec.train.policies.mapping import PolicyRows
@@ -145,19 +145,25 @@ def _storage_dtype(group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype |
 
 @dataclasses.dataclass
 class Slot:
-    """Rows of one group that one policy acts for. agents: those of an env that are its; None: all; plan: see `train.plan`."""
+    """Rows of one group that one policy acts for.
+
+    Attributes:
+        policy: what learns: an nn.Module with the protocol of policies/protocol.py.
+        agents: those of an env that the policy acts for; None: all.
+        wrap: makes of the policy what is called in roll-outs; see `puffervec.doors.policy_wrapper`.
+    """
 
     name: str
-    policy: Any  # an nn.Module with the protocol of policies/protocol.py
+    policy: Any
     group: GroupSpec
     storage: Storage
     agents: tuple[int, ...] | None = None
-    plan: str = "eager"
+    wrap: Callable[[Any], Any] = unwrapped
 
     @functools.cached_property
     def acting(self) -> Any:
-        """What acts for the policy: itself, or through plans."""
-        return acting(self.policy, self.plan)
+        """What is called in roll-outs in the place of the policy."""
+        return self.wrap(self.policy)
 
 
 @dataclasses.dataclass

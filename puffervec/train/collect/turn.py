@@ -9,7 +9,6 @@ On a CPU observations are copied once, straight from the slab into the storage, 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,7 +18,6 @@ from torch import Tensor
 from puffervec.train.collect.storage import FLAGS, Rows, Slot, Storage, pick
 from puffervec.train.device.device import ThreadPool
 from puffervec.train.policies.distributions import draw_noise, sample
-from puffervec.train.policies.leaves import shown
 from puffervec.train.policies.mapping import places
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
@@ -114,17 +112,16 @@ class HostTurn(Turn):
         """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
         super().__init__(*half)
         self.pool, self.step = pool, 0
-        self._eager = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
-        self._ready = set(self._eager)  # policies that have run once, or need no plan
+        self._ready = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
 
     def begin(self, step: int) -> None:
         self.step = step
 
     def launch(self) -> None:
-        """See Turn: the only copy of an observation; dtypes are cast on the way. A plan takes its rows itself, in pieces."""
+        """See Turn: the only copy of an observation; dtypes are cast on the way."""
         for name, slot in self.slots.items():
             storage, rows, here = slot.storage, self.groups[slot.group.name], (self.step, self.columns[name])
-            for key, target in storage.obs.items() if name in self._eager else ():
+            for key, target in storage.obs.items():
                 target[here].copy_(pick(rows.obs[key], self.picked[name]))
             for key in FLAGS:
                 if (source := getattr(rows, key)) is not None:
@@ -145,8 +142,6 @@ class HostTurn(Turn):
         state, reset = self.remembered(slot), self.reset[name]
         if state:
             storage.resets[step, columns].copy_(reset)
-        written, picked = self.groups[slot.group.name].obs, self.picked[name]
-        arrived = written if picked is None or name in self._eager else {key: part[picked] for key, part in written.items()}
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
         pieces = pieces_of(columns)
 
@@ -157,17 +152,14 @@ class HostTurn(Turn):
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
             before = tuple(part[here] for part in state)
-            policy = self.policies[name]
-            if name not in self._eager:  # straight into the plan's input, and from there into the storage
-                policy = functools.partial(policy.take, shown({key: part[here] for key, part in arrived.items()}))
-            heads, value, after = forward(policy, obs, before, reset[here], allowed, self.bf16)
+            heads, value, after = forward(self.policies[name], obs, before, reset[here], allowed, self.bf16)
             actions, log_prob = sample(storage.spec, heads, noise[here])
             storage.values[step, piece].copy_(value)
             storage.log_probs[step, piece].copy_(log_prob)
             storage.actions[step, piece].copy_(actions)
             return after
 
-        # Plans are made in this thread: what torch does for that, other threads must not see.
+        # What a wing has made of a policy may set itself up at its first call, which other threads must not see.
         after = self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
         self._ready.add(name)
         if state:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from puffervec.core.registry import Registry
 from puffervec.errors import ConfigError
-from puffervec.python.creators import named
 from puffervec.train.config.target import guarded
+from puffervec.workers.python.creators import named
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from puffervec.contract.native import renamed
 from puffervec.errors import ConfigError
-from puffervec.native import renamed
 from puffervec.train.config import algorithms, schedules
 from puffervec.train.config import target as targets
 from puffervec.train.config.checks import at_least, positive

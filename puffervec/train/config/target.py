@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import puffervec.envs
+from puffervec.contract.evaluation import Evaluation
+from puffervec.contract.native import NativeEnv, pack_params
+from puffervec.contract.training import Training
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError, PuffervecError
-from puffervec.evaluation import Evaluation
-from puffervec.native import NativeEnv, pack_params
-from puffervec.training import Training
 
 if TYPE_CHECKING:
     from puffervec.train.config.sections import TrainConfig
@@ -94,7 +94,7 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
 
     Raises: ConfigError where there is no such module, function or id.
     """
-    from puffervec.python.creators import resolve
+    from puffervec.workers.python.creators import resolve
 
     if creator is not None:
         return creator
@@ -156,8 +156,8 @@ def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
 
 
 def _python_spec(config: TrainConfig) -> EnvSpec:
-    from puffervec.python.creators import creators
-    from puffervec.python.env import PUFFER, PythonEnv
+    from puffervec.workers.python.creators import creators
+    from puffervec.workers.python.env import PUFFER, PythonEnv
 
     made = creators(maker(config.target, config.creator), None, config.env, 1)
     env = guarded(config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed))

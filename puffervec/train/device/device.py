@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 
 from puffervec.errors import ConfigError
-from puffervec.host import memory
+from puffervec.system import memory
 
 
 def choose_device(name: str) -> torch.device:
@@ -97,7 +97,7 @@ def use_bf16(precision: str, device: torch.device) -> bool:
 
 def usable_cores() -> int:
     """Cores this process may run on, counted from its affinity and the cgroup quota."""
-    from puffervec.cores import usable_cores as count
+    from puffervec.system.cores import usable_cores as count
 
     return count()
 

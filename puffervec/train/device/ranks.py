@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from puffervec import cores
 from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system import cores
 
 if TYPE_CHECKING:
     import torch

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from puffervec.host.output import steady
+from puffervec.system.output import steady
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.keys import TIME_PARTS
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from puffervec.training import RETURN
+from puffervec.contract.training import RETURN
 
 ENV, EPISODE, LOSSES = "env/", "episode/", "losses/"
 

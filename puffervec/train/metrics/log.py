@@ -23,7 +23,7 @@ from typing import Any
 
 import psutil
 
-from puffervec.host.folder import folder_of, open_file, reason
+from puffervec.system.folder import folder_of, open_file, reason
 from puffervec.train.metrics import keys
 
 SCHEMA_VERSION = 1

@@ -12,8 +12,8 @@ import textwrap
 import time
 from collections.abc import Collection
 
-from puffervec.evaluation import Report, cells_of
-from puffervec.host.output import one_line, printable, table_lines
+from puffervec.contract.evaluation import Report, cells_of
+from puffervec.system.output import one_line, printable, table_lines
 
 WIDE = 160  # characters of a table in a file or a pipe
 MOST_ROWS = 20  # of a table that is printed whole; of a longer one, FIRST_ROWS
@@ -94,7 +94,7 @@ class ProgressLines:
         self._last = ("", -math.inf)
 
     def __call__(self, act: str, share: float) -> None:
-        """Take the share of an act that is done (see `puffervec.evaluation.report_progress`)."""
+        """Take the share of an act that is done (see `puffervec.contract.evaluation.report_progress`)."""
         now = time.monotonic()
         if act != self._last[0] or now >= self._last[1] + PROGRESS_EVERY_S or share >= 1.0:
             self._last = act, now

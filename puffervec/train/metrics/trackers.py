@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from puffervec import extras
 from puffervec.errors import ConfigError
-from puffervec.host.folder import Folder
+from puffervec.system import extras
+from puffervec.system.folder import Folder
 from puffervec.train.metrics import keys
 
 if TYPE_CHECKING:

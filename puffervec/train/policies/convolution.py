@@ -8,14 +8,13 @@
 A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they become numbers. This holds
 for C and Python envs alike: rows.group_views tells the leaves of both.
 
-The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext). Several ranks may share the columns of their pictures in
-updates (sharded/sharing.py).
+The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -23,21 +22,25 @@ from torch import Tensor, nn
 
 from puffervec.core.spec import FEWEST_PIXELS, GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.python.emulation.layout import Leaf
 from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.convnext import ConvNeXt
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.leaves import EntryView, Observations, View, group_views
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
-from puffervec.train.policies.sharded.convnext import ConvNeXt
-from puffervec.train.policies.sharded.sharing import Sharing
-
-if TYPE_CHECKING:
-    from puffervec.train.device.ranks import Ranks
+from puffervec.workers.python.emulation.layout import Leaf
 
 MOST_CHANNELS = 16  # along the first or last axis
 LAYER_SCALE = 0.1  # Of a ConvNeXt's blocks at the start: small networks, and no long warm-up.
 
 Shape = tuple[int, int, int]
+# (network, pictures as observed (N, C, H, W), what makes numbers of them) -> what the network makes of them.
+Convolve = Callable[[nn.Module, Tensor, Callable[[Tensor], Tensor]], Tensor]
+
+
+def convolve(network: nn.Module, pictures: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
+    """Apply convolutions to pictures. A wing may put another function of this kind in a policy's `convolve`."""
+    out: Tensor = network(prepare(pictures))
+    return out
 
 
 def picture_shape(shape: tuple[int, ...]) -> Shape | None:
@@ -122,7 +125,8 @@ class ConvolutionPolicy(NetworkPolicy):
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first width) are read."""
         super().__init__()
-        self.picture, self.sharing = _Picture(group_views(group)[0]), Sharing()
+        self.picture = _Picture(group_views(group)[0])
+        self.convolve: Convolve = convolve
         self.convolutions = _convolutions(self.picture.shape, section)
         self.trunk = _behind(self.convolutions, self.picture.shape, section.hidden[0])
         self.finish(section.hidden[0], group, section)
@@ -130,12 +134,12 @@ class ConvolutionPolicy(NetworkPolicy):
     def features(self, obs: Observations) -> Tensor:
         """The trunk's output: (..., width)."""
         pictures, lead = self.picture(obs)
-        out: Tensor = self.trunk(self.sharing(self.convolutions, pictures, self.picture.numbers).flatten(1))
+        out: Tensor = self.trunk(self.convolve(self.convolutions, pictures, self.picture.numbers).flatten(1))
         return out.view(*lead, out.shape[-1])
 
-    def share_columns(self, ranks: Ranks) -> None:
-        """Share the columns of pictures with these ranks in updates. Raises: WidthError."""
-        self.sharing.share(self.convolutions, ranks, self.picture.shape)
+    def networks(self) -> list[tuple[nn.Module, Shape]]:
+        """Return the convolutions, with the shape of the pictures that they take."""
+        return [(self.convolutions, self.picture.shape)]
 
     def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
         """Read leaves from a dict from now on. entries: by the leaf's path."""
@@ -148,7 +152,8 @@ class MixedPolicy(NetworkPolicy):
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
         """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are read."""
         super().__init__()
-        width, views, self.sharing = section.hidden[0], group_views(group), Sharing()
+        width, views = section.hidden[0], group_views(group)
+        self.convolve: Convolve = convolve
         self.pictures = [_Picture(view) for view in views if _is_picture(view.leaf)]
         self.eyes = nn.ModuleList()
         for picture in self.pictures:
@@ -168,7 +173,7 @@ class MixedPolicy(NetworkPolicy):
         for picture, eye in zip(self.pictures, self.eyes, strict=True):
             pictures, lead = picture(obs)
             convolutions, *rest = cast(nn.Sequential, eye)
-            x = self.sharing(convolutions, pictures, picture.numbers)
+            x = self.convolve(convolutions, pictures, picture.numbers)
             for layer in rest:
                 x = layer(x)
             parts.append(x.view(*lead, x.shape[-1]))
@@ -177,10 +182,10 @@ class MixedPolicy(NetworkPolicy):
         out: Tensor = self.trunk(torch.cat(parts, dim=-1))
         return out
 
-    def share_columns(self, ranks: Ranks) -> None:
-        """Share the columns of pictures with these ranks in updates. Raises: WidthError."""
-        for picture, eye in zip(self.pictures, self.eyes, strict=True):
-            self.sharing.share(cast(nn.Sequential, eye)[0], ranks, picture.shape)
+    def networks(self) -> list[tuple[nn.Module, Shape]]:
+        """Return the convolutions of each picture, with the shape of the pictures that they take."""
+        pairs = zip(self.pictures, self.eyes, strict=True)
+        return [(cast(nn.Sequential, eye)[0], picture.shape) for picture, eye in pairs]
 
     def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
         """Read leaves from a dict from now on. entries: by the leaf's path."""

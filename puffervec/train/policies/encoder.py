@@ -26,8 +26,8 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
-from puffervec.python.emulation.layout import Leaf
 from puffervec.train.policies.leaves import EntryView, Observations, View
+from puffervec.workers.python.emulation.layout import Leaf
 
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks

@@ -5,7 +5,7 @@
     slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
 
 A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers
-of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/python/emulation/layout.py). A C env's
+of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/workers/python/emulation/layout.py). A C env's
 observation is one flat row too, or a dict of arrays by field.
 
 Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row under the key ROW. A policy
@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from puffervec.core.spec import GroupSpec
-from puffervec.python.emulation import ObservationPlan
-from puffervec.python.emulation.layout import Leaf
+from puffervec.workers.python.emulation import ObservationPlan
+from puffervec.workers.python.emulation.layout import Leaf
 
 Observations = dict[str, Tensor]
 Observation = Tensor | Observations  # What a policy is called with.

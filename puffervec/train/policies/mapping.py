@@ -13,10 +13,10 @@ from torch import nn
 
 from puffervec.core.spec import EnvSpec, GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.python.creators import named
 from puffervec.train.config.sections import PolicySection, PolicySettings, TrainConfig, suggest
 from puffervec.train.config.target import guarded
 from puffervec.train.policies.registry import build_policy
+from puffervec.workers.python.creators import named
 
 Agent = tuple[int, int]  # row group, row of an env in it
 AgentMap = Callable[[int | str], str]

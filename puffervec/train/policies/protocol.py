@@ -11,7 +11,7 @@ obs is a tensor (..., F) or a dict of tensors by field name (of a Python env alw
 rows.group_views finds; state a tuple of tensors (empty without memory); reset (...) bool is True where a row starts anew;
 action_mask (..., sum of choices per part) or None. heads are as in distributions.py, float32, for the action of
 `ActionSpec.of(group, section.joint)`; value (...) float32. A policy reads the layout of observations from the group's spec:
-there is no second list of fields. With `train.tensor_parallel` it also needs `share_columns(ranks)` (sharded/sharing.py).
+there is no second list of fields. With `train.tensor_parallel` it also needs `networks()` and `convolve`, as those of convolution.py.
 """
 
 from __future__ import annotations

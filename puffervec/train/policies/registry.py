@@ -11,13 +11,13 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from puffervec.core.spec import GroupSpec
 from puffervec.errors import ConfigError
-from puffervec.python.creators import resolve
 from puffervec.train.config.sections import PolicySection
+from puffervec.train.policies.convnext import DropPath
 from puffervec.train.policies.convolution import cnn, convnext, has_pictures
 from puffervec.train.policies.mlp import MLPPolicy
 from puffervec.train.policies.object_set import ObjectSetPolicy, has_object_sets
 from puffervec.train.policies.protocol import Policy
-from puffervec.train.policies.sharded.convnext import DropPath
+from puffervec.workers.python.creators import resolve
 
 
 def draws(policy: nn.Module) -> bool:

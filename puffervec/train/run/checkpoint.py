@@ -46,7 +46,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import CheckpointError, PuffervecError
-from puffervec.host.folder import REMOVED, Folder, make_folder, reason
+from puffervec.system.folder import REMOVED, Folder, make_folder, reason
 from puffervec.train.config.sections import shown
 from puffervec.train.run.rundir import CHECKPOINTS
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from puffervec.doors import policy_wrapper
 from puffervec.errors import ConfigError
 from puffervec.train.collect.ahead import Ahead, actor_of
 from puffervec.train.collect.rollout import Rollout, Times
@@ -47,7 +48,7 @@ class Collector(Tally):
             if ahead:
                 policy = actor_of(policy)
             storage = new_storage(setup, name) if ahead or name not in learned else learned[name]
-            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents, rows.settings.train.plan)
+            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents, policy_wrapper(rows.settings.train.plan))
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
         self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
 

@@ -24,7 +24,7 @@ from safetensors.torch import save as dump_tensors
 from torch import Tensor
 
 from puffervec.errors import PuffervecError
-from puffervec.host.folder import Folder
+from puffervec.system.folder import Folder
 from puffervec.train.collect.storage import Storage
 
 ARRAYS = ".safetensors"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from puffervec.errors import CheckpointError
-from puffervec.host.folder import Folder
+from puffervec.system.folder import Folder
 from puffervec.train.device import ranks
 from puffervec.train.run import provenance
 from puffervec.train.run.checkpoint import MANIFEST, newest

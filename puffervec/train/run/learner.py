@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import nn
 
+from puffervec.doors import door
 from puffervec.train.collect.bounds import outside_bounds
 from puffervec.train.collect.storage import Storage, storage_of
 from puffervec.train.config.schedules import value_at
@@ -25,7 +26,6 @@ from puffervec.train.learn.updater import Updater
 from puffervec.train.metrics.keys import LOSSES
 from puffervec.train.policies.encoder import RowEncoder
 from puffervec.train.policies.pool import Pool, newest
-from puffervec.train.policies.sharded.sharing import share_columns
 from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import POOL, Files, Tensors, fitting
 
@@ -44,6 +44,7 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
             built[name].eval()
     placed = {name: policy.to(setup.device) for name, policy in built.items()}
     if setup.team.size > 1:
+        share_columns = door("sharded", "train.tensor_parallel").share_columns
         for name, rows in setup.rows.items():
             if rows.settings.role.learns:
                 share_columns(name, placed[name], setup.team)

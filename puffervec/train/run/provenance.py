@@ -25,7 +25,7 @@ import numpy
 import torch
 
 import puffervec
-from puffervec.host.folder import Folder
+from puffervec.system.folder import Folder
 from puffervec.train.device.device import usable_cores
 
 RUN_FILE = "run.json"

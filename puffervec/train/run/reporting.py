@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from puffervec.host.output import printable
+from puffervec.system.output import printable
 from puffervec.train.metrics import keys, trackers
 from puffervec.train.metrics.dashboard import Dashboard, make_dashboard
 from puffervec.train.metrics.log import RESUMED

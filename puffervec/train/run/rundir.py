@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from puffervec.errors import ConfigError
-from puffervec.host.folder import Folder, make_folder, replace_file, said
+from puffervec.system.folder import Folder, make_folder, replace_file, said
 from puffervec.train.config import algorithms
 from puffervec.train.config.sections import LogSection, PolicySection, RoleSection, TrainConfig, TrainSection, shown
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog

@@ -18,6 +18,7 @@ from torch import nn
 
 import puffervec
 from puffervec.core.spec import EnvSpec
+from puffervec.doors import door
 from puffervec.errors import CheckpointError, ConfigError
 from puffervec.train.collect.storage import refuse_large
 from puffervec.train.config import target
@@ -30,7 +31,7 @@ from puffervec.train.policies.mapping import AgentMap, PolicyRows, explicit_map,
 from puffervec.train.run import checkpoint as ckpt
 from puffervec.train.run import find, rundir, startup, state
 from puffervec.train.run.opponents import Opponents, of_checkpoint, of_config, with_networks
-from puffervec.train.run.trial import refuse_large_policies, try_plans, try_policies
+from puffervec.train.run.trial import refuse_large_policies, try_policies
 from puffervec.vec.vector_env import VectorEnv
 
 RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
@@ -149,7 +150,8 @@ def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool
     state.check_names(rows)
     refuse_large_policies(rows, policies, device)
     try_policies(rows, policies)
-    try_plans(rows, policies, device)
+    if any(own.settings.train.plan != "eager" for own in rows.values()):
+        door("plan", "train.plan").check_plans(rows, policies, device)
 
 
 def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Checkpoint:

@@ -113,7 +113,7 @@ class Trainer:
     def _check(self, config: TrainConfig, ranks: Ranks) -> None:
         """Raise where this is no trainer for these settings, before anything is made."""
         if config.ray.address:
-            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.train.RayTrainer, or leave it out")
+            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.wings.ray.RayTrainer, or leave it out")
 
     def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
         """Start the workers and assemble the parts that a checkpoint keeps."""

@@ -15,10 +15,6 @@ from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
 from puffervec.train.config.sections import suggest
 from puffervec.train.device.device import refuse_more_on
-from puffervec.train.learn.compiled import missing_compiler
-from puffervec.train.plan.build import PlanError, refuse_unplanned
-from puffervec.train.plan.tracing import trace
-from puffervec.train.policies.leaves import shown
 from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.protocol import Policy, forward
 
@@ -54,31 +50,6 @@ def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module])
             policy = copy.deepcopy(given[name]).cpu() if name in given else own.build()
             storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
             _try(f"the policy {type(policy).__name__}", policy.eval(), storage)
-
-
-def try_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
-    """Plan the policies whose `train.plan` is arena for a few rows, without running them.
-
-    Args: rows, given: as of `try_policies`.
-    Raises: ConfigError: an operation without a rule, named with its place, or a mode that cannot run on `device`.
-    """
-    for name, own in rows.items():
-        mode = own.settings.train.plan
-        if "cudagraph" in mode and device.type != "cuda":
-            raise ConfigError(f"train.plan is {mode}: it needs a GPU, train.device is {device}: use eager, arena or compile")
-        if "compile" in mode and (missing := missing_compiler(device)):
-            raise ConfigError(f"train.plan is {mode}, but {missing}; install it, or use eager or arena")
-        if mode == "arena":
-            with torch.random.fork_rng(devices=[]):
-                policy: Any = copy.deepcopy(given[name]).cpu() if name in given else own.build()
-            storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
-            obs = shown({key: part[0] for key, part in storage.obs.items()})
-            mask = None if storage.action_masks is None else storage.action_masks[0]
-            args = (obs, policy.initial_state(ROWS), torch.ones(ROWS, dtype=torch.bool), mask)
-            try:
-                refuse_unplanned(trace(policy, args).graph)
-            except PlanError as error:
-                raise ConfigError(f"train.plan is arena: {error}") from error
 
 
 def _check_given(rows: Mapping[str, PolicyRows], given: Mapping[str, Any]) -> None:

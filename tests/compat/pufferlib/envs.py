@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from puffervec.compat.pufferlib.emulation import GymnasiumPufferEnv
 from puffervec.compat.pufferlib.postprocess import EpisodeStats
-from puffervec.python.puffer_env import PufferEnv
+from puffervec.workers.python.puffer_env import PufferEnv
 
 IMAGE = np.arange(24, dtype=np.uint8).reshape(4, 6)
 

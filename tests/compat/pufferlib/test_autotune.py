@@ -44,7 +44,7 @@ def test_autotune_measures_prints_and_returns_settings_for_make(capsys: pytest.C
 
 
 def vector_cores() -> int:
-    from puffervec.cores import usable_cores
+    from puffervec.system.cores import usable_cores
 
     return usable_cores()
 

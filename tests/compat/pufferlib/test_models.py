@@ -15,7 +15,7 @@ from torch.distributions import Normal
 
 from puffervec.compat.pufferlib import models, pytorch, vector
 from puffervec.errors import ConfigError
-from puffervec.python.emulation import ObservationPlan
+from puffervec.workers.python.emulation import ObservationPlan
 from tests.compat.pufferlib.envs import NestedCounter
 from tests.compat.pufferlib.test_vector import make_nested
 

@@ -17,7 +17,7 @@ from torch.distributions import Categorical, Normal
 
 from puffervec.compat.pufferlib import pytorch
 from puffervec.errors import ActionError, ConfigError
-from puffervec.python.emulation import ObservationPlan
+from puffervec.workers.python.emulation import ObservationPlan
 
 MIXED = spaces.Dict(
     a=spaces.Box(0, 255, (3,), np.uint8),

@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train bench`: how fast a preset trains here, end to end, and where the time goes. Runs in the learner.
+
+It trains in a folder that is thrown away. What counts is between the first update after the warm-up and the last one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.dashboard import Dashboard
+
+if TYPE_CHECKING:
+    from puffervec.train.run.trainer import Trainer
+
+ABOUT = """\
+  Trains for a few seconds and prints agent-steps/s, env-steps/s and where the time goes. Keeps nothing.
+
+  --seconds N           to measure, after a warm-up of a third of that [default: 10]
+  --json                one JSON object instead of a table
+  --config FILE.toml    and all flags of puffer-train train
+"""
+WARM_UP = 1 / 3  # Of the measured seconds.
+FOR_EVER = 10**15  # Agent-steps.
+
+Metrics = Mapping[str, float]
+
+
+class TooShort(PuffervecError):
+    """Fewer than two updates fitted into the time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Speed:
+    """What was measured.
+
+    seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio: how often each sample is
+    learned from; observation_numbers: per row, summed over groups; overlap: see docs/run-folder.md, None where the run tells
+    none (without workers or with one buffer).
+    """
+
+    run: str
+    seconds: float
+    updates: int
+    agent_steps_per_s: float
+    env_steps_per_s: float
+    times: dict[str, float]
+    observation_numbers: int
+    parameters: int
+    replay_ratio: float
+    overlap: float | None = None
+
+    def as_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(dataclasses.asdict(self))
+
+    def text(self) -> str:
+        """Lines for people."""
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.times.items())
+        return (
+            f"{self.run}\n"
+            f"  {self.agent_steps_per_s:,.0f} agent-steps/s, {self.env_steps_per_s:,.0f} env-steps/s, end to end"
+            f" over {self.updates} updates in {self.seconds:.1f} s\n"
+            f"  time split: {shares}\n"
+            + ("" if self.overlap is None else f"  overlap: {self.overlap:.2f} (1: the shorter of policy and envs is hidden)\n")
+            + f"  {self.observation_numbers} numbers per observation, {self.parameters:,} parameters, each sample used"
+            f" {self.replay_ratio:g} times"
+        )
+
+
+class Recorder(Dashboard):
+    """A dashboard that keeps what it is shown."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.lines: list[dict[str, float]] = []
+
+    def show(self, metrics: Metrics, progress: float) -> None:
+        """Keep the metrics of one update."""
+        self.lines.append(dict(metrics))
+
+
+def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed | None:
+    """Train for a warm-up and `seconds`, and return what happened in the latter; None where a signal stopped it.
+
+    Raises: ConfigError, SceneError: bad input. TooShort.
+    """
+    from puffervec.train.run.trainer import Trainer
+
+    limit = {"total_timesteps": FOR_EVER, "time_limit_s": seconds * (1 + WARM_UP)}
+    recorder = Recorder()
+    with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
+        config = config.merged({"train": limit, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
+
+        def make() -> Trainer:
+            return Trainer(config, folder=Path(folder), dashboard=recorder)
+
+        with signals.start(make) as trainer, signals.training(trainer):
+            trainer.train()
+            if signals.received:
+                return None
+            groups = trainer.vec.spec.groups
+            numbers = sum(sum(field.size for field in group.fields) for group in groups)
+            parameters = sum(p.numel() for policy in trainer.policies.values() for p in policy.parameters())
+            about = trainer.describe()
+    return summary(about, recorder.lines, seconds * WARM_UP, numbers, parameters, float(config.train.update_epochs))
+
+
+def summary(
+    run: str, lines: Sequence[Metrics], warm_up_s: float, observation_numbers: int, parameters: int, replay_ratio: float
+) -> Speed:
+    """Return the speed over all lines but those of the warm-up.
+
+    Raises: TooShort.
+    """
+    at = next((i for i, line in enumerate(lines) if line[keys.ELAPSED_S] >= warm_up_s), len(lines))
+    counted = lines[at + 1 :]
+    if not counted:
+        raise TooShort(f"{len(lines)} updates fitted into the time: use a larger --seconds")
+    spans = [b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], counted, strict=False)]
+    total = sum(spans)
+
+    def mean(key: str) -> float:
+        return sum(line[key] * span for line, span in zip(counted, spans, strict=True)) / total
+
+    tells = all(keys.OVERLAP in line for line in counted)
+
+    return Speed(
+        run=run,
+        seconds=total,
+        updates=len(counted),
+        agent_steps_per_s=mean(keys.AGENT_STEPS_PER_S),
+        env_steps_per_s=mean(keys.ENV_STEPS_PER_S),
+        times={part: mean(key) for part, key in keys.TIME_PARTS.items()},
+        observation_numbers=observation_numbers,
+        parameters=parameters,
+        replay_ratio=replay_ratio,
+        overlap=mean(keys.OVERLAP) if tells else None,
+    )
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train bench ENV`."""
+    target = flags.take_target(args)
+    seconds = flags.whole("--seconds", flags.take_option(args, "--seconds"), 1) or 10
+    as_json = flags.take_switch(args, "--json")
+    if target is None:
+        raise ConfigError("which env? For example: puffer-train bench drive (puffer-train bench --help shows more)")
+    config = flags.settled(TrainConfig.of(target), args)
+    found = measure(config, float(seconds), signals)
+    if found is not None:
+        print(found.as_json() if as_json else found.text())
+
+
+VERB = Verb("bench", "ENV [flags]", "speed and time split of a short run", ABOUT, run, configured=True)

@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Others beside the one that `puffer-train eval` evaluates: baselines and earlier runs, in one table. Imports no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from puffervec.commands.players import Player, PlayerRequest, find_player, is_env, known_baselines
+from puffervec.contract.evaluation import Interval, Report, Row, as_text
+from puffervec.errors import ConfigError
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import own_evaluation
+
+TABLE, WHO = "beside", "driver"
+
+
+def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
+    """Return the request for the one to evaluate, and who is to stand beside it: of an env, the first baseline is the one."""
+    names = [name for name in (request.baseline or "").split(",") if name]
+    alone = is_env(request.target) and bool(names)
+    return dataclasses.replace(request, baseline=names[0] if alone else None), names[alone:]
+
+
+def find_other(request: PlayerRequest, who: str, main: Player, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
+    """Return a baseline, or what acts for another run or a checkpoint, in the task of `main`.
+
+    Raises: ConfigError, CheckpointError: there is no such baseline or run.
+    """
+    if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
+        return dataclasses.replace(find_player(dataclasses.replace(request, baseline=who), adapt), label=who)
+    own = own_evaluation(main.config.target)
+
+    def same_task(theirs: TrainConfig) -> TrainConfig:
+        if theirs.target != main.config.target:
+            raise ConfigError(f"--baseline {who} is a run of {theirs.target}, not of {main.config.target}")
+        if own is None or own.same_task is None:
+            return dataclasses.replace(theirs, env=main.config.env)
+        return dataclasses.replace(theirs, env=own.same_task(main.config.env, theirs.env))
+
+    return dataclasses.replace(find_player(dataclasses.replace(request, target=who, baseline=None), same_task), label=who)
+
+
+def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]]) -> Report:
+    """Return the report with a table in which the others' totals stand below its own, and what their scores say."""
+    rows: list[Row] = []
+    columns = list(report.total or (report.rows[0] if report.rows else ()))[1:]
+    for who, found in ((label, report), *others):
+        for row in [found.total] if found.total is not None else found.rows:
+            rows.append({WHO: who, **{column: row.get(column) for column in columns}})
+    shown = (WHO, *(column for column in report.shown[1:] or columns))
+    said = [verdict(rows[0], row, report.score) for row in rows[1:] if report.score is not None]
+    said += [line for who, found in others if (line := paired(report, who, found))]
+    return dataclasses.replace(
+        report,
+        tables={TABLE: rows, **report.tables},
+        columns={**report.columns, TABLE: shown},
+        remarks=[*(line for line in said if line), *report.remarks],
+    )
+
+
+def verdict(own: Row, other: Row, score: str) -> str:
+    """Return whether two scores are apart: whether their intervals do not meet. Empty where one of them has none."""
+    ours, theirs = own[score], other[score]
+    if not isinstance(ours, Interval) or not isinstance(theirs, Interval) or math.isnan(ours.low + theirs.low):
+        return ""
+    where = "behind" if theirs.high < ours.low else "ahead" if theirs.low > ours.high else None
+    apart = f"{where}, intervals apart" if where else "intervals overlap"
+    return f"{other[WHO]}: {score} {as_text(theirs)} against {as_text(ours)}: {apart}"
+
+
+def paired(report: Report, who: str, other: Report) -> str:
+    """Return by how much the score is above that of another, part by part, with a 95 % interval over parts; empty where the two
+    have other parts.
+
+    The ratio estimator over parts as clusters (Cochran, Sampling Techniques, 6.3), with Student's t. What is hard for both does
+    not count, so this is narrower than what the two intervals leave.
+    """
+    pairs = [(_scored(a, report), _scored(b, other)) for a, b in zip(report.rows, other.rows, strict=False)]
+    found = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if report.names() != other.names() or len(found) < 2 or any(a[1] != b[1] for a, b in found):
+        return ""
+    weights = [a[1] for a, _ in found]
+    total, clusters = sum(weights), len(found)
+    gains = [(a[0] - b[0]) * a[1] for a, b in found]
+    gain = sum(gains) / total
+    spread = sum((own - gain * weight) ** 2 for own, weight in zip(gains, weights, strict=True)) * clusters / (clusters - 1)
+    half = _student(clusters - 1) * math.sqrt(spread) / total
+    parts = f"{clusters} {next(iter(report.rows[0]))}s"
+    return f"{report.score} above that of {who} on the same {parts}: {gain:+.2f} [{gain - half:+.2f}, {gain + half:+.2f}]"
+
+
+def _scored(row: Row, report: Report) -> tuple[float, float] | None:
+    """The score of a part and its weight."""
+    if report.score is None or report.weight is None:
+        return None
+    score, weight = row[report.score], row[report.weight]
+    if not isinstance(score, Interval) or not isinstance(weight, (int, float)) or not weight or math.isnan(score.value):
+        return None
+    return score.value, float(weight)
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1 % from 2 degrees on.
+
+    >>> [round(_student(freedom), 2) for freedom in (3, 10, 30)]
+    [3.18, 2.23, 2.04]
+    """
+    z = 1.959964
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term * float(freedom) ** -power for power, term in enumerate(terms, 1))

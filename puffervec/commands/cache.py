@@ -1,0 +1,30 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train cache`: what envs keep on this machine between runs."""
+
+from __future__ import annotations
+
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.system import cache
+from puffervec.train.config import flags
+
+ABOUT = """\
+  Shows where what envs prepare (drive: compiled scenes) is kept between runs, and how much room it takes. PUFFERVEC_CACHE names
+  another folder.
+
+  --clear               remove it; the next run makes what it needs again
+"""
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train cache`."""
+    clear = flags.take_switch(args, "--clear")
+    flags.refuse_left(args, "cache")
+    found = cache.entries()
+    size = sum(path.stat().st_size for path in found)
+    print(f"{cache.cache_folder()}: {len(found)} files, {size / 2**20:,.1f} MiB")
+    if clear:
+        print(f"removed {cache.clear() / 2**20:,.1f} MiB")
+
+
+VERB = Verb("cache", "[--clear]", "what envs keep between runs, and how much room it takes", ABOUT, run, trainer=False)

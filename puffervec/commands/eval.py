@@ -1,0 +1,264 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train eval`: evaluates a run or a baseline, prints the results and writes them. Checks what it can without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from puffervec.commands.beside import asked_for, find_other, side_by_side
+from puffervec.commands.players import PlayerRequest, find_player, progress_of, take_player
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.contract.evaluation import Actor, Evaluation, Report
+from puffervec.errors import ConfigError, SceneWarning
+from puffervec.system import extras
+from puffervec.system.folder import replace_file, said
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import as_evaluated, own_evaluation
+from puffervec.train.metrics.tables import print_report
+
+ABOUT = """\
+  Evaluates a run, or of an ENV with --baseline what needs no training.
+
+  --baseline WHO,...    random, what the env brings (drive: stop, lane-follow, idm, log, expert), module:Class for an actor of
+                        yours (puffervec.contract.evaluation.Actor), or another run or checkpoint.
+                        They are evaluated in the same way and stand below the run, with whether their scores are apart
+  --suite NAME          another evaluation that the env brings (drive: generated, real, self-play, human-replay, idm, realism)
+  --episodes N          episodes, as the env's evaluation counts them (drive: of each scene) [default: 100, or the env's own]
+  --env.NAME VALUE      settings of the env, over those of the run
+  --scenes WHAT         short for --env.scenes
+  --env MODULE:FACTORY  the run's env where it is code of yours, which eval imports only if you name it
+  --policy MODULE:CLASS the run's policy, likewise
+  --json FILE           also write the results as JSON
+  --csv FILE            ... as CSV, one line per part (agent type; drive: scene); further tables beside it, as FILE.TABLE.csv
+  --png FILE|FOLDER     draw episodes, where the env can
+  --draw WHICH          which parts: part:NAME, worst:N (by score) or all [default: worst:10 into a folder]
+  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
+  --seed N              of envs and of drawn actions [default: 0]
+  --seeds N             evaluate with N seeds; intervals are over parts and seeds, where the env's evaluation can (drive)
+  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
+  --sample              draw actions instead of taking the likeliest one
+  --all                 print every part; without it, of more than 20 the total and those with the lowest scores
+  --progress            say on standard error how much is done, for programs: lines of "progress evaluating 0.250"
+  --failures            print every line of the table of failures, with all columns, where the evaluation has one
+
+  Pictures show episodes of their own, with the same seeds: the same ones, unless actions are drawn.
+"""
+EPISODES = 100  # of an env without an evaluation of its own
+DRAWN = "worst:10"
+_VALUES = ("suite", "episodes", "seeds", "png", "draw", "json", "csv")
+
+
+@dataclass(frozen=True)
+class EvalRequest(PlayerRequest):
+    """What `puffer-train eval` was asked for."""
+
+    suite: str | None = None
+    episodes: int | None = None
+    seeds: int | None = None
+    png: Path | None = None
+    draw: str | None = None
+    json: Path | None = None
+    csv: Path | None = None
+    every: bool = False
+    failures: bool = False
+
+
+def parse(args: list[str]) -> EvalRequest:
+    """Return the request that the arguments make.
+
+    Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
+    """
+    target = flags.take_target(args)
+    if target is None:
+        raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
+    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    every, failures = (flags.take_switch(args, name) for name in ("--all", "--failures"))
+    player = take_player(args)
+    flags.refuse_left(args, "eval")
+    if values["draw"] is not None and values["png"] is None:
+        raise ConfigError(f"--draw {values['draw']} needs --png FILE or --png FOLDER")
+    return EvalRequest(
+        target,
+        **player,
+        suite=values["suite"],
+        episodes=flags.whole("--episodes", values["episodes"], 1),
+        seeds=flags.whole("--seeds", values["seeds"], 1),
+        png=_path(values["png"]),
+        draw=values["draw"],
+        json=_path(values["json"]),
+        csv=_path(values["csv"]),
+        every=every,
+        failures=failures,
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
+    """Evaluate a run, a checkpoint or a baseline, print the table and write what was asked for.
+
+    Args: parts: False for the total alone.
+    Raises: ConfigError, CheckpointError, SceneError: bad input, before anything runs.
+    """
+    _check_outputs(request)
+    warnings.simplefilter("ignore", SceneWarning)  # the report says it
+    alone, beside = asked_for(request)
+
+    def as_asked(config: TrainConfig) -> TrainConfig:
+        return adapted(config, request)
+
+    player = find_player(alone, as_asked)
+    others = [find_other(request, who, player, as_asked) for who in beside]
+    config, own = player.config, own_evaluation(player.config.target)
+    report = evaluated(config, own, player.actor, request)
+    if own is not None and own.seen is not None and player.trained is not None:
+        if seen := own.seen(player.trained.env, config.env):
+            report = dataclasses.replace(report, remarks=[seen, *report.remarks])
+    if others:
+        found = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
+        report = side_by_side(report, player.label, found)
+    levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
+    whole = ("failures",) if request.failures else ()
+    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every, whole)
+    _write(request, report, config, player.label)
+    if request.png is not None:
+        _draw(request, own, report, config, player.actor)
+
+
+def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
+    """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the env does not have."""
+    own = own_evaluation(config.target)
+    suites = {} if own is None else own.suites
+    if request.suite is not None and request.suite not in suites:
+        has = ", ".join(f"{name} ({suite.about})" for name, suite in suites.items()) or "none"
+        raise ConfigError(f"--suite {request.suite}: the suites of {config.target} are: {has}")
+    if request.png is not None and (own is None or own.draw is None):
+        raise ConfigError(f"--png {request.png}: {config.target} draws no pictures")
+    config = as_evaluated(config)
+    settings = None if request.suite is None else suites[request.suite].settings
+    return config if settings is None else dataclasses.replace(config, env=settings(config.env))
+
+
+def evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
+    """Return the report of an evaluation. Raises: ConfigError: the env's own evaluation refuses it, or returns none."""
+    if own is not None:
+        suite = own if request.suite is None else own.suites[request.suite]
+        seeds = {} if request.seeds is None else {"seeds": request.seeds}
+        report = suite.evaluate(actor, config.env, episodes=request.episodes or suite.episodes, seed=request.seed, **seeds)
+        if not isinstance(report, Report):
+            raise ConfigError(
+                f"the evaluation of {config.target} returned {report!r}: it must return a puffervec.contract.evaluation.Report"
+            )
+        return report
+    if request.seeds is not None:
+        raise ConfigError(f"--seeds {request.seeds}: {config.target} has no evaluation of its own: give --episodes")
+    from puffervec.train.act.evaluate import evaluate_any
+
+    return evaluate_any(config, actor, request.episodes or EPISODES, request.seed)
+
+
+def _check_outputs(request: EvalRequest) -> None:
+    """Refuse files that could not be written, before the time for the evaluation is spent."""
+    for flag, path in (("--json", request.json), ("--csv", request.csv), ("--png", request.png)):
+        if path is None:
+            continue
+        if not path.absolute().parent.is_dir():
+            raise ConfigError(f"{flag} {path}: there is no folder {path.absolute().parent}")
+        if path.is_dir() and flag != "--png":
+            raise ConfigError(f"{flag} {path}: is a folder: give a file")
+    if request.png is None:
+        return
+    extras.require("--png", "PIL")
+    which = request.draw or DRAWN
+    if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
+        raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
+    if request.png.exists() and not request.png.is_dir() and request.png.suffix.lower() != ".png":
+        raise ConfigError(f"--png {request.png}: is a file: give a name that ends in .png, or a folder")
+    if _is_file(request.png) and request.draw is not None and not which.startswith("part:") and which != "worst:1":
+        raise ConfigError(f"--png {request.png} is one picture and --draw {which} are several: give a folder")
+
+
+def _is_file(path: Path) -> bool:
+    return path.suffix.lower() == ".png" and not path.is_dir()
+
+
+def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str) -> None:
+    about = {
+        "schema_version": 1,
+        "env": config.target,
+        "settings": config.tables()["env"],
+        "policy": label,
+        "seed": request.seed,
+        "score": report.score,
+        "shown": list(report.shown),
+        "columns": {name: list(columns) for name, columns in report.columns.items()},
+    }
+    _save_text(request.json, json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n")
+    _save_text(request.csv, report.to_csv())
+    for name, rows in report.tables.items():
+        if request.csv is not None and rows:
+            _save_text(request.csv.with_suffix(f".{name}.csv"), report.to_csv(name))
+
+
+def _save_text(path: Path | None, text: str) -> None:
+    if path is not None:
+        _save(path, text.encode())
+        print(f"{path}: written")
+
+
+def _save(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+
+
+def _draw(request: EvalRequest, own: Evaluation | None, report: Report, config: TrainConfig, actor: Actor) -> None:
+    """Write the pictures, and say which ones."""
+    assert request.png is not None and own is not None and own.draw is not None
+    chosen = chosen_parts(report, request.draw, _is_file(request.png))
+    if not chosen:
+        raise ConfigError("there is nothing to draw: the report has no part with a score")
+    if not _is_file(request.png):
+        request.png.mkdir(exist_ok=True)
+    ranked = not (request.draw or DRAWN).startswith(("all", "part:"))
+    for number, (name, picture) in enumerate(own.draw(actor, config.env, chosen, seed=request.seed), 1):
+        stem = re.sub(r"[^\w.-]+", "-", name.removesuffix(".json")).lstrip(".-") or "unnamed"
+        path = request.png
+        if not _is_file(path):
+            path /= f"{number:02d}-{stem}.png" if ranked else f"{stem}.png"
+        _save(path, picture)
+        print(f"{path}: {name}", flush=True)
+
+
+def chosen_parts(report: Report, which: str | None, one: bool) -> list[str]:
+    """Return the names of the parts to draw.
+
+    Args: which: --draw's value; one: a single picture is wanted.
+    Raises: ConfigError: there is no such part.
+    """
+    if which is None and one:
+        return [name for name in (report.drawn, *report.worst(1)) if name is not None][:1]
+    return report.chosen(which or DRAWN)
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train eval RUN`."""
+    request = parse(args)
+    with progress_of(request):
+        run_evaluation(request)
+
+
+VERB = Verb(
+    "eval", "RUN|CHECKPOINT|latest|ENV [flags]", "rates of a trained policy, or of a baseline", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda")},
+)  # fmt: skip

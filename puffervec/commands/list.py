@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train list`: what there is to choose from, and what it is. Runs in the learner; makes no env.
+
+What things are is the first sentence of their docstring, so there is no second text to keep.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import puffervec.envs
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.contract.native import NativeEnv
+from puffervec.errors import PuffervecError
+from puffervec.train.config import algorithms, flags
+from puffervec.train.config.target import GENERIC
+
+ABOUT = """\
+  Prints the envs, policies, algorithms, memories, optimizers and presets there are, with what they are.
+
+  --json                one JSON object instead of tables
+"""
+Rows = list[dict[str, str]]
+NO_DOCSTRING = "No description: its module has no docstring."
+OPTIMIZERS = {
+    "adam": "Adam as one kernel over all weights.",
+    "muon": "Muon for matrices, Adam for all else; slower steps, fewer of them.",
+}
+
+
+def everything() -> dict[str, Rows]:
+    """Return tables by name: rows of text by column."""
+    return {
+        "envs": envs(),
+        "policies": policies(),
+        "algorithms": learners(),
+        "memories": memories(),
+        "optimizers": [{"train.optimizer": name, "what": what} for name, what in OPTIMIZERS.items()],
+        "presets": presets(),
+    }
+
+
+def envs() -> Rows:
+    """The C envs, built-in and of installed packages; one that cannot be loaded says why."""
+    rows = []
+    for name in puffervec.envs.names():
+        try:
+            env = puffervec.envs.get(name)
+            what, package = _description(env), env.config.__module__.partition(".")[0]
+            preset = "own" if env.training.preset else "generic"
+        except (PuffervecError, ImportError) as error:
+            what, package, preset = " ".join(str(error).split()), "?", "?"
+        rows.append({"env": name, "from": package, "preset": preset, "what": what})
+    some = "Any Gymnasium id, or module:factory for an env of yours."
+    return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some}]
+
+
+def _description(env: NativeEnv) -> str:
+    """Return the first sentence about an env: of the module of its build function, else of its config."""
+    generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
+    own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
+    return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING
+
+
+def policies() -> Rows:
+    """The kinds of policies."""
+    from puffervec.train.policies.registry import kinds
+
+    named = {name: first_sentence(made) for name, made in kinds().items()}
+    named = {"auto": "The one that fits the env's observations."} | named
+    named["module:Class"] = "An nn.Module of yours, see puffervec.train.policies.protocol."
+    return [{"policy.kind": name, "what": what} for name, what in named.items()]
+
+
+def learners() -> Rows:
+    """The algorithms, built-in and of installed packages; one that cannot be loaded says why."""
+    rows = []
+    for name in algorithms.names():
+        try:
+            what = first_sentence(algorithms.get(name).section)
+        except PuffervecError as error:
+            what = " ".join(str(error).split())
+        rows.append({"train.algorithm": name, "what": what})
+    return [*rows, {"train.algorithm": "module:NAME", "what": "A puffervec.train.Algorithm of yours."}]
+
+
+def memories() -> Rows:
+    """What a policy may remember with."""
+    from puffervec.train.policies.memory import MEMORIES
+
+    kinds = [{"policy.memory": name, "what": first_sentence(made)} for name, made in MEMORIES.items()]
+    return [{"policy.memory": "none", "what": "Acts on what it sees now."}, *kinds]
+
+
+def presets() -> Rows:
+    """What is set for an env where no flag says otherwise."""
+    tables: dict[str, Mapping[str, Mapping[str, Any]]] = {}
+    for name in puffervec.envs.names():
+        with contextlib.suppress(PuffervecError, ImportError):  # `envs` says why
+            tables[name] = puffervec.envs.get(name).training.preset
+    tables = {name: table for name, table in tables.items() if table} | {"generic (all other envs)": GENERIC}
+    return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
+
+
+def first_sentence(thing: Any) -> str:
+    """Return the first sentence of a docstring, "" where there is none."""
+    text = " ".join((inspect.getdoc(thing) or "").split())
+    found = re.match(r".*?(?<!al)[.;](?= |$)", re.sub(r"\s*\([^()]*\)", "", text))
+    return (found[0].rstrip(";") if found else text).rstrip(".") + "." if text else ""
+
+
+def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
+    return ", ".join(f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in _flat(table))
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{key}.")
+        else:
+            yield path + key, value
+
+
+def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
+    """Return the tables as text, the last column wrapped."""
+    width = min(160, max(80, shutil.get_terminal_size((120, 24)).columns))
+    lines = []
+    for title, rows in found.items():
+        cells = [list(rows[0]), *(list(row.values()) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
+        indent = 2 + sum(w + 2 for w in widths)
+        lines.append(f"\n{title}")
+        for *first, last in cells:
+            head = "".join(f"{cell:<{w}}  " for cell, w in zip(first, widths, strict=True))
+            lines.append(textwrap.fill(last, width, initial_indent="  " + head, subsequent_indent=" " * indent))
+    return "\n".join(lines)
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train list`."""
+    as_json = flags.take_switch(args, "--json")
+    flags.refuse_left(args, "list")
+    print(json.dumps(everything(), indent=2) if as_json else as_tables(everything()))
+
+
+VERB = Verb("list", "[--json]", "the envs, policies, algorithms, memories, optimizers and presets there are", ABOUT, run)

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Who acts, and in which env: what `eval` and `render` are asked alike. Checks what it can without torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import puffervec.envs
+from puffervec.contract.evaluation import Actor, Evaluation, progress_to
+from puffervec.errors import ConfigError
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec, guarded, native_env, own_evaluation
+from puffervec.train.metrics.tables import ProgressLines, note
+from puffervec.workers.python.creators import Creator, named
+
+_VALUES = ("baseline", "device", "env", "policy")
+
+
+@dataclass(frozen=True)
+class PlayerRequest:
+    """Who is to act: a run's policies, or a baseline."""
+
+    target: str  # a run, a checkpoint, latest, or an env
+    baseline: str | None = None
+    seed: int = 0
+    device: str = "cpu"
+    deterministic: bool = True
+    code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
+    env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
+    opponents: tuple[str, ...] = ()  # NAME=WHO, as given
+    progress: bool = False  # tell on standard error how much is done
+
+
+@dataclass(frozen=True)
+class Player:
+    """Who acts.
+
+    config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline. folder: of the run whose
+    policies act; None for a baseline, and for a checkpoint that lies elsewhere. checkpoint: its name, "" for a baseline.
+    trained: the config with which it was trained; None for a baseline.
+    """
+
+    config: TrainConfig
+    actor: Actor
+    label: str
+    folder: Path | None = None
+    checkpoint: str = ""
+    trained: TrainConfig | None = None
+
+
+def take_player(args: list[str]) -> dict[str, Any]:
+    """Remove the flags that say who acts from args; return the values of a PlayerRequest, all but the target.
+
+    Raises: ConfigError: a value that is missing or does not fit.
+    """
+    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    seed = flags.whole("--seed", flags.take_option(args, "--seed"), 0)
+    return {
+        "baseline": values["baseline"],
+        "seed": seed or 0,
+        "device": values["device"] or "cpu",
+        "deterministic": not flags.take_switch(args, "--sample"),
+        "code": (values["env"], values["policy"]),
+        "env_flags": _take_env_flags(args),
+        "opponents": tuple(flags.take_all(args, "--opponent")),
+        "progress": flags.take_switch(args, "--progress"),
+    }
+
+
+def progress_of(request: PlayerRequest) -> AbstractContextManager[None]:
+    """Return a block in which progress is printed where that was asked for."""
+    return progress_to(ProgressLines() if request.progress else None)
+
+
+def _take_env_flags(args: list[str]) -> tuple[str, ...]:
+    """Remove `--env.NAME [VALUE]` and their short forms from args and return them."""
+    taken = []
+    at = 0
+    while at < len(args):
+        if not args[at].startswith("--env.") and args[at].partition("=")[0] not in flags.ENV_ALIASES:
+            at += 1
+            continue
+        has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")
+        taken += args[at : at + 1 + has_value]
+        del args[at : at + 1 + has_value]
+    return tuple(taken)
+
+
+def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
+    """Return who acts, with the opponents that were asked for.
+
+    Args: adapt: returns the config to act in, beneath the user's settings; raises ConfigError where a run's does not
+            suit, before anything is loaded.
+    Raises: ConfigError, CheckpointError, SceneError: bad input.
+    """
+    player = _find_alone(request, adapt)
+    if not request.opponents:
+        return player
+    actor = _against(player.actor, player.config, request)
+    return dataclasses.replace(player, actor=actor, label=f"{player.label}, {', '.join(request.opponents)}")
+
+
+def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.device.device import choose_device
+    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.run.find import read_newest, run_folder_of
+    from puffervec.train.run.rundir import CHECKPOINTS
+
+    device = choose_device(request.device)
+
+    def adapted(config: TrainConfig) -> TrainConfig:
+        return flags.apply_flags(adapt(config), request.env_flags)
+
+    if is_env(request.target):
+        if request.baseline is None:
+            raise ConfigError(f"{request.target} needs --baseline NAME; for a trained policy give its run folder")
+        config = adapted(TrainConfig.of(request.target))
+        if config.python:
+            env_spec(config)  # Refuses what cannot be made.
+    else:
+
+        def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+            def of_run(config: TrainConfig) -> TrainConfig:
+                if request.target == "latest":
+                    note(f"latest is {run_folder_of(found) or found}, a run of {config.target}")
+                trained.append(config)
+                return adapted(config)
+
+            return ev.load_policies(found, device, request.code, adapt=of_run)
+
+        trained: list[TrainConfig] = []
+        path, (config, policies) = read_newest(request.target, Path("runs"), load, note)
+        if request.baseline is None:
+            rows = policy_rows(env_spec(config), config)
+            acting = ev.as_planned(config, policies)
+            actor = ev.PolicyActor(acting, device, request.deterministic, request.seed, rows)
+            folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
+            return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
+    own = own_evaluation(config.target)
+    return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
+
+
+def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
+    """Return the actor with others for the policies that `--opponent` names.
+
+    Raises: ConfigError, CheckpointError: there is no such policy, baseline or run.
+    """
+    from puffervec.train.act import evaluate as ev
+    from puffervec.train.act.acting import Sides
+    from puffervec.train.device.device import choose_device
+    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.run.find import read_newest
+
+    device, spec, own = choose_device(request.device), env_spec(config), own_evaluation(config.target)
+    rows, others = policy_rows(spec, config), dict[str, Actor]()
+
+    def same_env(theirs: TrainConfig) -> TrainConfig:
+        if theirs.target != config.target:
+            raise ConfigError(f"--opponent {who} is a run of {theirs.target}, not of {config.target}")
+        return dataclasses.replace(theirs, env=config.env, creator=config.creator)
+
+    def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
+        return ev.load_policies(found, device, request.code, adapt=same_env)
+
+    for name, given in flags.by_policy(config, request.opponents).items():
+        who = given[-1]
+        if name not in rows:
+            raise ConfigError(f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}")
+        if who in known_baselines(config.target) or ":" in who:
+            others[name] = baseline(config.target, own, who, request.seed)
+        else:
+            _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
+            others[name] = ev.PolicyActor(policies, device, request.deterministic, request.seed, policy_rows(spec, theirs))
+    return Sides(actor, others, rows)
+
+
+def _own_actor(name: str, seed: int) -> Actor:
+    """Make an actor of the user's. Raises: ConfigError where that fails."""
+    make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
+    actor = guarded(name, "cannot be made", lambda: make.make(seed))
+    if missing := [method for method in ("reset", "act") if not callable(getattr(actor, method, None))]:
+        raise ConfigError(
+            f"--baseline {name} gave a {type(actor).__name__} without {' and '.join(missing)}: give a class or function that "
+            "makes an actor with reset(vec) and act(obs, vec), see puffervec.contract.evaluation.Actor"
+        )
+    return cast(Actor, actor)
+
+
+def is_env(target: str) -> bool:
+    """True where a target names an env: not `latest`, and no folder unless it is a C env's name."""
+    if target in puffervec.envs.names():
+        return True
+    if target == "latest" or Path(target).exists():
+        return False
+    try:
+        native_env(target)
+    except ConfigError:
+        return False
+    return True
+
+
+def known_baselines(target: str) -> list[str]:
+    """Return the names of an env's baselines."""
+    own = own_evaluation(target)
+    return list(dict.fromkeys(("random", *(own.baselines if own is not None else ()))))
+
+
+def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
+    """Return the baseline of that name, or what "module:Class" makes. Raises: ConfigError: there is none, or it is no actor."""
+    from puffervec.train.act.evaluate import RandomActor
+
+    if ":" in name:
+        return _own_actor(name, seed)
+    known = {"random": RandomActor, **(own.baselines if own is not None else {})}
+    if name not in known:
+        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}; or give module:Class for an actor of yours")
+    return known[name](seed)

@@ -1,0 +1,307 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train plot`: curves of runs from their metrics.jsonl as one PNG. Imports no torch.
+
+    env/... (its rates)   episode/return   episode/length   losses/policy   ...   agent-steps/s   time split
+
+Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py says what is in a panel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError
+from puffervec.system import extras
+from puffervec.system.folder import refuse_odd_file, replace_file
+from puffervec.train.config import flags
+from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
+from puffervec.train.metrics.curves import (
+    TIME,
+    Drawn,
+    Panel,
+    Run,
+    Series,
+    drawn,
+    join_seeds,
+    known,
+    panels_of,
+    x_axis,
+)
+from puffervec.train.metrics.keys import AGENT_STEPS_PER_S, ELAPSED_S, EPISODE_LENGTH, STEP, TIME_PARTS, base
+from puffervec.train.metrics.log import METRICS_FILE, read_head, read_metrics
+
+ABOUT = """\
+  Draws metrics of runs: the env's own records, return, losses, speed and time split. RUN is a run folder or a metrics.jsonl.
+  Each env has its own axes. Runs that differ in the seed alone are one line, their mean, in a band from lowest to highest.
+
+  --metrics KEYS        a panel each: env/score,return,losses/*; with + in one panel: score+goal,time [default: the usual ones]
+  --x WHAT              steps or minutes [default: steps]
+  --smooth PERCENT      bold: mean over this share of the run; faint: as logged; 0: only as logged [default: 3]
+  --apart               a line for each run, also where only seeds differ
+  --out FILE.png        [default: plot.png in the run folder; of several runs, here]
+"""
+# Colours that keep apart for the colour-blind and in grey (Okabe and Ito 2008).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+STYLES = ("-", "--", ":", "-.")
+SMOOTH_PERCENT = 3.0
+COLUMNS = 5
+LEGEND_COLUMNS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What `puffer-train plot` was asked for.
+
+    x: steps or minutes. metrics: as of curves.panels_of. smooth: percent of a run's length that a point is the mean over.
+    join: draw the seeds of one experiment as one series.
+    """
+
+    x: str = "steps"
+    metrics: str | None = None
+    smooth: float = SMOOTH_PERCENT
+    join: bool = True
+
+
+def read_run(where: str | Path) -> Run:
+    """Return the metrics of a run.
+
+    Args: where: run folder, or the file.
+    Raises: ConfigError where there are none, or the file is none of ours.
+    """
+    path = Path(where)
+    file = path / METRICS_FILE if path.is_dir() else path
+    try:
+        lines = tuple(line for line in read_metrics(file) if known(line, STEP) and known(line, ELAPSED_S))
+        head = read_head(file)
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from error
+    if not lines:
+        raise ConfigError(f"{file} has no metrics yet: the run made no update")
+    name = file.parent.name if file.name == METRICS_FILE else file.stem
+    config = head.get("config")
+    return Run(name, str(head.get("env", "")), lines, config if isinstance(config, dict) else {})
+
+
+def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:
+    """Return where the picture goes: `out`, else plot.png in the folder of a single run, or here for several.
+
+    Raises: ConfigError, MissingExtraError: bad input.
+    """
+    if not runs:
+        raise ConfigError("which runs? For example: puffer-train plot runs/NAME (puffer-train plot --help shows more)")
+    if request.x not in X_COLUMNS:
+        raise ConfigError(f"--x is {request.x!r}: use {' or '.join(X_COLUMNS)}")
+    if not 0 <= request.smooth <= 100:
+        raise ConfigError(f"--smooth is {request.smooth:g}: must be a percentage of the run, 0 to 100; 0 draws what was logged")
+    if out is None:
+        out = Path(runs[0]) / "plot.png" if len(runs) == 1 and Path(runs[0]).is_dir() else Path("plot.png")
+    if out.suffix.lower() != ".png":
+        raise ConfigError(f"--out {out}: the name must end in .png")
+    if not out.absolute().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
+    try:
+        refuse_odd_file(out)
+    except OSError as error:
+        raise ConfigError(f"cannot write {out}: {error.strerror}") from error
+    extras.require("plot", "matplotlib")
+    return out
+
+
+def plot_runs(where: Sequence[str], out: Path | None = None, request: Request = Request()) -> Path:
+    """Draw runs into one picture and return its path.
+
+    Args: where: run folders or metrics files.
+    Raises: ConfigError, MissingExtraError: bad input; nothing is written.
+    """
+    path = check_request(where, out, request)
+    save(draw([read_run(run) for run in where], request), path)
+    return path
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a picture. Raises: ConfigError where the disk refuses."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    try:
+        replace_file(path, drawn.getvalue())
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from error
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty matplotlib figure, without its global state. Args: in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.08)  # type: ignore[union-attr, call-arg]
+    return figure
+
+
+def draw(runs: Sequence[Run], request: Request = Request()) -> Any:
+    """Return the matplotlib figure. Raises: ConfigError for a metric that no run has."""
+    series = join_seeds(runs) if request.join else [Series(run.name, run.env, (run,)) for run in runs]
+    panels = panels_of(series, request.metrics)
+    columns = min(COLUMNS, len(panels), max(1, round(math.sqrt(2 * len(panels)))))
+    rows = -(-len(panels) // columns)
+    columns = -(-len(panels) // rows)
+    figure = new_figure(max(8.0, 3.8 * columns), max(4.2, 3.0 * rows + 0.6))
+    axes = list(np.ravel(figure.subplots(rows, columns, squeeze=False)))
+    colours = {id(one): COLOURS[i % len(COLOURS)] for i, one in enumerate(series)}
+    several = len({one.env for one in series}) > 1
+    for panel, axis in zip(panels, axes, strict=False):
+        mine = [(one, colours[id(one)]) for one in series if one.env == panel.env]
+        (_draw_times if panel.keys == (TIME,) else _draw_panel)(axis, panel, mine, request)
+        axis.set_title(f"{panel.env}: {panel.title}" if several else panel.title, fontsize=10)
+    for axis in axes[len(panels) :]:
+        axis.set_axis_off()
+    figure.suptitle(_title(runs))
+    _figure_legend(figure, series, list(colours.values()), request)
+    return figure
+
+
+def _title(runs: Sequence[Run]) -> str:
+    envs = ", ".join(dict.fromkeys(run.env for run in runs))
+    if len(runs) > 1:
+        return f"{envs}: {len(runs)} runs"
+    last = runs[0].lines[-1]
+    rate = last[STEP] / max(last[ELAPSED_S], 1e-9)
+    minutes = last[ELAPSED_S] / 60
+    return f"{envs}: {runs[0].name}, {last['step'] / 1e6:.2f} M agent-steps in {minutes:.1f} min, {rate:,.0f} per second"
+
+
+def _figure_legend(figure: Any, series: Sequence[Series], colours: Sequence[str], request: Request) -> None:
+    """Below all panels: whose colour is whose, and what is bold, faint and shaded."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    if len(series) > len({one.env for one in series}):  # Else the titles tell them apart.
+        handles = [Line2D([], [], color=colour, lw=2, label=one.name) for one, colour in zip(series, colours, strict=True)]
+    if request.smooth > 0:
+        handles.append(Line2D([], [], color="0.3", lw=1.8, label=f"mean over {request.smooth:g} % of the run"))
+        if any(len(one.runs) == 1 for one in series):
+            handles.append(Line2D([], [], color="0.3", lw=0.8, alpha=0.35, label="as logged"))
+    if any(len(one.runs) > 1 for one in series):
+        handles.append(Patch(color="0.3", alpha=0.2, lw=0, label="lowest to highest seed"))
+    if handles:
+        columns = min(LEGEND_COLUMNS, len(handles))
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def _draw_panel(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request) -> None:
+    """Colours tell series apart, and styles metrics or policies; with one series colours tell these apart."""
+    unit, label = x_axis([run for one, _ in series for run in one.runs], request.x)
+    alone = len(series) == 1
+    labels: dict[str, int] = {}
+
+    def look(number: int, colour: str) -> dict[str, Any]:
+        return {"color": COLOURS[number % len(COLOURS)]} if alone else {"color": colour, "ls": STYLES[number % len(STYLES)]}
+
+    for one, colour in series:
+        found_keys = dict.fromkeys(key for run in one.runs for key in run.keys() if base(key) in panel.keys)
+        for key in sorted(found_keys, key=lambda key: panel.keys.index(base(key))):
+            found = drawn(one, request.x, key, request.smooth / 100, unit)
+            if found is not None:
+                _draw_curve(axis, found, look(labels.setdefault(_label(panel, key), len(labels)), colour))
+    if len(labels) > 1:
+        for name, number in labels.items():
+            axis.plot([], [], label=name, lw=1.8, **look(number, "0.4"))
+        _legend_below(axis, len(labels))
+    if panel.is_share:
+        axis.set_ylim(-0.02, 1.02)
+    elif any(key in (EPISODE_LENGTH, AGENT_STEPS_PER_S) for key in panel.keys):
+        axis.set_ylim(bottom=0)
+    axis.set_ylabel(panel.unit, fontsize=8)
+    _dress(axis, label)
+
+
+def _label(panel: Panel, key: str) -> str:
+    """What tells a curve from the others of its panel: the metric, the policy, or both."""
+    policy, name = "/".join(key.split("/")[1:-1]), key.rpartition("/")[2]
+    return " ".join(filter(None, (policy, name if len(panel.keys) > 1 else ""))) or name
+
+
+def _draw_curve(axis: Any, found: Drawn, look: Mapping[str, Any]) -> None:
+    if found.raw is not None:
+        axis.plot(*found.raw, color=look["color"], lw=0.8, alpha=0.3, zorder=1.5)
+    if found.band is not None:
+        axis.fill_between(found.xs, *found.band, color=look["color"], alpha=0.2, lw=0, zorder=1.6)
+    dot = {"marker": "o", "ms": 4} if len(found.xs) == 1 else {}
+    axis.plot(found.xs, found.ys, lw=1.8, **look, **dot)
+
+
+def _dress(axis: Any, label: str) -> None:
+    axis.set_xlabel(label, fontsize=8)
+    axis.margins(x=0.01)
+    axis.tick_params(labelsize=8)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request) -> None:
+    """Where the time went: over the run, or of several runs one bar each."""
+    runs = [run for one, _ in series for run in one.runs]
+    if len(runs) == 1:
+        unit, label = x_axis(runs, request.x)
+        found = [drawn(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit) for key in TIME_PARTS.values()]
+        curves = [one for one in found if one is not None]
+        if curves and all(len(one.xs) == len(curves[0].xs) for one in curves) and len(curves) == len(TIME_PARTS):
+            axis.stackplot(curves[0].xs, *(one.ys for one in curves), labels=TIME_PARTS, colors=COLOURS, alpha=0.8)
+        axis.set_ylim(0, 1)
+        axis.set_ylabel(panel.unit, fontsize=8)
+        _dress(axis, label)
+    else:
+        left = np.zeros(len(runs))
+        for (part, key), colour in zip(TIME_PARTS.items(), COLOURS, strict=False):
+            shares = np.array([_share(run, key) for run in runs])
+            axis.barh(range(len(runs)), shares, left=left, color=colour, alpha=0.8, label=part)
+            left += shares
+        names = [run.name if len(run.name) <= 16 else f"...{run.name[-14:]}" for run in runs]
+        axis.set_yticks(range(len(runs)), names, fontsize=7)
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1)
+        axis.set_xlabel("share of the time, whole run", fontsize=8)
+        axis.tick_params(labelsize=8)
+        axis.spines[["top", "right"]].set_visible(False)
+    _legend_below(axis, 3)
+
+
+def _legend_below(axis: Any, count: int) -> None:
+    """Under the x label, where no curve is."""
+    columns = min(LEGEND_COLUMNS, count)
+    axis.legend(fontsize=8, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False, columnspacing=1.2)
+
+
+def _share(run: Run, key: str) -> float:
+    """Mean share of the whole run's time: lines stand for spans of unequal length."""
+    ends = np.array([line[ELAPSED_S] for line in run.lines])
+    spans = np.diff(ends, prepend=0.0)
+    shares = np.array([line.get(key) or 0.0 for line in run.lines])
+    return float((shares * spans).sum() / max(float(spans.sum()), 1e-9))
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train plot RUN...`."""
+    out, x, metrics, smooth = (flags.take_option(args, flag) for flag in ("--out", "--x", "--metrics", "--smooth"))
+    apart = flags.take_switch(args, "--apart")
+    runs = [arg for arg in args if not arg.startswith("-")]
+    flags.refuse_left([arg for arg in args if arg.startswith("-")], "plot")
+    width = SMOOTH_PERCENT if smooth is None else flags.number("--smooth", smooth)
+    print(plot_runs(runs, None if out is None else Path(out), Request(x or "steps", metrics, width, not apart)))
+
+
+VERB = Verb(
+    "plot", "RUN... [flags]", "curves of one or several runs as a picture", ABOUT, run, trainer=False,
+    values={"--x": ("steps", "minutes")},
+)  # fmt: skip

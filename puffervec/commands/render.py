@@ -1,0 +1,408 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train render`: replays, films, snapshots and curves of what a policy does, for envs that say how they are drawn."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from puffervec.commands.players import Player, PlayerRequest, find_player, is_env, progress_of, take_player
+from puffervec.commands.plot import COLOURS, new_figure
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.contract.evaluation import Interval, Report, Row, as_text
+from puffervec.errors import ConfigError
+from puffervec.system import extras
+from puffervec.system.folder import make_folder, refuse_odd_file, replace_file, said
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import as_evaluated, env_spec, native_env
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from puffervec.contract.drawing import Drawing
+    from puffervec.train.act.recording import Recording
+    from puffervec.viewing.render.episode import Moment
+
+ABOUT = """\
+  Writes replay.html: a page, in one file, that plays episodes and shows what agents see, do and get. Or draws a film of an
+  episode (MP4: 1280 x 720), snapshots of it side by side, and its numbers over time as mean of many, as PNG and CSV.
+  Of a Gymnasium env with rgb_array it makes a film of the env's own pictures.
+  RUN may stand behind its ENV. An ENV alone acts at random, or as --baseline says.
+
+  --out FOLDER|FILE     FILE.html: the page; FILE.mp4 or FILE.gif: the film alone; FILE.png: the snapshots alone
+                        [default: the run folder, else here]
+  --format NAME         html: the page; mp4 or gif: a film, snapshots, numbers; png: those without a film [default: html]
+  --draw WHICH          episodes of the page, or of films, a file for each: worst:N (by the score of an evaluation, or of N
+                        episodes), part:NAME of the evaluation, all of its parts, first:N without an evaluation
+                        [default: worst:5 for the page; the first episode for a film, with snapshots and numbers]
+  --follow AGENT        the camera of a film stays on an agent, named as in the page ("car 4"), or on the one with the lowest
+                        return: worst
+  --fps N               steps per second of the film [default: as the env says]
+  --snapshots STEPS     [default: 0,50,150,300, or as far as the episode goes]
+  --episodes N          of which the numbers are the mean; the first one is drawn [default: 64]
+  --steps N             of an episode, at most [default: 1000]
+  --env.NAME VALUE      settings of the env, over those of the run
+  --baseline NAME       random, or what the env brings, in place of a policy
+  --policy MODULE:CLASS the run's policy where it is code of yours, which render imports only if you name it
+  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
+  --seed N              of envs and of drawn actions [default: 0]
+  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
+  --sample              draw actions instead of taking the likeliest one
+  --progress            say on standard error how much is done, for programs: lines of "progress playing 0.250"
+"""
+FORMATS = ("html", "mp4", "gif", "png")
+FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
+FILES = {"page": "replay.html", "film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
+SNAPSHOTS = "0,50,150,300"
+FIRST = "first:1"
+MOST_SNAPSHOTS, MOST_TITLE = 24, 95
+FILM_SIZE = {"mp4": (1280, 720)}  # A GIF of that size would be large.
+_VALUES = ("out", "format", "draw", "follow", "fps", "snapshots", "episodes", "steps")
+
+
+@dataclass(frozen=True)
+class RenderRequest(PlayerRequest):
+    """What `puffer-train render` was asked for.
+
+    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an env without a drawing.
+    draw: see `puffervec.viewing.web.choose`. follow: the agent that films follow.
+    """
+
+    env: str | None = None
+    out: Path | None = None
+    format: str | None = None
+    draw: str | None = None
+    follow: str | None = None
+    fps: float | None = None
+    snapshots: tuple[int, ...] = (0, 50, 150, 300)
+    episodes: int = 64
+    steps: int = 1000
+
+    @property
+    def is_file(self) -> bool:
+        """True where one file is wanted and no folder."""
+        return self.out is not None and self.out.suffix.lower()[1:] in FORMATS and not self.out.is_dir()
+
+
+def parse(args: list[str]) -> RenderRequest:
+    """Return the request that the arguments make. Raises: ConfigError: bad input, in one line."""
+    first, second = flags.take_target(args), flags.take_target(args)
+    if first is None:
+        raise ConfigError("which run or env? For example: puffer-train render latest (puffer-train render --help shows more)")
+    target, env = (first, None) if second is None else (second, first)
+    values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
+    player = take_player(args)
+    flags.refuse_left(args, "render")
+    if is_env(target) and player["baseline"] is None:
+        player["baseline"] = "random"
+    return RenderRequest(
+        target,
+        **player,
+        env=env,
+        out=None if values["out"] is None else Path(values["out"]),
+        format=values["format"],
+        draw=values["draw"],
+        follow=values["follow"],
+        fps=None if values["fps"] is None else flags.number("--fps", values["fps"]),
+        snapshots=_snapshots(values["snapshots"] or SNAPSHOTS),
+        episodes=flags.whole("--episodes", values["episodes"], 1) or RenderRequest.episodes,
+        steps=flags.whole("--steps", values["steps"], 1) or RenderRequest.steps,
+    )
+
+
+def _snapshots(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", text):
+        raise ConfigError(f"--snapshots {text}: give steps, as in {SNAPSHOTS}")
+    steps = tuple(sorted({int(step) for step in text.split(",")}))
+    if len(steps) > MOST_SNAPSHOTS:
+        raise ConfigError(f"--snapshots names {len(steps)} steps: at most {MOST_SNAPSHOTS}")
+    return steps
+
+
+def render(request: RenderRequest) -> None:
+    """Draw what was asked for, and say what is in each file.
+
+    Raises: ConfigError, CheckpointError, MissingExtraError: bad input, before an episode is run.
+    """
+    kind = _kind(request, "html")
+    player = find_player(request, lambda config: _adapted(config, request))
+    python = player.config.python
+    if python:
+        kind = _kind(request, "mp4")
+        if kind not in FILMS or request.draw or request.follow:
+            raise ConfigError(
+                f"{player.config.target} does not say how it is drawn (NativeEnv.drawing): there are films alone, of its own "
+                "pictures: use --format mp4 or gif, without --draw and --follow"
+            )
+    env_spec(player.config)  # Refuses settings before a folder is made.
+    if request.draw is not None:
+        from puffervec.viewing.web.choose import check
+
+        check(request.draw, player.config.target)
+    title = f"{player.config.target}: {_name(player)}"
+    if python:
+        _write_gymnasium(request, player, title, kind)
+        return
+    paths = _paths(request, player, kind)
+    if kind == "html":
+        _write_page(request, player, title, paths["page"])
+    elif request.draw or request.follow:
+        _write_films(request, player, title, paths["film"], kind)
+    else:
+        _write_pictures(request, player, title, paths, kind)
+
+
+def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: str) -> None:
+    """Write a film of the pictures that a Gymnasium env makes itself."""
+    from puffervec.train.act.own_pictures import OwnPictures
+    from puffervec.viewing.render.film import WRITERS
+
+    maker = player.config.creator or player.config.target
+    with contextlib.closing(OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)) as shown:
+        path = _paths(request, player, kind)["film"]
+        fps = min(request.fps or shown.fps, FILMS[kind])
+        _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), fps))
+    print(f"{path}: {shown.steps} step{'s' * (shown.steps != 1)}, {fps:g} per second", flush=True)
+
+
+def _write_films(request: RenderRequest, player: Player, title: str, path: Path, kind: str) -> None:
+    """Write a film of each episode that was asked for."""
+    from puffervec.viewing.web.choose import choose, shown_settings
+    from puffervec.viewing.web.record import play
+
+    env = native_env(player.config.target)
+    assert env is not None
+    settings = shown_settings(env, player.config.env, player.actor)
+    choices = choose(player.config, player.actor, request.draw or FIRST, request.seed)
+    for number, choice in enumerate(choices, 1):
+        found = play(env, settings, player.actor, task=choice.task, seed=choice.seed, most_steps=request.steps)
+        drawing, moments = found.episode.drawing, found.moments
+        follow = None if request.follow is None else found.agent_named(request.follow)
+        name = re.sub(r"[^\w.-]+", "-", (choice.name or drawing.title).removesuffix(".json")).lstrip(".-")
+        to = path if len(choices) == 1 else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
+        data, about = _film(drawing, moments, title, request, kind, follow)
+        _save(to, data)
+        print(f"{to}: {choice.name or drawing.title or f'seed {choice.seed}'}, {about}", flush=True)
+
+
+def _name(player: Player) -> str:
+    """Who plays, for others to read: of a run folder that was given with its whole path, its name alone."""
+    folder = player.folder
+    return player.label.replace(str(folder), folder.name) if folder is not None and folder.is_absolute() else player.label
+
+
+def _write_page(request: RenderRequest, player: Player, title: str, path: Path) -> None:
+    from puffervec.viewing.web.choose import WORST, choose, played
+    from puffervec.viewing.web.page import replay_page
+
+    choices = choose(player.config, player.actor, request.draw or WORST, request.seed)
+    replays = list(played(player.config, player.actor, choices, request.steps))
+    _save(path, replay_page(replays, title).encode())
+    said_of = [f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})" for replay in replays]
+    print(f"{path}: {len(replays)} episode{'s' if len(replays) != 1 else ''}: {', '.join(said_of)}", flush=True)
+
+
+def _write_pictures(request: RenderRequest, player: Player, title: str, paths: dict[str, Path], kind: str) -> None:
+    from puffervec.train.act.recording import record
+    from puffervec.viewing.web.choose import shown_settings
+
+    env = native_env(player.config.target)
+    assert env is not None
+    # As many for a film alone: it shall be the same film, also where actions are drawn.
+    numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
+    found = record(env, shown_settings(env, player.config.env, player.actor), player.actor, **numbers)
+    for part, path in paths.items():
+        made = _PARTS[part](found, title, request, kind)
+        if made is not None:
+            _save(path, made[0])
+            print(f"{path}: {made[1]}", flush=True)
+
+
+def _kind(request: RenderRequest, usual: str) -> str:
+    """Return the format, one of FORMATS.
+
+    Args: usual: where none is named. Raises: ConfigError, MissingExtraError: it cannot be written.
+    """
+    ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
+    if request.out is not None and ending is None and request.out.suffix and not request.out.is_dir():
+        raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png")
+    kind = request.format or ending or usual
+    if kind not in FORMATS:
+        raise ConfigError(f"--format {kind}: use html, mp4, gif or png")
+    if ending not in (None, kind):
+        raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
+    if request.draw is not None and kind == "png":
+        raise ConfigError(f"--draw {request.draw}: chooses the episodes of a page or of films: use --format html, mp4 or gif")
+    if request.follow is not None and kind not in FILMS:
+        raise ConfigError(f"--follow {request.follow}: is for films: use --format mp4 or gif")
+    if ending in FILMS and request.draw is not None and not re.fullmatch(r"part:.+|\w+:1", request.draw):
+        raise ConfigError(f"--out {request.out} is one film, and --draw {request.draw} may be several: give a folder")
+    if kind != "html":
+        extras.require(f"--format {kind}", "PIL", "matplotlib")
+    if kind == "mp4":
+        extras.require("--format mp4", "imageio_ffmpeg")
+    most = FILMS.get(kind, max(FILMS.values()))
+    if request.fps is not None and not 0 < request.fps <= most:
+        raise ConfigError(f"--fps is {request.fps:g}: use more than 0 and at most {most:g} in {kind} files")
+    return kind
+
+
+def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
+    """Return a run's config as it is evaluated. Raises: ConfigError: a run of another env, an env that cannot be drawn."""
+    if request.env not in (None, config.target):
+        raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
+    native = native_env(config.target)
+    if native is not None and native.drawing is None:
+        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
+    return as_evaluated(config)
+
+
+def _paths(request: RenderRequest, player: Player, kind: str) -> dict[str, Path]:
+    """Return where each part goes. Raises: ConfigError: it cannot be written there."""
+    if request.out is not None and request.is_file:
+        paths = {{"html": "page", "png": "snapshots"}.get(kind, "film"): request.out}
+    else:
+        named = re.sub(r"[^\w.-]+", "-", f"render-{player.config.target}-{player.label}")
+        folder = request.out or player.folder or Path(named)
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise ConfigError(f"cannot write to {folder}: {said(error)}") from error
+        paths = {part: folder / name for part, name in FILES.items()}
+        page, film = paths.pop("page"), paths.pop("film")
+        if kind == "html":
+            paths = {"page": page}
+        elif kind != "png":
+            alone = player.config.python or request.draw or request.follow
+            paths = {"film": film.with_suffix(f".{kind}"), **({} if alone else paths)}
+    for path in paths.values():
+        try:
+            refuse_odd_file(path)
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {said(error)}") from error
+    return paths
+
+
+def _save(path: Path, data: bytes) -> None:
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+
+
+# Each returns a file and what it shows; None where there is nothing to show.
+
+
+def _film(
+    drawing: Drawing, moments: Iterable[Moment], title: str, request: RenderRequest, kind: str, follow: str | None = None
+) -> tuple[bytes, str]:
+    """Args: follow: the name of the agent on which the camera stays."""
+    from puffervec.viewing.render.film import WRITERS, Camera
+    from puffervec.viewing.render.painter import frame_of, picture_of, size_of, title_of
+
+    fps, title = request.fps or min(drawing.fps, FILMS[kind]), title_of(title, drawing)
+    camera, steps = Camera(drawing, follow), 0
+
+    def pictures() -> Iterator[Image.Image]:
+        nonlocal steps
+        for moment in moments:
+            steps, shown = moment.step, camera.at(moment)
+            if kind in FILM_SIZE:
+                yield frame_of(shown, moment, title, FILM_SIZE[kind])
+            else:
+                yield picture_of(shown, moment, title, size_of(drawing))
+
+    data = WRITERS[kind](pictures(), fps)
+    return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"
+
+
+def _first_film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+    return _film(found.episode().drawing, found.moments(), title, request, kind)
+
+
+def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+    from puffervec.viewing.render.film import png
+    from puffervec.viewing.render.painter import sheet_of, title_of
+
+    last = len(found.states) - 1
+    steps = {min(step, last) for step in request.snapshots}
+    moments = [moment for moment in found.moments() if moment.step in steps]
+    drawing = found.episode().drawing
+    return png(sheet_of(drawing, moments, title_of(title, drawing))), f"steps {', '.join(str(one.step) for one in moments)}"
+
+
+def _table(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+    rows: list[Row] = [{"step": step, **row} for step, row in enumerate(_intervals(found))]
+    return (Report(rows).to_csv().encode(), "the numbers of the plot") if found.numbers else None
+
+
+def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+    """A panel for each number: its mean over the envs, in a band of its 95 % interval."""
+    if not found.numbers:
+        return None
+    rows, wholes = _intervals(found), found.episode().drawing.wholes
+    figure = new_figure(8.0, 1.0 + 3.0 * len(found.numbers))
+    for axis, (name, values), colour in zip(
+        figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0], found.numbers.items(), itertools.cycle(COLOURS)
+    ):
+        bands = np.array([(row[name].value, row[name].low, row[name].high) for row in rows])
+        axis.fill_between(range(len(bands)), bands[:, 1], bands[:, 2], color=colour, alpha=0.2, lw=0, label="95 % interval")
+        axis.plot(bands[:, 0], color=colour, lw=1.8, label=f"mean of {values.shape[1]} episodes")
+        axis.set_ylabel(f"{name}, share" if name in wholes else name, fontsize=9)
+        if name in wholes:
+            axis.set_ylim(-0.02, 1.02)
+        axis.set_xlabel("step", fontsize=9)
+        axis.margins(x=0.01)
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.legend(fontsize=8, frameon=False)
+    figure.suptitle(title if len(title) <= MOST_TITLE else f"{title[:45]}...{title[-45:]}", fontsize=10)
+    out = io.BytesIO()
+    figure.savefig(out, format="png")
+    ends = ", ".join(f"{name} {as_text(value)}" for name, value in rows[-1].items())
+    return out.getvalue(), f"{ends} at the end"
+
+
+def _intervals(found: Recording) -> list[dict[str, Interval]]:
+    """The mean of each number over the envs with its 95 % interval, by step; as a share where it is a part of something."""
+    from puffervec.train.collect.episodes import mean_interval
+
+    wholes = found.episode().drawing.wholes
+    rows: list[dict[str, Interval]] = [{} for _ in next(iter(found.numbers.values()), ())]
+    for name, values in found.numbers.items():
+        for row, step in zip(rows, values / wholes.get(name, 1.0), strict=True):
+            mean, half = mean_interval(step)
+            low, high = mean - half, mean + half
+            row[name] = Interval(mean, max(low, 0.0), min(high, 1.0)) if name in wholes else Interval(mean, low, high)
+    return rows
+
+
+_PARTS: dict[str, Callable[[Recording, str, RenderRequest, str], tuple[bytes, str] | None]] = {
+    "film": _first_film,
+    "snapshots": _sheet,
+    "plot": _plot,
+    "table": _table,
+}
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train render RUN`."""
+    request = parse(args)
+    with progress_of(request):
+        render(request)
+
+
+VERB = Verb(
+    "render", "RUN|latest|ENV [RUN] [flags]", "replays, films and snapshots of what a policy does", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda"), "--format": FORMATS},
+)  # fmt: skip

@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Pictures as files: PNG, GIF and MP4, as bytes. MP4 takes pictures one by one; a GIF keeps a byte of each pixel."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import itertools
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from PIL import Image
+
+from puffervec.contract.drawing import Box, Circle, Drawing
+from puffervec.errors import ConfigError
+from puffervec.system import extras
+from puffervec.viewing.render.episode import Moment
+
+_H264 = {
+    "codec": "libx264",
+    "macro_block_size": 2,
+    "quality": 6,
+    "output_params": ["-preset", "veryfast", "-movflags", "+faststart"],
+}
+ALONE = 0.4  # Of the view, what is seen around an agent where the drawing does not say it.
+LAST_MS = 1500  # A GIF begins anew; its last picture stays so long.
+
+
+def png(picture: Image.Image) -> bytes:
+    """Return a PNG file."""
+    out = io.BytesIO()
+    picture.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def gif(pictures: Iterable[Image.Image], fps: float) -> bytes:
+    """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second."""
+    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures]
+    out = io.BytesIO()
+    times_ms = [10 * round(100 / fps)] * (len(frames) - 1) + [LAST_MS]
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times_ms, loop=0)
+    return out.getvalue()
+
+
+def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
+    """Return an MP4 file (H.264), which browsers and slides play. Width and height must be even.
+
+    Raises: MissingExtraError. ConfigError: no ffmpeg, or it failed.
+    """
+    extras.require("MP4", "imageio_ffmpeg")
+    import imageio_ffmpeg
+
+    with tempfile.TemporaryDirectory(prefix="puffervec-") as folder:
+        path, frames = Path(folder) / "film.mp4", iter(pictures)
+        first = next(frames)
+        try:
+            with contextlib.closing(imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, **_H264)) as writer:
+                writer.send(None)
+                for picture in itertools.chain([first], frames):
+                    writer.send(picture.tobytes())
+            return path.read_bytes()
+        except (OSError, RuntimeError) as error:
+            raise ConfigError(f"MP4: ffmpeg failed: {' '.join(str(error).split())}") from error
+
+
+class Camera:
+    """What a film shows of the world: all of it, or what is around an agent; once that is gone, the place where it was last."""
+
+    def __init__(self, drawing: Drawing, follow: str | None = None) -> None:
+        """Args: follow: the name of an agent's shape; None for all of the view."""
+        left, bottom, right, top = drawing.view
+        self._drawing, self._follow = drawing, follow
+        self._across = drawing.close or ALONE * max(right - left, top - bottom)
+        self._at = (left + right) / 2, (bottom + top) / 2
+
+    def at(self, moment: Moment) -> Drawing:
+        """Return the drawing with what is shown at a moment."""
+        if self._follow is None:
+            return self._drawing
+        for shape in moment.shapes:
+            if shape.name == self._follow and isinstance(shape, (Box, Circle)):
+                self._at = shape.x, shape.y
+        (x, y), half = self._at, self._across / 2
+        return dataclasses.replace(self._drawing, view=(x - half, y - half, x + half, y + half))
+
+
+WRITERS: dict[str, Callable[[Iterable[Image.Image], float], bytes]] = {"mp4": mp4, "gif": gif}

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Which episodes are worth looking at: those that an evaluation says went worst, or that somebody asks for by name.
+
+Runs in the learner. An env whose evaluation tells the tasks of its parts (`Evaluation.replay`, `Report.tasks`) is played on
+these; of others, some episodes with seeds of their own are played.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from puffervec.contract.evaluation import Actor, Report, progress_part
+from puffervec.contract.native import NativeEnv
+from puffervec.errors import ConfigError
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import native_env, own_evaluation
+from puffervec.viewing.web.pictures import MOST_BYTES, PAGE_BYTES
+from puffervec.viewing.web.record import MOST_STEPS, play
+from puffervec.viewing.web.replay import Replay, replay_of
+
+WORST = "worst:5"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An episode to play. name: "" for the drawing's own. score: None where nobody has evaluated it; measure: what it is."""
+
+    seed: int
+    name: str = ""
+    task: int | None = None
+    score: float | None = None
+    measure: str = "score"
+
+
+def check(which: str, target: str) -> None:
+    """Raises: ConfigError: `which` means nothing, or nothing in the env `target`."""
+    if not re.fullmatch(r"all|(worst|first):[1-9][0-9]{0,3}|part:.+", which):
+        raise ConfigError(f"--draw {which}: give part:NAME, worst:N, first:N or all")
+    if not has_parts(target) and not which.startswith(("worst:", "first:")):
+        raise ConfigError(f"--draw {which}: {target} has no evaluation by parts: give worst:N")
+
+
+def has_parts(target: str) -> bool:
+    """Whether the evaluation of an env tells the tasks of its parts."""
+    own = own_evaluation(target)
+    return own is not None and own.replay is not None
+
+
+def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0) -> list[Choice]:
+    """Return the episodes that `which` means (see `chosen`), after an evaluation where it needs one.
+
+    Args: config: as it is evaluated (`as_evaluated`).
+    Raises: ConfigError: it means nothing.
+    """
+    check(which, config.target)
+    own = own_evaluation(config.target)
+    if own is None or own.replay is None or which.startswith("first:"):
+        return [Choice(seed + number) for number in range(int(which.partition(":")[2]))]
+    return chosen(own.evaluate(actor, config.env, episodes=1, seed=seed), which, seed)
+
+
+def chosen(report: Report, which: str, seed: int = 0) -> list[Choice]:
+    """Return the episodes that `part:NAME`, `worst:N` or `all` means.
+
+    Args: report: of an evaluation with parts. seed: of that evaluation.
+    Raises: ConfigError: there is no such part.
+    """
+    names, found = report.names(), []
+    for name in report.chosen(which):
+        task, score = report.tasks[names.index(name)], report.score_of(name)
+        found.append(Choice(seed + task, name, task, None if math.isnan(score) else score, report.score or "score"))
+    return found
+
+
+def played(config: TrainConfig, actor: Actor, choices: list[Choice], most_steps: int = MOST_STEPS) -> Iterator[Replay]:
+    """Play episodes, one after the other. Args: config: as of `choose`. Raises: ConfigError: the env cannot be drawn."""
+    env = native_env(config.target)
+    if env is None:
+        raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
+    settings = shown_settings(env, config.env, actor)
+    share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
+    for number, choice in enumerate(choices):
+        with progress_part(number, len(choices)):
+            found = play(env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps)
+        yield replay_of(found, title=choice.name, score=choice.score, measure=choice.measure, picture_bytes=share)
+
+
+def shown_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:
+    """Return the settings with which an env is looked at: with what a baseline asks for, and what the env itself does."""
+    overrides = getattr(actor, "overrides", {})
+    config = dataclasses.replace(config, **overrides) if overrides else config
+    own = env.own_evaluation()
+    return config if own is None or own.replay is None else own.replay(config)

@@ -1,0 +1,215 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Reads the metrics of a run while it is under way: each time what has come since, as columns of numbers. Imports no torch.
+
+A line counts once its end is there. What a resumed run did once more is left out, as in puffervec/train/metrics/log.py.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+from array import array
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from puffervec.system.folder import open_file, said
+from puffervec.train.metrics.keys import ELAPSED_S, STEP
+from puffervec.train.metrics.log import RESUMED, SCHEMA_VERSION
+
+Floats = NDArray[np.float64]
+MOST_READ = 1 << 24  # bytes at once
+LONGEST_LINE = 1 << 20
+MOST_POINTS = 600  # of a curve that is shown; of more, neighbours are averaged
+MOST_KEYS = 2000  # metrics of a run; a page can list no more
+
+
+class Follower:
+    """The metrics of a file that may grow, be replaced, or not be there yet.
+
+    Attributes:
+        version: changes with what is known. error: why nothing can be read, "" where that is not so. remark: what is left out
+        of what was read, "" where nothing is. config, env: of its head. age_s: since the file was last written to, None where
+        there is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Args: path: of metrics.jsonl. Nothing is read yet."""
+        self.path, self.version, self.error = path, 0, ""
+        self._begin(None)
+
+    def _begin(self, file: tuple[int, int] | None) -> None:
+        self.env, self.config, self.remark = "", dict[str, Any](), ""
+        self.age_s: float | None = None
+        self._file, self._offset, self._rest, self._headed = file, 0, b"", False
+        self._count = 0  # lines of metrics
+        # Of each metric the lines that have it, and their numbers: memory grows with the file, not with lines times keys.
+        self._columns: dict[str, tuple[array[int], array[float]]] = {}
+        # Of each resume the number of lines before it, and the step of the checkpoint that it went on from.
+        self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
+        self._kept: NDArray[np.bool_] | None = None  # lines that no resume has taken back; None: not known yet
+
+    def poll(self) -> None:
+        """Read what has come. Nothing is raised: `error` says what is wrong."""
+        try:
+            fd = open_file(self.path)
+        except FileNotFoundError:
+            self._refuse("")
+            return
+        except OSError as error:
+            self._refuse(said(error))
+            return
+        try:
+            self._read(fd)
+        finally:
+            os.close(fd)
+
+    def _refuse(self, error: str) -> None:
+        if (self._file, self.error) != (None, error):
+            self._begin(None)
+            self.error = error
+            self.version += 1
+
+    def _read(self, fd: int) -> None:
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) != self._file or found.st_size < self._offset:
+            self._begin((found.st_dev, found.st_ino))
+            self.error = ""
+            self.version += 1
+        self.age_s = max(0.0, datetime.datetime.now().timestamp() - found.st_mtime)
+        end = min(found.st_size, self._offset + MOST_READ)
+        if end <= self._offset or self.error:
+            return
+        data = self._rest + os.pread(fd, end - self._offset, self._offset)
+        self._offset = end
+        *lines, self._rest = data.split(b"\n")
+        if len(self._rest) > LONGEST_LINE:  # No line of ours.
+            self._rest = b""
+        for line in lines:
+            self._take(line)
+        self.version += bool(lines)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(values, dict):
+            return
+        if not self._headed:
+            self._headed = True
+            version = values.get("schema_version")
+            if version != SCHEMA_VERSION:
+                self.error = f"its metrics have schema_version {version!r:.40}: {SCHEMA_VERSION} is known"
+            config = values.get("config")
+            self.env, self.config = str(values.get("env", "")), config if isinstance(config, dict) else {}
+        elif values.get("event") == RESUMED:
+            self._resume(_number(values.get(STEP)))
+        elif "event" not in values and not self.error:
+            self._add(values)
+
+    def _add(self, values: Mapping[str, Any]) -> None:
+        for key, value in values.items():
+            number = _number(value)
+            if math.isnan(number):
+                continue
+            if key not in self._columns and len(self._columns) == MOST_KEYS:
+                self.remark = f"it has more than {MOST_KEYS} metrics: those that came later are left out"
+                continue
+            lines, numbers = self._columns.setdefault(key, (array("q"), array("d")))
+            lines.append(self._count)
+            numbers.append(number)
+        self._count += 1
+        self._kept = None
+
+    def _resume(self, step: float) -> None:
+        """Take back the lines after a step: that work is done once more."""
+        lines, steps = self._resumes
+        lines.append(self._count)
+        steps.append(0.0 if math.isnan(step) else step)
+        self._kept = None
+
+    def _lines_kept(self) -> NDArray[np.bool_]:
+        """Return (lines,) True for the lines whose step no later resume has gone back behind."""
+        if self._kept is None:
+            before, steps = self._resumes
+            limits = np.full(self._count + 1, math.inf)
+            np.minimum.at(limits, np.array(before, np.int64), np.array(steps, np.float64))
+            lowest = np.minimum.accumulate(limits[::-1])[::-1]
+            self._kept = ~(self._every(STEP) > lowest[1:])
+        return self._kept
+
+    def _every(self, key: str) -> Floats:
+        """Return the numbers of a key on all lines, with those that were taken back."""
+        column = np.full(self._count, math.nan)
+        if key in self._columns:
+            lines, numbers = self._columns[key]
+            column[np.array(lines, np.int64)] = np.array(numbers, np.float64)
+        return column
+
+    @property
+    def keys(self) -> list[str]:
+        """All metrics that have numbers, in the order in which they came."""
+        return list(self._columns)
+
+    def column(self, key: str) -> Floats:
+        """Return (lines,) the numbers of a key, NaN where a line has none."""
+        found: Floats = self._every(key)[self._lines_kept()]
+        return found
+
+    def last(self, key: str) -> float | None:
+        """Return the newest number of a key."""
+        known = self.column(key)[::-1]
+        known = known[np.isfinite(known)]
+        return float(known[0]) if len(known) else None
+
+    def curves(self, keys: Sequence[str], most: int = MOST_POINTS) -> dict[str, Any]:
+        """Return columns for a page: steps and seconds, and the numbers of each key with None where there is none.
+
+        Of more than `most` lines neighbours are averaged.
+        """
+        steps = self.column(STEP)
+        there = np.flatnonzero(np.isfinite(steps) & np.isfinite(self.column(ELAPSED_S)))
+        order = there[np.argsort(steps[there], kind="stable")]
+        names = [key for key in dict.fromkeys(keys) if key in self._columns]
+
+        def shown(key: str) -> list[float | None]:
+            numbers = _thinned(self.column(key)[order], most).tolist()
+            return [None if math.isnan(number) else _short(number) for number in numbers]
+
+        return {
+            "step": shown(STEP),
+            "elapsed_s": shown(ELAPSED_S),
+            "keys": {key: shown(key) for key in names},
+            "lines": len(order),
+        }
+
+
+def _thinned(column: Floats, most: int) -> Floats:
+    """Return at most `most` numbers of a column: means of neighbours, which leave out what is NaN."""
+    if len(column) <= most:
+        return column
+    edges = np.linspace(0, len(column), most + 1).astype(np.int64)[:-1]
+    known = np.isfinite(column)
+    sums = np.add.reduceat(np.where(known, column, 0.0), edges)
+    counts = np.add.reduceat(known.astype(np.int64), edges)
+    means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return means
+
+
+def _number(value: Any) -> float:
+    """Return a number of a line, NaN for anything else."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300:
+        return float(value)
+    return math.nan
+
+
+def _short(number: float) -> float:
+    """A number with as many digits as a curve can show; whole ones as they are."""
+    return number if number == int(number) else float(f"{number:.7g}")

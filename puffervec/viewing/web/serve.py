@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A server of pages for this machine: loopback, a token in the URL, headers that forbid what pages need not. On aiohttp.
+
+Runs in the process of the command, in one thread, until Ctrl-C or SIGTERM.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import mimetypes
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from puffervec.errors import ConfigError
+from puffervec.system import extras
+from puffervec.viewing.web.guard import HEADERS, checked_host, new_token, refusal
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+Handler = Callable[["web.Request"], Awaitable["web.StreamResponse"]]
+MOST_BODY = 1 << 16  # bytes of a request
+MOST_STRANGERS = 100  # open connections without the token; a browser opens few
+
+
+class Server:
+    """Routes below /TOKEN/, and the token.
+
+    Attributes: token: the first part of every path. url: where the first page is, once the server runs.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        """Args: host: of this machine alone. port: 0 for any that is free.
+
+        Raises: ConfigError: another host. MissingExtraError: aiohttp is not installed.
+        """
+        self.host, self.port, self.token, self.url = checked_host(host), port, new_token(), ""
+        extras.require("a page in the browser", "aiohttp")
+        from aiohttp import web
+
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            socket = request.headers.get("Upgrade") is not None
+            why = refusal(self.token, request.raw_path, request.headers, socket)
+            if why is None:
+                self._known.add(request.protocol)
+            else:
+                return web.Response(status=403, text=f"403: {why}\n", headers=HEADERS)
+            try:
+                return await handler(request)
+            except web.HTTPException as error:
+                error.headers.update(HEADERS)
+                raise
+
+        self._known = set[Any]()  # connections that have named the token
+        self.app = web.Application(middlewares=[web.middleware(guarded)], client_max_size=MOST_BODY)
+
+    def get(self, path: str, handler: Handler) -> None:
+        """Answer GET requests of /TOKEN/path. Args: path: may have {names}."""
+        self.app.router.add_get(f"/{self.token}/{path}", handler)
+
+    def post(self, path: str, handler: Handler) -> None:
+        """Answer POST requests of /TOKEN/path."""
+        self.app.router.add_post(f"/{self.token}/{path}", handler)
+
+    def page(self, title: str, names: tuple[str, ...], script: str) -> None:
+        """Make the first page: a `<main id="app">` that scripts fill. Args: names: static files; script: the last one."""
+        for name in (*names, script):
+            self.get(name, static(name))
+        scripts = "".join(f'<script src="{name}" defer></script>\n' for name in (*names, script) if name.endswith(".js"))
+        styles = "".join(f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css"))
+        text = (
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+            f'{styles}{scripts}</head>\n<body>\n<main id="app"></main>\n</body>\n</html>\n'
+        )
+        self.get("", lambda request: answered(text, "text/html"))
+
+    def run(self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None = None) -> int:
+        """Serve until a signal comes; return its number.
+
+        Args: ready: called with the URL once it can be opened. background: runs beside the requests until the end.
+        Raises: ConfigError: the port is taken.
+        """
+        return asyncio.run(self._run(ready, background))
+
+    async def _run(self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None) -> int:
+        from aiohttp import web
+
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        received = [0]
+
+        def stop(number: int) -> None:
+            received[0] = number
+            ended.set()
+
+        runner = web.AppRunner(self.app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        beside: asyncio.Task[None] | None = None
+        listening: asyncio.Server | None = None
+        try:
+            try:
+                listening = await loop.create_server(lambda: self._connection(runner.server), self.host, self.port)
+            except OSError as error:
+                raise ConfigError(f"--port {self.port}: {error.strerror}: give another one, or none for any") from error
+            self.port = listening.sockets[0].getsockname()[1]
+            name = f"[{self.host}]" if ":" in self.host else self.host
+            self.url = f"http://{name}:{self.port}/{self.token}/"
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                loop.add_signal_handler(number, stop, number)
+            if background is not None:
+                beside = loop.create_task(_awaited(background))
+            ready(self.url)
+            waits = [loop.create_task(ended.wait()), *([beside] if beside is not None else [])]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if beside is not None and beside.done():
+                beside.result()
+        finally:
+            if listening is not None:
+                listening.close()
+            if beside is not None:
+                beside.cancel()
+                await asyncio.wait([beside])
+            await runner.cleanup()
+        return received[0]
+
+    def _connection(self, server: Any) -> Any:
+        """Return the protocol of a new connection; of too many that have not named the token the oldest are closed.
+
+        Otherwise any program of this machine could use up the file descriptors of this process, and no page would be answered.
+        """
+        self._known.intersection_update(server.connections)
+        strangers = [connection for connection in server.connections if connection not in self._known]
+        for connection in strangers[: max(0, len(strangers) - MOST_STRANGERS)]:
+            connection.force_close()
+        return server()
+
+
+async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+async def answered(body: str | bytes, kind: str, headers: Mapping[str, str] = HEADERS, status: int = 200) -> web.Response:
+    """Return a whole answer. Args: kind: its media type."""
+    from aiohttp import web
+
+    data = body.encode() if isinstance(body, str) else body
+    charset = "utf-8" if kind.startswith("text/") or kind.endswith("json") else None
+    return web.Response(body=data, content_type=kind, charset=charset, headers=headers, status=status)
+
+
+async def as_json(data: Any, status: int = 200) -> web.Response:
+    """Return data as JSON."""
+    return await answered(json.dumps(data, allow_nan=False, separators=(",", ":")), "application/json", status=status)
+
+
+async def refused(why: str, status: int = 403) -> web.Response:
+    """Return an answer that says why there is none."""
+    return await answered(f"{status}: {why}\n", "text/plain", status=status)
+
+
+def static(name: str) -> Handler:
+    """Return what answers with a file of this package."""
+    data = (files("puffervec.viewing.web") / name).read_bytes()
+    kind = mimetypes.types_map[name[name.rindex(".") :]]
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return await answered(data, kind)
+
+    return handler

@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Shapes of puffervec.contract.drawing as numbers: what a shape looks like is a style, where it is a row of numbers.
+
+Runs in the learner. puffervec/viewing/web/static/scene.js makes shapes of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from puffervec.contract.drawing import Box, Circle, Line, Polygon, Shape, Text
+from puffervec.viewing.render.episode import Moment
+from puffervec.viewing.web.columns import Floats, Stream, exponent_of, held, runs_of, whole
+
+OUTLINE, FADED, FRONT = 1, 2, 4  # of the flags of a style
+ANGLE = -3  # angles are kept as thousandths of a radian
+
+Style = tuple[str, int, int]  # kind, number of the role, flags
+
+
+def numbers_of(shape: Shape) -> tuple[float, ...]:
+    """All numbers of a shape; the width of a line is the last one."""
+    match shape:
+        case Circle():
+            return float(shape.x), float(shape.y), float(shape.radius)
+        case Box():
+            return float(shape.x), float(shape.y), float(shape.width), float(shape.height), float(shape.angle_rad)
+        case Line():
+            return (*map(float, chain.from_iterable(shape.points)), float(shape.width))
+        case Polygon():
+            return tuple(map(float, chain.from_iterable(shape.points)))
+        case Text():
+            return float(shape.x), float(shape.y), float(shape.height)
+    raise TypeError(f"{shape!r} cannot be drawn")
+
+
+def exponents_of(kind: str, count: int, place: int) -> list[int]:
+    """The power of ten of each of a shape's numbers. Args: place: that of places and sizes."""
+    return [ANGLE if kind == "box" and number == 4 else place for number in range(count)]
+
+
+@dataclass
+class Looks:
+    """Numbers the roles and styles of an episode. colours: by role; they are the legend, in this order."""
+
+    colours: dict[str, str]
+    roles: list[str] = field(default_factory=list)
+    styles: dict[Style, int] = field(default_factory=dict)
+    _known: dict[tuple[type[Shape], str, bool, bool, bool], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.roles += self.colours
+
+    def role(self, name: str) -> int:
+        """The number of a role."""
+        if name not in self.roles:
+            self.roles.append(name)
+        return self.roles.index(name)
+
+    def style(self, shape: Shape) -> int:
+        """The number of a shape's style."""
+        key = type(shape), shape.role, shape.filled, shape.faded, isinstance(shape, Box) and shape.front
+        found = self._known.get(key)
+        if found is None:
+            flags = OUTLINE * (not shape.filled) + FADED * shape.faded + FRONT * key[-1]
+            style = type(shape).__name__.lower(), self.role(shape.role), flags
+            found = self._known[key] = self.styles.setdefault(style, len(self.styles))
+        return found
+
+
+def place_exponent(view: Sequence[float]) -> int:
+    """The power of ten in which places of an episode are kept: centimetres where 200 m to 2 km are in view."""
+    left, bottom, right, top = view
+    return exponent_of(max(right - left, top - bottom))
+
+
+def put_still(stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int) -> list[dict[str, Any]]:
+    """Add shapes that never move; return what a reader has to know of each."""
+    listed = []
+    for shape in shapes:
+        numbers = numbers_of(shape)
+        exponents = exponents_of(type(shape).__name__.lower(), len(numbers), place)
+        stream.add_differences([int(whole(n, e)) for n, e in zip(numbers, exponents, strict=True)], stride=2)
+        listed.append({"s": looks.style(shape), "n": len(numbers), **_words(shape)})
+    return listed
+
+
+def _words(shape: Shape) -> dict[str, Any]:
+    """What a shape has of name, owner and text."""
+    text = shape.text if isinstance(shape, Text) else ""
+    return {key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", text)) if word}
+
+
+class Thing:
+    """The same shape, moment by moment."""
+
+    def __init__(self, first: Shape) -> None:
+        self.first = first
+        self.steps: list[int] = []
+        self.styles: list[int] = []
+        self.numbers: list[tuple[float, ...]] = []
+
+    def put(self, stream: Stream, count: int, place: int) -> dict[str, Any]:
+        """Add its numbers over `count` moments to a stream; return what a reader has to know."""
+        there = np.zeros(count, np.bool_)
+        there[self.steps] = True
+        table: Floats = np.zeros((count, len(self.numbers[0])))
+        table[self.steps] = self.numbers
+        looks = np.full(count, -1)
+        looks[self.steps] = self.styles
+        values: list[int | None] = []
+        kind = type(self.first).__name__.lower()
+        for column, exponent in zip(table.T, exponents_of(kind, table.shape[1], place), strict=True):
+            numbers = held(whole(column, exponent), there)
+            alike = bool((numbers == numbers[0]).all())
+            values.append(int(numbers[0]) if alike else None)
+            if not alike:
+                stream.add_differences(numbers)
+        runs = [[start, end, style] for style in sorted(set(self.styles)) for start, end in runs_of(looks == style)]
+        return {"in": runs, "v": values, "trail": self.first.trail, **_words(self.first)}
+
+
+def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
+    """Find the same things in all moments: by name; without one by what they belong to, are, and are the how many-th of."""
+    found: dict[Any, Thing] = {}
+    order: list[Any] = []
+    for step, moment in enumerate(moments):
+        last = -1  # place in `order` of the shape before
+        counts: dict[Any, int] = {}
+        for shape in moment.shapes:
+            numbers = numbers_of(shape)
+            kind = type(shape), len(numbers), shape.name or (shape.of, shape.role), getattr(shape, "text", "")
+            counts[kind] = counts.get(kind, 0) + 1
+            key = *kind, counts[kind]
+            if key not in found:
+                found[key] = Thing(shape)
+                order.insert(last + 1, key)
+            if step == 0 or order[last + 1 : last + 2] == [key]:
+                last += 1
+            else:
+                last = max(last, order.index(key))
+            thing = found[key]
+            thing.steps.append(step)
+            thing.styles.append(looks.style(shape))
+            thing.numbers.append(numbers)
+    return [found[key] for key in order]

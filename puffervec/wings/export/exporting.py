@@ -1,0 +1,464 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train export`: the policies of a run as ONNX files or torch.export archives, for programs without this package.
+
+    tensors by name  --  the policy, float32  --  logits or mean and log_std, value, action, next_state.<i>
+
+The number of rows is free. A policy with memory takes `state.<i>` and `reset` too, one with masked actions `action_mask`. A
+file gets its name only after it was read again and gave what the policy gives, for random rows. Runs in the learner, on a CPU.
+
+    C env with rows of one dtype     obs (rows, F), of a picture (rows, *shape)
+    other C envs                     obs.<field> (rows, *shape) each
+    Python env                       obs (rows, *shape) of a plain Box, else obs.<key> (rows, *shape) per leaf of the space
+
+So who uses the file hands over what the env gives, and knows nothing of the rows in which the trainer keeps it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import json
+import logging
+import re
+import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from puffervec.core.spec import Field, GroupSpec
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system import extras
+from puffervec.system.folder import folder_of, refuse_odd_file
+from puffervec.train.act.evaluate import load_policies
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec
+from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
+from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
+from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, EntryView, Observations, flat_rows, stored_dtype
+from puffervec.train.policies.mapping import PolicyRows, policy_rows
+from puffervec.train.policies.memory import State
+from puffervec.train.policies.mlp import MLPPolicy
+from puffervec.train.policies.protocol import Policy, forward
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.rundir import CHECKPOINTS
+
+FORMATS = {"onnx": ".onnx", "pt2": ".pt2"}
+TOLERANCE = 1e-4  # Largest difference, relative to the largest number of an output above 1.
+CHECKED_ROWS = (1, 64)
+METADATA = "puffervec"  # Key of the JSON text in the file that says what it is.
+WIDEST = 10.0  # Of random numbers, where the bounds are further apart.
+
+Arrays = dict[str, np.ndarray]
+Evaluate = Callable[[Arrays], Arrays]
+
+
+class ExportError(PuffervecError):
+    """The policy cannot be made a graph, or the file gives other numbers than the policy."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """One file that was written. difference: the largest that the check found; engine: what ran the file."""
+
+    policy: str
+    path: Path
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    difference: float
+    engine: str
+
+    def text(self) -> str:
+        """What was written, in lines."""
+        parts = [f"{self.path}: policy {self.policy}"]
+        parts += [f"  in   {name}: {what}" for name, what in self.inputs.items()]
+        parts += [f"  out  {name}: {what}" for name, what in self.outputs.items()]
+        rows = " and ".join(map(str, CHECKED_ROWS))
+        return "\n".join(
+            [*parts, f"  largest difference from the policy {self.difference:.1e} ({self.engine}, {rows} random rows)"]
+        )
+
+
+def check_request(kind: str | None, out: Path | None) -> str:
+    """Return the format. Args: kind: onnx, pt2 or None, which follows the name of `out` and else is onnx.
+
+    Raises: ConfigError, MissingExtraError: bad input; nothing was loaded.
+    """
+    by_name = next((name for name, suffix in FORMATS.items() if out is not None and out.suffix == suffix), None)
+    kind = kind or by_name or "onnx"
+    if kind not in FORMATS:
+        raise ConfigError(f"--format is {kind!r}: use {' or '.join(FORMATS)}")
+    if out is not None and out.suffix != FORMATS[kind]:
+        raise ConfigError(f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
+    if kind == "onnx":
+        extras.require("--format onnx (unlike --format pt2)", "onnx", "onnxscript")
+    return kind
+
+
+def export_run(
+    run: str,
+    kind: str | None = None,
+    out: Path | None = None,
+    note: Callable[[str], None] | None = None,
+    trusted: Collection[str | None] = (),
+) -> list[Exported]:
+    """Write the policies of a run, each into its own file.
+
+    Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several policies: their names are put
+        before its ending); None is policy.<kind> in the run folder; trusted: see load_policies.
+    Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was left or replaced.
+    """
+    kind = check_request(kind, out)
+    path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
+    folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
+    first = out or folder / f"policy{FORMATS[kind]}"
+    rows = policy_rows(env_spec(config), config)
+    done = []
+    for name, policy in policies.items():
+        file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
+        done.append(_export(config, path, name, policy, rows[name], kind, file))
+    return done
+
+
+def _export(
+    config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, rows: PolicyRows, kind: str, file: Path
+) -> Exported:
+    try:
+        refuse_odd_file(file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
+    acting = ActingPolicy(policy, rows.group, rows.section.joint)
+    graph = exported_program(acting)
+    about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
+    write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
+    try:
+        with folder_of(file) as (folder, last), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
+            fresh = Path(own) / last  # Other people's code writes it, in a folder that nobody else has looked into.
+            write(acting, graph, fresh, json.dumps(about))
+            difference = check(acting, policy, load(fresh))
+            folder.replace(last, [fresh.read_bytes()])
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror or error}") from error
+    drawn = acting.random(1, np.random.default_rng(0))
+    return Exported(name, file, _shapes(drawn), _shapes(_reference(acting, policy, drawn)), difference, engine)
+
+
+def _shapes(arrays: Arrays) -> dict[str, str]:
+    return {name: f"({', '.join(['rows', *map(str, array.shape[1:])])}) {array.dtype}" for name, array in arrays.items()}
+
+
+# ---------------------------------------------------------------------------------------------------- observations
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """One observation tensor: (rows, *shape)."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class GraphInputs:
+    """What one group's policy sees, by name."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        """Args: group: the rows that the policy acts for."""
+        self._group, self._plan = group, group.observation_plan
+        if self._plan is not None:
+            self._leaves = [leaf for leaf in self._plan.leaves if leaf.size]
+            single = self._plan.is_flat
+            names = ["obs"] if single else _distinct([_joined(leaf.path) for leaf in self._leaves])
+            self.inputs = [Input(n, tuple(leaf.shape), leaf.dtype) for n, leaf in zip(names, self._leaves, strict=True)]
+        elif group.flat_dtype is not None:
+            self.inputs = [Input("obs", group.flat_shape, group.flat_dtype)]
+        else:
+            self.inputs = [Input(f"obs.{field.name}", tuple(field.shape), field.dtype) for field in group.fields]
+
+    @property
+    def one_dtype(self) -> bool:
+        """True where all leaves of a Python env share the dtype of its rows."""
+        assert self._plan is not None
+        return all(leaf.dtype == self._plan.row_dtype for leaf in self._leaves)
+
+    def assemble(self, given: dict[str, Tensor]) -> Observations:
+        """Return what the policy of `adapted` takes, in operations that a graph can hold. given: tensors by input name."""
+        if self._plan is None:
+            named = {i.name.removeprefix("obs").removeprefix("."): given[i.name] for i in self.inputs}
+            return {key: part.flatten(1) if key == ROW and part.dim() > 2 else part for key, part in named.items()}
+        if not self.one_dtype:
+            return {i.name: given[i.name] for i in self.inputs}
+        parts = [given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs]
+        rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        return {ROW: rows.to(stored_dtype(self._plan))}
+
+    def adapted(self, policy: nn.Module) -> nn.Module:
+        """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the trainer has bytes.
+
+        Raises: ConfigError for a policy of the user's own that reads bytes.
+        """
+        policy = copy.deepcopy(policy)
+        if self._plan is None or self.one_dtype:
+            return policy
+        if not isinstance(policy, (MLPPolicy, ConvolutionPolicy, MixedPolicy)):
+            raise ConfigError(
+                f"cannot export a {type(policy).__name__} over observations of several dtypes: only policy.kind mlp and cnn "
+                "read them in a form that graphs can hold"
+            )
+        entries = {leaf.path: EntryView(leaf, i.name) for leaf, i in zip(self._leaves, self.inputs, strict=True)}
+        policy.look_through(entries)
+        return policy
+
+    def random(self, rows: int, generator: np.random.Generator) -> Arrays:
+        """Return random observations by name, within the env's bounds; half the objects of an object set are empty."""
+        if self._plan is not None:
+            drawn = [random_values(leaf.space, rows, generator) for leaf in self._leaves]
+            return {i.name: part.astype(i.dtype) for i, part in zip(self.inputs, drawn, strict=True)}
+        fields = {field.name: _random_field(field, rows, generator) for field in self._group.fields}
+        if self._group.flat_dtype is not None:
+            row = np.concatenate([part.reshape(rows, -1) for part in fields.values()], axis=1)
+            return {"obs": row.reshape(rows, *self._group.flat_shape)}
+        return {f"obs.{name}": part for name, part in fields.items()}
+
+    def original(self, given: Arrays) -> Observations:
+        """Return observations as the trainer hands them to a policy. given: as from `random`."""
+        plan = self._plan
+        if plan is None:
+            return self.assemble({name: torch.from_numpy(part) for name, part in given.items()})
+        count = len(next(iter(given.values())))
+        raw = np.zeros((count, plan.row_bytes), np.uint8)
+        for leaf, i in zip(self._leaves, self.inputs, strict=True):
+            values = np.ascontiguousarray(given[i.name]).reshape(count, -1).view(np.uint8)
+            raw[:, leaf.offset : leaf.offset + values.shape[1]] = values
+        return {ROW: flat_rows(plan, raw.view(plan.row_dtype).reshape(count, *plan.row_shape))}
+
+
+def _joined(path: Sequence[Any]) -> str:
+    """The path of a leaf as a name: ("camera", 0) is obs.camera.0."""
+    return ".".join(["obs", *(re.sub(r"\W+", "_", str(key)) for key in path)])
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names that occur twice get their place behind them."""
+    return [name if names.count(name) == 1 else f"{name}.{at}" for at, name in enumerate(names)]
+
+
+def _random_field(field: Field, rows: int, generator: np.random.Generator) -> np.ndarray:
+    values = random_values(field.space, rows, generator)
+    if values.ndim == 3:  # Objects; an empty slot is all zero.
+        values[generator.random(values.shape[:2]) < 0.5] = 0
+    return values
+
+
+def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.ndarray:
+    """Return (rows, *shape) random values of a space of numbers; of a wide Box of floats numbers of about 1 in size, since
+    policies that scale what they see would only cut larger ones."""
+    if not isinstance(space, spaces.Box) or space.dtype.kind != "f":
+        own = copy.deepcopy(space)  # Its generator is nobody else's.
+        own.seed(int(generator.integers(2**31)))
+        return np.stack([np.asarray(own.sample(), space.dtype) for _ in range(rows)])
+    low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
+    wide = high - low > 2 * WIDEST
+    least = np.where(wide, np.clip(0.0, low, high) - WIDEST, low).clip(low, high)
+    most = np.where(wide, np.clip(0.0, low, high) + WIDEST, high).clip(low, high)
+    return generator.uniform(least, most, (rows, *space.shape)).astype(space.dtype)
+
+
+# ---------------------------------------------------------------------------------------------------- the graph
+
+
+class ActingPolicy(nn.Module):
+    """A policy as a graph: dict of tensors in, dict of tensors out; see the head of this file."""
+
+    def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
+        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of its run."""
+        super().__init__()
+        self.group, self.observations, self.spec = group, GraphInputs(group), ActionSpec.of(group, joint)
+        self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
+        self.states = len(self.initial_state(1))
+        self.action_map = ActionMap(self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
+
+    def initial_state(self, rows: int) -> State:
+        """The policy's."""
+        found: State = cast(Policy, self.policy).initial_state(rows)
+        return found
+
+    def forward(self, given: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Act. given: by name, see `random`."""
+        state = tuple(given[f"state.{i}"] for i in range(self.states))
+        obs = self.observations.assemble(given)
+        heads, value, state = forward(self.policy, obs, state, given.get("reset"), given.get("action_mask"))
+        return self.named(heads, value, state)
+
+    def named(self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        """What a policy returns, by name, with the likeliest action as the env takes it."""
+        if self.spec.discrete:
+            out = {"logits" if len(heads) == 1 else f"logits.{i}": head for i, head in enumerate(heads)}
+        else:
+            out = dict(zip(("mean", "log_std"), heads[0].chunk(2, dim=-1), strict=True))
+        action = self.action_map(greedy(self.spec, heads)).to(TORCH_DTYPES[self.group.action_dtype])
+        out |= {"value": value, "action": action.reshape(-1, *self.group.action_shape)}
+        return out | {f"next_state.{i}": part for i, part in enumerate(state)}
+
+    def random(self, rows: int, generator: np.random.Generator) -> Arrays:
+        """Return random inputs by name: observations; with memory, state.<i> (float32) and reset (bool); action_mask (bool),
+        which allows at least one choice of each kind."""
+        drawn = self.observations.random(rows, generator)
+        for i, part in enumerate(self.initial_state(rows)):
+            drawn[f"state.{i}"] = generator.standard_normal(part.shape).astype(np.float32)
+        if self.states:
+            drawn["reset"] = generator.random(rows) < 0.3
+        if self.group.action_mask_size:
+            parts = []
+            for size in self.spec.parts or self.spec.sizes:
+                allowed = generator.random((rows, size)) < 0.6
+                allowed[np.arange(rows), generator.integers(0, size, rows)] = True
+                parts.append(allowed)
+            drawn["action_mask"] = np.concatenate(parts, axis=1)
+        return drawn
+
+
+def _tensors(arrays: Arrays) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(array).to(TORCH_DTYPES[array.dtype]) for name, array in arrays.items()}
+
+
+def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
+    """Return the graph, made of torch's own operations only, with a free number of rows.
+
+    Raises: ExportError where the policy does what no graph can hold.
+    """
+    example = _tensors(acting.random(3, np.random.default_rng(0)))
+    rows = torch.export.Dim("rows", min=1)
+    try:
+        with torch.no_grad(), _quiet():
+            free = ({name: {0: rows} for name in example},)
+            graph: torch.export.ExportedProgram = torch.export.export(
+                acting, (example,), dynamic_shapes=free
+            ).run_decompositions({})
+    except Exception as error:  # Whatever the tracer says of a user's policy.
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        raise ExportError(f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}") from error
+    targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
+    # Those of torch, and of Python (sizes), are known everywhere.
+    own = [t for t in targets if isinstance(t, torch._ops.OpOverload) and t.namespace not in ("aten", "prims")]
+    if own:
+        names = ", ".join(sorted(map(str, own)))
+        raise ExportError(f"{type(acting.policy).__name__} uses operations that other programs lack: {names}")
+    return graph
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporters warn of their own inner workings."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def _write_pt2(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+    with _quiet():
+        torch.export.save(graph, path, extra_files={f"{METADATA}.json": about})
+
+
+def _load_pt2(path: Path) -> Evaluate:
+    with _quiet():
+        module = torch.export.load(path).module()
+
+    def evaluate(given: Arrays) -> Arrays:
+        with torch.no_grad():
+            return {name: part.numpy() for name, part in module(_tensors(given)).items()}
+
+    return evaluate
+
+
+def _write_onnx(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+    example = _tensors(acting.random(3, np.random.default_rng(0)))
+    with torch.no_grad(), _quiet():
+        outputs = list(acting(example))
+        program = torch.onnx.export(
+            graph, (example,), input_names=list(example), output_names=outputs, dynamo=True, verbose=False
+        )
+        assert program is not None
+        program.model.metadata_props[METADATA] = about
+        program.save(path, external_data=False)
+
+
+def _onnx_engine() -> str:
+    return "onnxruntime" if extras.installed("onnxruntime") else "onnx.reference"
+
+
+def _load_onnx(path: Path) -> Evaluate:
+    """Read by onnxruntime where it is installed, else by onnx's own reference evaluator."""
+    if _onnx_engine() == "onnxruntime":
+        import onnxruntime
+
+        session: Any = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        inputs, outputs = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
+    else:
+        from onnx.reference import ReferenceEvaluator
+
+        session = ReferenceEvaluator(str(path))
+        inputs, outputs = session.input_names, session.output_names
+    # What the policy does not look at (the state, say, in one that forgets at once) is no input of the file.
+    return lambda given: dict(zip(outputs, session.run(None, {name: given[name] for name in inputs}), strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------- the check
+
+
+def _reference(acting: ActingPolicy, policy: Any, given: Arrays) -> Arrays:
+    """What the policy itself gives, called as the trainer calls it."""
+    extra = _tensors({name: given[name] for name in given if not name.startswith("obs")})
+    state = tuple(extra[f"state.{i}"] for i in range(acting.states))
+    observations = acting.observations.original({name: given[name] for name in given if name.startswith("obs")})
+    with torch.no_grad():
+        heads, value, state = forward(policy, observations, state, extra.get("reset"), extra.get("action_mask"))
+        return {name: part.numpy() for name, part in acting.named(heads, value, state).items()}
+
+
+def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
+    """Compare a file with the policy for random rows and return the largest difference.
+
+    Chosen actions are compared with the choice from the file's own logits: where two are alike, the last bit may decide.
+    Raises: ExportError where they differ.
+    """
+    generator, largest = np.random.default_rng(1), 0.0
+    for rows in CHECKED_ROWS:
+        given = acting.random(rows, generator)
+        wanted, found = _reference(acting, policy, given), evaluate(given)
+        if list(found) != list(wanted):
+            raise ExportError(f"the file gives {', '.join(found)}, the policy {', '.join(wanted)}")
+        for name, array in wanted.items():
+            if found[name].shape != array.shape or found[name].dtype != array.dtype:
+                raise ExportError(f"{name} of the file is {_shapes(found)[name]}, of the policy {_shapes(wanted)[name]}")
+            if name != "action" or not acting.spec.discrete:
+                # A small number that is a sum of large ones has their rounding errors.
+                size = np.maximum(1.0, np.abs(array).max(initial=0.0))
+                away = np.abs(found[name].astype(np.float64) - array).max(initial=0.0) / size
+                largest = float(np.maximum(largest, away))  # NaN stays NaN.
+        if not largest <= TOLERANCE:
+            raise ExportError(f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}")
+        if acting.spec.discrete:
+            heads = tuple(torch.from_numpy(found[name]) for name in found if name.startswith("logits"))
+            likeliest = acting.named(heads, torch.zeros(rows), ())["action"].numpy()
+            if not np.array_equal(found["action"], likeliest):
+                raise ExportError("the file's actions are not the likeliest ones of its logits")
+    return largest

@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Checks before a run starts that its policies can be planned as `train.plan` says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from puffervec.errors import ConfigError
+from puffervec.train.collect.storage import Storage
+from puffervec.train.learn.compiled import missing_compiler
+from puffervec.train.policies.leaves import shown
+from puffervec.train.policies.mapping import PolicyRows
+from puffervec.wings.plan.build import PlanError, refuse_unplanned
+from puffervec.wings.plan.tracing import trace
+
+ROWS = 2
+
+
+def check_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
+    """Plan the policies whose `train.plan` is arena for a few rows, without running them.
+
+    Args:
+        rows: by the names of their policies.
+        given: those policies that do not come from the settings.
+        device: where the run's policies are.
+
+    Raises:
+        ConfigError: an operation without a rule, named with its place, or a mode that cannot run on `device`.
+    """
+    for name, own in rows.items():
+        mode = own.settings.train.plan
+        if "cudagraph" in mode and device.type != "cuda":
+            raise ConfigError(f"train.plan is {mode}: it needs a GPU, train.device is {device}: use eager, arena or compile")
+        if "compile" in mode and (missing := missing_compiler(device)):
+            raise ConfigError(f"train.plan is {mode}, but {missing}; install it, or use eager or arena")
+        if mode == "arena":
+            _check_arena(own, given.get(name))
+
+
+def _check_arena(own: PolicyRows, given: nn.Module | None) -> None:
+    with torch.random.fork_rng(devices=[]):
+        policy: Any = own.build() if given is None else copy.deepcopy(given).cpu()
+    storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
+    obs = shown({key: part[0] for key, part in storage.obs.items()})
+    mask = None if storage.action_masks is None else storage.action_masks[0]
+    args = (obs, policy.initial_state(ROWS), torch.ones(ROWS, dtype=torch.bool), mask)
+    try:
+        refuse_unplanned(trace(policy, args).graph)
+    except PlanError as error:
+        raise ConfigError(f"train.plan is arena: {error}") from error

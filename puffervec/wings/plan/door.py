@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The door of `puffervec.wings.plan`: what `train.plan` asks for, and `puffer-train plan`, which prints and draws the planned
+memory of a policy's forward pass. Imports no torch before something is asked for."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from puffervec.commands.players import is_env
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from puffervec.train.policies.mapping import PolicyRows
+
+ABOUT = """\
+  Prints the nodes and tensors of a policy's forward pass, what shares memory, and the bytes: with a buffer per tensor, with
+  aliases only, with reuse over time, and the least that any plan can take. Draws graph and memory as an SVG.
+  TARGET is a run, or an env (its policy with fresh weights).
+
+  --batch N             rows at once [default: 64]
+  --out FILE            the picture [default: plan.svg, in the run folder where there is one; several policies: plan-NAME.svg]
+  --json                one JSON object instead of tables
+  --policy MODULE:CLASS the run's policy where it is code of yours, which plan imports only if you name it
+  --env MODULE:FACTORY  the run's env, likewise
+  --config FILE.toml    and for an env all flags of puffer-train train
+"""
+BATCH = 64
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train plan TARGET`."""
+    target = flags.take_target(args)
+    batch = flags.whole("--batch", flags.take_option(args, "--batch"), 1) or BATCH
+    out, *code = (flags.take_option(args, flag) for flag in ("--out", "--env", "--policy"))
+    as_json = flags.take_switch(args, "--json")
+    if target is None:
+        raise ConfigError("what? For example: puffer-train plan tag_grid (puffer-train plan --help shows more)")
+    if out is not None and (not Path(out).absolute().parent.is_dir() or Path(out).suffix != ".svg"):
+        raise ConfigError(f"--out {out}: give a name that ends in .svg, in a folder that is there")
+    folder, policies = _of_env(target, args) if is_env(target) else _of_run(target, args, code)
+    first, found = Path(out) if out is not None else folder / "plan.svg", {}
+    for name, (policy, rows) in policies.items():
+        file = first if len(policies) == 1 else first.with_stem(f"{first.stem}-{name}")
+        found[name] = _plan(name, policy, rows, batch, file, as_json)
+    if as_json:
+        print(json.dumps(found))
+
+
+def _of_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
+    """Return where the picture goes, and policies with fresh weights."""
+    config = flags.settled(TrainConfig.of(target), args)
+    from puffervec.train.config.target import env_spec
+    from puffervec.train.policies.mapping import policy_rows
+
+    return Path("."), {name: (rows.build().eval(), rows) for name, rows in policy_rows(env_spec(config), config).items()}
+
+
+def _of_run(target: str, args: list[str], code: list[str | None]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
+    flags.refuse_left(args, "plan")
+    import torch
+
+    from puffervec.train.act.evaluate import load_policies
+    from puffervec.train.config.target import env_spec
+    from puffervec.train.metrics.tables import note
+    from puffervec.train.policies.mapping import policy_rows
+    from puffervec.train.run.find import read_newest
+    from puffervec.train.run.rundir import CHECKPOINTS
+
+    path, (config, policies) = read_newest(target, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), code), note)
+    rows = policy_rows(env_spec(config), config)
+    folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
+    return folder, {name: (policy, rows[name]) for name, policy in policies.items()}
+
+
+def _plan(name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_json: bool) -> dict[str, Any]:
+    """Print the plan of a policy, unless it is wanted as JSON, and draw it."""
+    import torch
+
+    from puffervec.train.collect.storage import Storage
+    from puffervec.train.policies.leaves import shown
+    from puffervec.wings import plan
+
+    storage = Storage(rows.group, 0, batch, torch.device("cpu"), None, rows.section.joint)
+    mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
+    state = policy.initial_state(batch)
+    obs = shown({key: part[0] for key, part in storage.obs.items()})
+    made = plan.compile_policy(policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager")
+    if not as_json:
+        print(f"policy {name}: {type(policy).__name__}, {batch} rows\n\n{made.describe()}")
+    try:
+        made.draw(file)
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
+    if not as_json:
+        print(f"{file}: written\n")
+    return made.tables()
+
+
+def acting(policy: Any, mode: str) -> Any:
+    """Return what acts for a policy in this mode (`puffervec.doors.policy_wrapper`)."""
+    from puffervec.wings.plan import cache
+
+    return cache.acting(policy, cache.without_graphs(mode))
+
+
+def check_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
+    """Raise ConfigError where policies cannot be planned as their `train.plan` says (puffervec/wings/plan/check.py)."""
+    from puffervec.wings.plan.check import check_plans
+
+    check_plans(rows, given, device)
+
+
+def planned_calls(policy: nn.Module, args: tuple[Any, ...]) -> dict[str, Callable[[], Callable[[], Any]]]:
+    """Return by mode what plans a policy for these arguments and returns a call of the plan with them."""
+    from puffervec.wings import plan
+
+    def planned(mode: str) -> Callable[[], Any]:
+        return functools.partial(plan.compile_policy(policy, args, mode), *args)
+
+    return {f"plan, {mode}": functools.partial(planned, mode) for mode in plan.MODES if mode != "eager"}
+
+
+VERB = Verb("plan", "RUN|ENV [flags]", "the memory of a policy's forward pass, planned", ABOUT, run, configured=True)

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The rules of this package for backward passes; kernels.py has those of forward passes."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from puffervec.train.policies.memory import recurrence_grad_into, recurrence_into
+from puffervec.train.policies.object_set import encoder_grad_into
+from puffervec.wings.plan.calls import Call, Work, copying
+from puffervec.wings.plan.kernels import kernel
+
+aten = torch.ops.aten
+
+
+@kernel(aten.new_empty_strided.default)
+def _nothing(call: Call) -> Sequence[Work]:
+    """Memory that somebody else fills."""
+    return []
+
+
+@kernel(aten.copy.default)
+def _copy(call: Call) -> Sequence[Work]:
+    return copying(call.out[0], call.args[1])
+
+
+def _columns(grad: Tensor, x: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
+    """One sample's patches, and the gradient of them."""
+    groups, pixels = args[6], math.prod(grad.shape[2:])
+    size = weight.shape[1] * groups * math.prod(weight.shape[2:])
+    return [x.new_empty(size, pixels), x.new_empty(size, pixels)]
+
+
+@kernel(aten.convolution_backward.default, workspace=_columns)
+def _convolution_backward(call: Call) -> Sequence[Work]:
+    """Sample by sample, as the forward rule works: gradients of the patches go back to where they were taken from."""
+    grad, x, weight, _, stride, padding, dilation, _, _, groups, mask = call.args
+    columns, column_grads = (part.view(groups, -1, part.shape[1]) for part in call.workspace)
+    made = iter(call.out)
+    x_grad, weight_grad, bias_grad = (next(made) if wanted else None for wanted in mask)
+    matrices = weight.view(groups, weight.shape[0] // groups, -1)
+    pixels = grad.view(len(grad), groups, matrices.shape[1], -1)
+    patches = list(weight.shape[2:]), dilation, padding, stride
+    work: list[Work] = []
+    if weight_grad is not None:
+        into = weight_grad.view(matrices.shape)
+        work.append(into.zero_)
+        for sample, after in zip(x, pixels, strict=True):
+            work += [
+                functools.partial(aten.im2col.out, sample, *patches, out=call.workspace[0]),
+                functools.partial(into.baddbmm_, after, columns.transpose(1, 2)),
+            ]
+    if x_grad is not None:
+        size = list(x.shape[2:])
+        for sample, after in zip(x_grad, pixels, strict=True):
+            work += [
+                functools.partial(torch.bmm, matrices.transpose(1, 2), after, out=column_grads),
+                functools.partial(aten.col2im.out, call.workspace[1], size, *patches, out=sample),
+            ]
+    if bias_grad is not None:
+        work.append(functools.partial(torch.sum, grad, [0, 2, 3], out=bias_grad))
+    return work
+
+
+@kernel(torch.ops.puffervec.linear_recurrence.default)
+def _recurrence(call: Call) -> Sequence[Work]:
+    return [functools.partial(recurrence_into, call.out[0], *call.args)]
+
+
+@kernel(torch.ops.puffervec.linear_recurrence_grad.default)
+def _recurrence_grad(call: Call) -> Sequence[Work]:
+    return [functools.partial(recurrence_grad_into, (call.out[0], call.out[1], call.out[2]), *call.args)]
+
+
+def _set_workspace(grad: Tensor, objects: Tensor, first: Tensor, *args: Any) -> list[Tensor]:
+    """The first weight transposed, its gradient likewise, and objects and gradient in order of memory."""
+    turned = first.shape[::-1]
+    return [first.new_empty(turned), first.new_empty(turned), objects.new_empty(objects.shape), grad.new_empty(grad.shape)]
+
+
+@kernel(torch.ops.puffervec.encode_set_grad.default, device="cpu", workspace=_set_workspace)
+def _encode_set_grad(call: Call) -> Sequence[Work]:
+    grad, objects, first, second, winners = call.args
+    first_t, room, dense_objects, dense_grad = call.workspace
+    given = dense_objects.view(-1, *objects.shape[-2:])
+    work = encoder_grad_into((call.out[0], call.out[1]), dense_grad, given, second.detach(), winners, first_t, room)
+    return [*copying(dense_objects, objects), *copying(dense_grad, grad), *copying(first_t, first.detach().t()), work]

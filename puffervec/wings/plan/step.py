@@ -1,0 +1,229 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""A whole gradient step with its memory planned: `plan.compile_step(policy, loss, optimizer, batch)`.
+
+    batch, noise  --[ forward | loss | backward ]-->  gradients  --[ clip | optimizer ]-->  weights
+
+What is in the first brackets is one graph (joint.py) in one arena: activations that the backward pass needs, gradients and
+everything between have lifetimes, and memory serves one after the other. The optimizer works in place, on gradients that lie in
+the arena.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from puffervec.wings.plan import draw, report
+from puffervec.wings.plan.arena import place
+from puffervec.wings.plan.arguments import Arguments
+from puffervec.wings.plan.build import PlanError
+from puffervec.wings.plan.executor import PolicyExecutor
+from puffervec.wings.plan.joint import Joint, Loss, trace_joint
+from puffervec.wings.plan.policy import TOLERANCES, difference
+
+
+class Optimizer(Protocol):
+    """What turns the `grad` of parameters into steps, in place: those of `torch.optim`, or of the trainer."""
+
+    def step(self) -> Any:
+        """Take a step."""
+
+
+class StepPlan:
+    """A gradient step in planned memory, for batches of fixed shapes.
+
+    Attributes:
+        inputs: the batch as fixed tensors, to be written before each run; the plan's memory serves others once they were read.
+        outputs: what the loss returned, as fixed tensors that the next run overwrites.
+        gradients: by parameter, as fixed tensors; `grad` of the parameters is set to them in each run.
+        grad_norm: () of all gradients together before they were clipped; None where nothing is clipped.
+        difference: the largest of loss and gradients from eager, relative to numbers above 1, when the plan was made.
+    """
+
+    def __init__(
+        self,
+        policy: nn.Module,
+        joint: Joint,
+        optimizer: Optimizer,
+        batch: Any,
+        max_grad_norm: float | None,
+        generator: torch.Generator | None,
+    ) -> None:
+        """See `compile_step`."""
+        self.policy, self.joint, self.optimizer, self.generator = policy, joint, optimizer, generator
+        self.difference = 0.0
+        self.graph = joint.graph
+        self.arena = place(joint.graph)
+        self.runner = PolicyExecutor(joint.graph, self.arena, self._parameters)
+        self._arguments = Arguments("batch", batch)
+        leaves, spec = tree_flatten(batch)
+        fixed = iter(self._batch_inputs())
+        self.inputs = tree_unflatten([next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
+        self._noise = [(noise, self.runner.tensors[noise.name]) for noise in joint.noise]
+        self._clip = None if max_grad_norm is None else _Clip(list(self.gradients.values()), max_grad_norm)
+        self.write(batch)
+
+    def _parameters(self) -> dict[str, Tensor]:
+        known = {**dict(self.policy.named_parameters()), **dict(self.policy.named_buffers())}
+        return {name: known[source] for name, source in self.joint.sources.items()}
+
+    def _batch_inputs(self) -> list[Tensor]:
+        noise = {noise.name for noise in self.joint.noise}
+        names = [name for name in self.graph.inputs if name is not None and name not in noise]
+        return [self.runner.tensors[name] for name in names if name not in self.joint.sources]
+
+    @property
+    def outputs(self) -> Any:
+        """See the class."""
+        count = self.joint.loss_spec.num_leaves
+        return tree_unflatten(self.runner.outputs[:count], self.joint.loss_spec)
+
+    @property
+    def gradients(self) -> dict[str, Tensor]:
+        """See the class."""
+        return dict(zip(self.joint.gradients, self.runner.outputs[self.joint.loss_spec.num_leaves :], strict=True))
+
+    @property
+    def grad_norm(self) -> Tensor | None:
+        """See the class."""
+        return None if self._clip is None else self._clip.norm
+
+    @property
+    def nbytes(self) -> int:
+        """Of the arena."""
+        return self.arena.bytes
+
+    def __call__(self, batch: Any) -> Any:
+        """Write a batch into `inputs`, take a step with it and return `outputs`."""
+        self.write(batch)
+        self.run()
+        return self.outputs
+
+    @torch.no_grad()
+    def write(self, batch: Any) -> None:
+        """Copy a batch into `inputs`; entries of a dict are matched by key.
+
+        Raises: PlanError: another shape, dtype, key or value than the plan was made for; the inputs are as they were.
+        """
+        for kept, given in zip(tree_leaves(self.inputs), self._arguments.leaves(batch), strict=True):
+            if isinstance(kept, Tensor) and kept is not given:
+                kept.copy_(given)
+
+    def run(self) -> None:
+        """Take a gradient step with `inputs` as they stand and new random numbers."""
+        self.differentiate()
+        gradients = self.gradients
+        for name, parameter in self.policy.named_parameters():
+            parameter.grad = gradients.get(name)
+        if self._clip is not None:
+            self._clip.run()
+        self.optimizer.step()
+
+    def differentiate(self) -> None:
+        """Bring `outputs` and `gradients` up to date; weights stay as they are."""
+        for noise, tensor in self._noise:
+            noise.draw(tensor, self.generator)
+        self.runner.run()
+
+    def check(self, loss: Loss, batch: Any) -> dict[str, float]:
+        """Return how far loss and gradients are from eager for a batch, by name, relative to numbers above 1.
+
+        With random numbers eager means the graph run by torch, since a policy cannot be told which numbers to draw.
+        """
+        self.write(batch)
+        drawn = [torch.empty_like(tensor) for _, tensor in self._noise]
+        for (noise, tensor), numbers in zip(self._noise, drawn, strict=True):
+            noise.draw(numbers, self.generator)
+            tensor.copy_(numbers)
+        self.runner.run()
+        wanted = self._by_torch(batch, drawn) if drawn else self._eager(loss, batch)
+        names = ["the loss", *(f"the gradient of {name}" for name in self.gradients)]
+        found = [tree_leaves(self.outputs)[0], *self.gradients.values()]
+        away = {name: difference(a, b) for name, a, b in zip(names, wanted, found, strict=True)}
+        self.write(batch)
+        return away
+
+    def _eager(self, loss: Loss, batch: Any) -> list[Tensor]:
+        known = dict(self.policy.named_parameters())
+        found = tree_leaves(loss(self.policy, batch))[0]
+        return [found.detach().view(()), *torch.autograd.grad(found, [known[name] for name in self.joint.gradients])]
+
+    def _by_torch(self, batch: Any, drawn: list[Tensor]) -> list[Tensor]:
+        leaves = self._arguments.leaves(batch)
+        tensors = iter([*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *drawn])
+        known, names = self._parameters(), [node.name for node in self.joint.module.graph.nodes if node.op == "placeholder"]
+        with torch.no_grad():
+            found = self.joint.module(*(known[name] if name in known else next(tensors) for name in names))
+        return [found[0], *found[self.joint.loss_spec.num_leaves :]]
+
+    def tables(self) -> dict[str, Any]:
+        """The plan as JSON values: nodes, tensors, blocks of memory, bytes."""
+        return report.tables(self.graph, self.arena) | {"difference": self.difference, "held_bytes": self.nbytes}
+
+    def describe(self, form: str = "table") -> str:
+        """Return the plan as text: a `table` for people, or `json`."""
+        if form not in ("table", "json"):
+            raise PlanError(f"describe({form!r}): use table or json")
+        return json.dumps(self.tables()) if form == "json" else report.text(self.graph, self.arena)
+
+    def draw(self, path: Path | str) -> None:
+        """Write an SVG: the graph, and its memory over time."""
+        Path(path).write_text(draw.svg(self.graph, self.arena, f"a gradient step of {type(self.policy).__name__}"))
+
+
+class _Clip:
+    """Scales gradients down to a norm over all, in place, as torch.nn.utils.clip_grad_norm_ does, and allocates nothing."""
+
+    def __init__(self, gradients: list[Tensor], limit: float) -> None:
+        self._gradients = gradients
+        self._norms = gradients[0].new_zeros(len(gradients))
+        self._each = list(self._norms.unbind())
+        self.norm, self._scale = (gradients[0].new_zeros(()) for _ in range(2))
+        self._small, self._limit, self._one = (gradients[0].new_tensor(value) for value in (1e-6, limit, 1.0))
+
+    def run(self) -> None:
+        for gradient, norm in zip(self._gradients, self._each, strict=True):
+            torch.linalg.vector_norm(gradient, out=norm)
+        torch.linalg.vector_norm(self._norms, out=self.norm)
+        torch.add(self.norm, self._small, out=self._scale)
+        torch.div(self._limit, self._scale, out=self._scale)
+        torch.minimum(self._scale, self._one, out=self._scale)
+        for gradient in self._gradients:
+            gradient.mul_(self._scale)
+
+
+def compile_step(
+    policy: nn.Module,
+    loss: Loss,
+    optimizer: Optimizer,
+    batch: Any,
+    *,
+    max_grad_norm: float | None = None,
+    generator: torch.Generator | None = None,
+    tolerance: float = TOLERANCES[torch.float32],
+) -> StepPlan:
+    """Plan the memory of a whole gradient step: forward pass, loss, backward pass and optimizer.
+
+    Args:
+        policy: its parameters are read and updated where they stand.
+        loss: `loss(policy, batch)` returns a tensor with one number to descend, or a tuple that begins with it.
+        optimizer: over the policy's parameters; its `step()` works in place. What it allocates itself is not planned: the
+            trainer's own, SGD and the fused ones of torch.optim allocate nothing.
+        batch: example inputs: a tree of tensors (tuples, lists, dicts, registered dataclasses).
+        max_grad_norm: scale the gradients down to this norm over all; None: leave them.
+        generator: of the random numbers that dropout and sampling take, drawn anew in each run; None: torch's own.
+        tolerance: how far loss and gradients may be from eager, relative to numbers above 1.
+    Raises: PlanError: what cannot be traced or has no rule (named with its place), or numbers that differ from eager.
+    """
+    made = StepPlan(policy, trace_joint(policy, loss, batch), optimizer, batch, max_grad_norm, generator)
+    for name, away in made.check(loss, batch).items():
+        made.difference = max(made.difference, away)
+        if not away <= tolerance:
+            raise PlanError(f"{name} differs by {away:.1e} from eager, more than {tolerance:.0e}")
+    return made

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""From a module and example arguments to a graph: `torch.export`, then the representation of ir.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils._pytree import TreeSpec, tree_leaves
+
+from puffervec.train.policies.whole import kept_whole
+from puffervec.wings.plan.build import PlanError, from_graph
+from puffervec.wings.plan.ir import PARAMETER, STATE, Graph
+
+Carry = tuple[int, int]  # positions of an argument and of the output that replaces it
+
+
+@dataclasses.dataclass(frozen=True)
+class Traced:
+    """A module as a graph.
+
+    Attributes:
+        graph: its tensors have no addresses yet. out_spec: how the leaves of the outputs hang together.
+        sources: where the module keeps each parameter, by the parameter's name in the graph.
+    """
+
+    module: nn.Module
+    graph: Graph
+    out_spec: TreeSpec
+    sources: Mapping[str, str]
+    constants: Mapping[str, Tensor]
+
+    def parameters(self) -> dict[str, Tensor]:
+        """Return the tensors of kind parameter as they are now, by name."""
+        found = dict(self.constants)
+        for name, target in self.sources.items():
+            owner, _, last = target.rpartition(".")
+            found[name] = getattr(self.module.get_submodule(owner), last)
+        return found
+
+
+def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) -> Traced:
+    """Return the graph of `module(*args)`, for these shapes. Raises: PlanError where torch cannot export the module.
+
+    Args: carry: which argument an output replaces for the next call.
+    """
+    try:
+        with warnings.catch_warnings(), torch.no_grad(), kept_whole():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(module, args).run_decompositions()
+    except Exception as error:
+        first = str(error).strip().partition("\n")[0]
+        raise PlanError(f"torch.export cannot make a graph of {type(module).__name__}: {first}") from error
+    signature = program.graph_signature
+    kinds: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    constants: dict[str, Tensor] = {}
+    for spec in signature.input_specs:
+        if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+            kinds[spec.arg.name], sources[spec.arg.name] = PARAMETER, str(spec.target)
+        elif spec.kind == InputKind.CONSTANT_TENSOR:
+            kinds[spec.arg.name], constants[spec.arg.name] = PARAMETER, program.constants[str(spec.target)]
+    carried, kept = _carried(program, args, carry)
+    kinds |= dict.fromkeys(carried.values(), STATE) if carry else {}
+    kinds |= {name: PARAMETER for name in sources}
+    graph = from_graph(program.graph_module, kinds, carried)
+    graph.outputs = graph.outputs[kept:]
+    _refuse_train_mode(module, graph)
+    spec = program.call_spec.out_spec
+    assert spec is not None
+    return Traced(module, graph, spec, sources, constants)
+
+
+def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
+    """Raise PlanError where dropout or batch statistics are left in the graph because the module is in train mode."""
+    if not any(part.training for part in module.modules()):
+        return
+    for node in graph.unplanned:
+        draws = torch.Tag.nondeterministic_seeded in getattr(node.op, "tags", ())
+        if draws or "batch_norm" in str(node.op):
+            raise PlanError(
+                f"{type(module).__name__} is in train mode, in which {node.op} ({node.place}) has no plan: call .eval() first"
+            )
+
+
+def _carried(program: Any, args: tuple[Any, ...], carry: Carry | None) -> tuple[dict[str, str], int]:
+    """Return what replaces what, by name, and how many outputs are there for that alone."""
+    signature = program.graph_signature
+    found: dict[str, str] = {}
+    by_target = {str(spec.target): spec.arg.name for spec in signature.input_specs if spec.target is not None}
+    kept = 0
+    for spec in signature.output_specs:
+        if spec.kind == OutputKind.USER_OUTPUT:
+            continue
+        kept += 1
+        target = str(spec.target)
+        found[spec.arg.name] = by_target.get(target, target)
+    if carry is not None:
+        at, back = carry
+        begin = len(tree_leaves(args[:at]))
+        taken = [spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.USER_INPUT]
+        old = taken[begin : begin + len(tree_leaves(args[at]))]
+        users = [spec.arg.name for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+        new = _part(program.call_spec.out_spec, users, back)
+        if len(old) != len(new):
+            raise PlanError(f"output {back} has {len(new)} tensors, argument {at}, which it is to replace, has {len(old)}")
+        found |= dict(zip(new, old, strict=True))
+    return found, kept
+
+
+def _part(spec: TreeSpec, leaves: list[str], index: int) -> list[str]:
+    """The leaves of one output."""
+    sizes = [child.num_leaves for child in spec.children()]
+    if index >= len(sizes):
+        raise PlanError(f"there is no output {index}: {len(sizes)} came back")
+    begin = sum(sizes[:index])
+    return leaves[begin : begin + sizes[index]]

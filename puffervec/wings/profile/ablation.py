@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The same call made faster in several ways, side by side: each mode's times, what it costs to make, and whether it changes the
+result."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from puffervec.system.output import table_lines
+from puffervec.wings.profile.compare import difference
+from puffervec.wings.profile.timing import Latency, Timing, Work, device_of, latencies
+
+EAGER = "eager"
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """A way to run work. make: takes the work and returns what runs it; cuda: it makes sense on a GPU only."""
+
+    make: Callable[[Work], Work]
+    cuda: bool = False
+
+
+def compiled(**settings: Any) -> Callable[[Work], Work]:
+    """Return what compiles work with torch.compile, so that it draws the noise that it draws without. Args: settings: of
+    torch.compile."""
+
+    def make(work: Work) -> Work:
+        from torch._inductor import config
+
+        made = torch.compile(work, **settings)
+        with config.patch(fallback_random=True):
+            made()  # is compiled at its first call
+        return made
+
+    return make
+
+
+MODES: Mapping[str, Mode] = {
+    EAGER: Mode(lambda work: work),
+    "compile": Mode(compiled()),
+    "compile, reduce-overhead": Mode(compiled(mode="reduce-overhead"), cuda=True),
+    "compile, max-autotune-no-cudagraphs": Mode(compiled(mode="max-autotune-no-cudagraphs")),
+    "compile, max-autotune": Mode(compiled(mode="max-autotune")),
+    "CUDA graph": Mode(lambda work: _graph(work), cuda=True),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One mode.
+
+    Attributes:
+        latency: None where it cannot run, and `why` says so.
+        speed: how many times as fast as the first mode, by the medians of calls in turn with it.
+        ready_s: seconds until the first result, compilation included.
+        difference: the largest from the first mode's results; NaN where there are no numbers.
+    """
+
+    mode: str
+    latency: Latency | None = None
+    speed: float = math.nan
+    ready_s: float = math.nan
+    difference: float = math.nan
+    why: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file: what is not known is None."""
+        numbers = {"speed": self.speed, "ready_s": self.ready_s, "difference": self.difference}
+        known = {key: value if math.isfinite(value) else None for key, value in numbers.items()}
+        stats = None if self.latency is None else self.latency.stats()
+        return {"mode": self.mode, "stats_ms": stats, **known, "why": self.why}
+
+
+def ablation(
+    work: Work, timing: Timing | None = None, modes: Mapping[str, Mode | Callable[[], Work]] | None = None, **changes: Any
+) -> list[Entry]:
+    """Time work in every mode that this machine can run, each in turn with the first one. What torch has compiled is forgotten.
+
+    Args: work: called without arguments; timing, changes: of `latency`; modes: by name, the first one is what the others are
+        compared with; a function without arguments returns work made in another way; None: MODES.
+    Raises: what the work raises in the first mode.
+    """
+    timing = dataclasses.replace(timing or Timing(), **{"counts": False, **changes})
+    (first, plain), *others = (MODES if modes is None else modes).items()
+    begin = timing.now()
+    base = _made(plain, work)
+    base()
+    ready_s, (found,) = timing.now() - begin, latencies({first: base}, timing)
+    return [Entry(first, found, 1.0, ready_s, 0.0), *(_entry(name, mode, work, base, timing) for name, mode in others)]
+
+
+def _entry(name: str, mode: Mode | Callable[[], Work], work: Work, base: Work, timing: Timing) -> Entry:
+    if isinstance(mode, Mode) and mode.cuda and device_of(timing.device).type != "cuda":
+        return Entry(name, why="needs a GPU")
+    if "torch._dynamo" in sys.modules:
+        torch.compiler.reset()  # All modes compile the same functions, of which only so many versions are kept.
+    begin = timing.now()
+    try:
+        made = _made(mode, work)
+        made()
+        ready_s = timing.now() - begin
+        plain, found = latencies({"": base, name: made}, timing)
+    except Exception as error:  # Compilers raise anything.
+        return Entry(name, why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    numbers = plain.actions, found.actions
+    apart = math.nan if numbers[0] is None or numbers[1] is None else difference(numbers[0], numbers[1])
+    return Entry(name, found, plain.median / found.median, ready_s, apart)
+
+
+def _made(mode: Mode | Callable[[], Work], work: Work) -> Work:
+    return mode.make(work) if isinstance(mode, Mode) else mode()
+
+
+def ablation_table(entries: Sequence[Entry]) -> str:
+    """Return a table of the modes, and below it why some cannot run."""
+    rows: list[tuple[str, ...]] = [("mode", "median ms", "p95 ms", "speed", "ready s", "difference")]
+    for entry in entries:
+        if entry.latency is None:
+            rows.append((entry.mode, "-", "-", "-", "-", "-"))
+            continue
+        median, p95 = entry.latency.median, entry.latency.stats()["wall"]["p95"]
+        apart = "-" if math.isnan(entry.difference) else f"{entry.difference:.2g}"
+        rows.append((entry.mode, f"{median:.3f}", f"{p95:.3f}", f"{entry.speed:.2f}x", f"{entry.ready_s:.1f}", apart))
+    return "\n".join([*table_lines(rows), *(f"  {entry.mode}: {entry.why}" for entry in entries if entry.why)])
+
+
+def _graph(work: Work) -> Work:
+    """Return work that replays a CUDA graph of itself. It must read nothing back and take its input from where it stays."""
+    from puffervec.train.device.graphs import WARM_UPS, recording
+    from puffervec.train.device.streams import CudaStream
+
+    stream = CudaStream(torch.device("cuda", torch.cuda.current_device()))
+    stream.follow()
+    with stream.active():
+        for _ in range(WARM_UPS):
+            work()
+    with recording(stream) as graph:
+        out = work()
+    stream.precede()
+
+    def replay() -> Any:
+        graph.replay()
+        return out
+
+    return replay

@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Before and after: what became faster or slower, what is launched, copied and waited for, and whether the actions differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from puffervec.errors import ConfigError
+from puffervec.system.output import table_lines
+from puffervec.wings.profile.counts import KINDS
+from puffervec.wings.profile.report import Report
+from puffervec.wings.profile.sweep import Sweep
+from puffervec.wings.profile.timing import Latency
+
+TIMES = {"median": "p50", "p95": "p95", "p99": "p99"}
+LINE = ("a", "b")
+ACTIONS = "actions"
+# What a limit may be set on; what its number means.
+LIMITS = {
+    **dict.fromkeys((*LINE, *TIMES), "percent of growth"),
+    **dict.fromkeys(KINDS, "more per call"),
+    ACTIONS: "largest difference",
+}
+_SAME = ("device_name", "torch", "seed", "batch")  # facts that should not differ between the two
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A figure before and after. key: of LIMITS; what: in words."""
+
+    key: str
+    what: str
+    before: float
+    after: float
+
+    @property
+    def percent(self) -> float:
+        """The growth in percent of what it was; NaN where both are 0."""
+        if self.before == 0:
+            return math.nan if self.after == 0 else math.copysign(math.inf, self.after)
+        return 100 * (self.after - self.before) / abs(self.before)
+
+    @property
+    def measured(self) -> float:
+        """What a limit is compared with."""
+        if self.key == ACTIONS:
+            return self.after
+        return self.after - self.before if self.key in KINDS else self.percent
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All changes, and what a reader should know of them."""
+
+    changes: tuple[Change, ...]
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """A table and the remarks."""
+        rows: list[tuple[str, ...]] = [("", "before", "after", "change")]
+        for change in self.changes:
+            if change.key == ACTIONS:
+                rows.append((change.what, "", "", f"{change.after:.3g}"))
+                continue
+            digits = "g" if change.key in KINDS else ".4f"
+            growth = "" if math.isnan(change.percent) else f"{change.percent:+.1f} %"
+            rows.append((change.what, format(change.before, digits), format(change.after, digits), growth))
+        return "\n".join([*table_lines(rows), *(f"  note: {remark}" for remark in self.remarks)])
+
+    def above(self, limits: Mapping[str, float]) -> list[str]:
+        """Return a sentence for each figure that is above its limit.
+
+        Args: limits: by key of LIMITS.
+        Raises: ConfigError for a limit on something that the reports do not have: it would never be exceeded.
+        """
+        found = []
+        for key, limit in limits.items():
+            changes = [change for change in self.changes if change.key == key]
+            if not changes:
+                known = ", ".join(dict.fromkeys(change.key for change in self.changes))
+                raise ConfigError(f"--limit {key}: the two reports do not both have it; both have {known}")
+            for change in changes:
+                if not change.measured <= limit and not (math.isnan(change.measured) and limit >= 0):
+                    found.append(f"{change.what}: {change.measured:.3g} {LIMITS[key]}, the limit is {limit:g}")
+        return found
+
+
+def compare(before: Report, after: Report) -> Comparison:
+    """Compare two reports of the same thing.
+
+    Raises: ConfigError where they have nothing in common.
+    """
+    changes, remarks = _line(before.sweep, after.sweep), _remarks(before, after)
+    pairs = _pairs(before, after)
+    for one, other in pairs:
+        changes += _changes(one, other, one.name if len(pairs) > 1 else "")
+    if not changes:
+        raise ConfigError("the two reports have no call, phase or sweep in common")
+    if not any(change.key == ACTIONS for change in changes):
+        remarks.append("the actions are not compared: one of the reports has none")
+    return Comparison(tuple(changes), tuple(remarks))
+
+
+def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
+    """Return the changes of a sweep's line, and the largest difference of the actions over its points."""
+    if before is None or after is None or before.knob != after.knob:
+        return []
+    knob, old, new = before.knob, before.fit, after.fit
+    found = [Change("a", "a, fixed, ms", old.a, new.a), Change("b", f"b, per {knob}, ms", old.b, new.b)]
+    points = {one.name: one.actions for one in after.points}
+    pairs = [(one.actions, points.get(one.name)) for one in before.points]
+    apart = [difference(one, other) for one, other in pairs if one is not None and other is not None]
+    return [*found, *([Change(ACTIONS, f"largest difference of the actions, any {knob}", 0.0, max(apart))] if apart else [])]
+
+
+def _pairs(before: Report, after: Report) -> list[tuple[Latency, Latency]]:
+    """Return what has the same name in both; a single call on each side belongs together whatever its name."""
+    if len(before.latencies) == len(after.latencies) == 1:
+        return [(before.latencies[0], after.latencies[0])]
+    by_name = {one.name: one for one in after.latencies}
+    return [(one, by_name[one.name]) for one in before.latencies if one.name in by_name]
+
+
+def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
+    prefix = f"{name} " if name else ""
+    clock = "device" if one.device and other.device else "wall"
+    old, new = one.stats()[clock], other.stats()[clock]
+    found = [Change(key, f"{prefix}{key}, {clock} ms", old[column], new[column]) for key, column in TIMES.items()]
+    if one.counts is not None and other.counts is not None and one.counts.source == other.counts.source:
+        for kind in KINDS:
+            found.append(Change(kind, prefix + kind, getattr(one.counts, kind), getattr(other.counts, kind)))
+    if one.actions is not None and other.actions is not None:
+        found.append(Change(ACTIONS, f"{prefix}largest difference of the actions", 0.0, difference(one.actions, other.actions)))
+    return found
+
+
+def difference(before: tuple[float, ...], after: tuple[float, ...]) -> float:
+    """Return the largest absolute difference; infinity where the numbers are not as many, or only one of two is NaN.
+
+    >>> difference((1.0, 2.0), (1.0, 2.5)), difference((1.0,), ())
+    (0.5, inf)
+    """
+    if len(before) != len(after):
+        return math.inf
+    old, new = np.asarray(before), np.asarray(after)
+    same = (old == new) | (np.isnan(old) & np.isnan(new))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, np.abs(old - new))
+    return float(np.nan_to_num(apart, nan=math.inf, posinf=math.inf).max(initial=0.0))
+
+
+def _remarks(before: Report, after: Report) -> list[str]:
+    return [
+        f"{key} differs: {before.about.get(key)} before, {after.about.get(key)} after"
+        for key in _SAME
+        if before.about.get(key) != after.about.get(key)
+    ]

@@ -1,0 +1,355 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train profile`: times, what grows with a knob, what waits, before against after. The command line alone: profiling.py
+makes what is measured, puffervec/wings/profile measures. Imports no torch before it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from puffervec.commands.players import is_env
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError, PuffervecError
+from puffervec.system import extras
+from puffervec.system.output import printable
+from puffervec.train.config import flags
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.metrics.tables import note
+
+if TYPE_CHECKING:
+    from puffervec.wings.profile.sweep import Sweep
+    from puffervec.wings.profile.targets import Subject
+    from puffervec.wings.profile.timing import Timing
+
+ABOUT = """\
+  Times a policy, a callable of yours, or the phases of training; finds what waits for the device; compares before and after.
+  TARGET is an env (its policy with fresh weights), a run, or MODULE:FUNCTION, which returns what is to be called.
+
+  --mode MODE           policy: from rows to actions; model: the network alone; loop: the phases of training [default: policy]
+  --batch N             rows that a policy is given at once [default: 64]
+  --iterations N        calls, or iterations of the loop, that count [default: 100; loop: 20]
+  --warmup N            ... and before them [default: 10; loop: 5]
+  --set NAME=VALUE      an argument of FUNCTION; any number of these
+  --sweep KNOB=N,N,...  fit T = a + b n: batch, agents, layers; of a loop also horizon and envs; of FUNCTION what it takes
+  --syncs               name the lines that wait for the device; exit code 1 if there are any
+  --ablation            the same call eager, compiled and as a CUDA graph; of a policy the network, also with planned memory
+  --json FILE           write the report, for --compare; with --syncs and --ablation what they found
+  --out FILE            draw it, as .png or .svg
+  --trace FILE          also record a Chrome trace
+  --nvtx                mark ranges for Nsight Systems, and print the commands that record and read them
+  --policy MODULE:CLASS the run's policy where it is code of yours, which profile imports only if you name it
+  --env MODULE:FACTORY  the run's env, likewise
+  --config FILE.toml    and for an env all flags of puffer-train train
+
+  profile --compare BEFORE.json AFTER.json
+  --limit KEY=NUMBER    exit code 1 if it is exceeded: a, b, median, p95, p99 in percent of growth; launches, copies,
+                        synchronisations: more per call; actions: largest difference. Any number of these
+  profile --nsys-csv FILE...
+  --iterations N        inferences that were recorded, where no NVTX summary tells
+"""
+LOOP = "loop"
+DEFAULTS = {LOOP: (20, 5), "": (100, 10)}
+_MODES = ("policy", "model", LOOP)
+
+
+class Exceeded(PuffervecError):
+    """What was looked for is there, or a limit is exceeded: exit code 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What `puffer-train profile TARGET` was asked for; see ABOUT."""
+
+    target: str
+    mode: str
+    batch: int | None
+    iterations: int
+    warmup: int
+    seed: int
+    settings: dict[str, Any]
+    sweep: tuple[str, tuple[int, ...]] | None
+    syncs: bool
+    ablation: bool
+    json: Path | None
+    out: Path | None
+    trace: Path | None
+    nvtx: bool
+    code: tuple[str | None, ...]
+
+    def timing(self, device: Any) -> Timing:
+        """How calls are timed."""
+        from puffervec.wings.profile import nsys
+        from puffervec.wings.profile.timing import Timing
+
+        plain = Timing(self.iterations, self.warmup, self.seed, device)
+        if not self.nvtx:
+            return plain
+        # Nsight Systems and torch.profiler cannot both listen to the device.
+        return dataclasses.replace(plain, counts=False, marks=nsys.nvtx_range, window=nsys.window)
+
+
+def parse(args: list[str]) -> Request:
+    """Take the verb's own flags from args; those of a run are left. Raises: ConfigError."""
+    syncs, ablation, nvtx = (flags.take_switch(args, f"--{name}") for name in ("syncs", "ablation", "nvtx"))
+    mode = flags.take_option(args, "--mode") or _MODES[0]
+    if mode not in _MODES:
+        raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
+    given = {arg.partition("=")[0] for arg in args}
+    if nvtx and "--sweep" in given:
+        raise ConfigError("--nvtx opens one window, round one measurement: leave --sweep out")
+    if (syncs or ablation) and (more := given & {"--sweep", "--out", "--trace"}):
+        raise ConfigError(f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out")
+    iterations, warmup = DEFAULTS.get(mode, DEFAULTS[""])
+    own = {name: flags.take_option(args, f"--{name}") for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")}
+    paths = {name: flags.take_option(args, f"--{name}") for name in ("json", "out", "trace")}
+    settings = _pairs(flags.take_all(args, "--set"), "--set")
+    target = flags.take_target(args)
+    if target is None:
+        raise ConfigError("what? For example: puffer-train profile tag_grid (puffer-train profile --help shows more)")
+    return Request(
+        target,
+        mode,
+        flags.whole("--batch", own["batch"], 1),
+        flags.whole("--iterations", own["iterations"], 1) or iterations,
+        warmup if (count := flags.whole("--warmup", own["warmup"], 0)) is None else count,
+        flags.whole("--seed", flags.peek(args, "--seed"), 0) or 0,
+        settings,
+        _knob(own["sweep"]),
+        syncs,
+        ablation,
+        **{name: _output(name, text) for name, text in paths.items()},
+        nvtx=nvtx,
+        code=(own["env"], own["policy"]),
+    )
+
+
+def _pairs(given: list[str], flag: str) -> dict[str, Any]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ConfigError(f"{flag} {text}: give {flag} NAME=VALUE")
+        found[name] = flags.plain_value(value)
+    return found
+
+
+def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
+    if text is None:
+        return None
+    knob, _, values = text.partition("=")
+    numbers = [flags.whole(f"--sweep {knob}", word, 1) or 1 for word in values.split(",")] if values else []
+    if not knob.isidentifier() or len(set(numbers)) < 2:
+        raise ConfigError(f"--sweep {text}: give a knob and at least two numbers, as in --sweep batch=1,2,4,8")
+    return knob, tuple(numbers)
+
+
+def _output(flag: str, text: str | None) -> Path | None:
+    """Refuse what could not be written, before time is spent."""
+    if text is None:
+        return None
+    path = Path(text)
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise ConfigError(f"--{flag} {path}: give a file in a folder that is there")
+    if flag == "out":
+        if path.suffix.lower() not in (".png", ".svg"):
+            raise ConfigError(f"--out {path}: the name must end in .png or .svg")
+        extras.require("--out", "matplotlib")
+    return path
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train profile TARGET`."""
+    words = ["puffer-train", "profile", *args]
+    if "--compare" in args:
+        return _compare(args)
+    if "--nsys-csv" in args:
+        return _read_nsys(args)
+    request = parse(args)
+    subject, config = _subject(request, args)
+    if request.nvtx:
+        _say_nsys(words)
+    if subject is not None and request.syncs:
+        return _show_syncs(subject, request)
+    if subject is not None and request.ablation:
+        return _show_ablation(subject, request)
+    if config is not None:
+        return _profile_loop(config, request, signals)
+    assert subject is not None
+    _profile_calls(subject, request)
+
+
+def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainConfig | None]:
+    """Return what is to be profiled: a subject, or the config of a loop. args: the flags that are left."""
+    if ":" in request.target and request.mode != LOOP and not any(arg.startswith("--env.") for arg in args):
+        from puffervec.wings.profile import targets as profiling
+
+        device = flags.peek(args, "--device") or "auto"
+        subject = profiling.callable_subject(request.target, request.settings, device, request.batch)
+        if subject is not None:
+            for known in ("--device", "--seed"):
+                flags.take_option(args, known)
+            flags.refuse_left(args, "profile")
+            return subject, None
+    if request.settings:
+        raise ConfigError(f"--set is for MODULE:FUNCTION, {request.target} is none")
+    config = flags.settled(TrainConfig.of(request.target), args) if is_env(request.target) else None
+    if config is not None and request.mode == LOOP:
+        return None, config
+    if request.mode == LOOP:
+        raise ConfigError("--mode loop trains: give an env, with the settings of the run as --config")
+    from puffervec.wings.profile import targets as profiling
+
+    if config is not None:
+        return profiling.env_subject(config, request.mode, request.batch), None
+    device = flags.take_option(args, "--device") or "auto"
+    flags.take_option(args, "--seed")
+    flags.refuse_left(args, "profile")
+    return profiling.run_subject(request.target, request.mode, request.batch, device, request.code, note), None
+
+
+def _profile_calls(subject: Subject, request: Request) -> None:
+    from puffervec.wings.profile.report import Report, about
+    from puffervec.wings.profile.sweep import sweep
+    from puffervec.wings.profile.timing import latencies
+    from puffervec.wings.profile.trace import chrome_trace
+
+    timing = request.timing(subject.device)
+    if request.sweep is not None:
+        subject.whole({request.sweep[0]: request.sweep[1][0]})  # Refuses a knob before time is spent.
+    found = latencies(subject.make({}), timing)
+    swept = None
+    if request.sweep is not None:
+        knob, values = request.sweep
+        swept = sweep(lambda value: subject.whole({knob: value}), knob, values, timing)
+    facts = about(subject.device, **subject.about, seed=request.seed, iterations=request.iterations, warmup=request.warmup)
+    _show(Report(facts, tuple(found), swept), request)
+    if request.trace is not None:
+        print(f"{chrome_trace(subject.whole({}), request.trace, device=subject.device)}: written")
+
+
+def _profile_loop(config: TrainConfig, request: Request, signals: StopSignals) -> None:
+    from puffervec.train.device.device import choose_device
+    from puffervec.wings.profile import targets as profiling
+    from puffervec.wings.profile.report import Report, about
+
+    if request.syncs or request.ablation or request.trace:
+        raise ConfigError("--syncs, --ablation and --trace are for --mode policy and --mode model")
+    device = choose_device(config.train.device)
+    timing = request.timing(device)
+    try:
+        phases = profiling.profile_loop(config, timing, signals)
+        swept = None if request.sweep is None else _swept_loop(config, request, timing, signals)
+    except profiling.Stopped:
+        return
+    facts = {"target": config.target, "mode": LOOP, "seed": config.train.seed, "iterations": request.iterations}
+    _show(Report(about(device, **facts, warmup=request.warmup), tuple(phases), swept), request)
+
+
+def _swept_loop(config: TrainConfig, request: Request, timing: Timing, signals: StopSignals) -> Sweep:
+    """Train anew for each value of a knob."""
+    from puffervec.wings.profile import targets as profiling
+    from puffervec.wings.profile.sweep import Sweep, checked_values
+
+    assert request.sweep is not None
+    knob, values = request.sweep[0], checked_values(*request.sweep)
+    points = []
+    for value in values:
+        whole, *_ = profiling.profile_loop(profiling.with_knob(config, knob, value), timing, signals)
+        points.append(dataclasses.replace(whole, name=f"{knob}={value}"))
+    return Sweep(knob, values, tuple(points))
+
+
+def _show(report: Any, request: Request) -> None:
+    print(f"{report.about['target']}, {report.about['mode']} on {report.about['device']}\n{report}")
+    if request.json is not None:
+        report.save(request.json)
+        print(f"{request.json}: written")
+    if request.out is not None:
+        from puffervec.wings.profile.pictures import picture
+
+        print(f"{picture(report, request.out)}: written")
+
+
+def _write_tables(path: Path | None, tables: Any) -> None:
+    from puffervec.wings.profile.report import write
+
+    if path is not None:
+        write(path, json.dumps(tables, indent=1).encode())
+        print(f"{path}: written")
+
+
+def _show_syncs(subject: Subject, request: Request) -> None:
+    from puffervec.train.device.syncs import count_of
+
+    count, found = 0, subject.syncs()
+    for name, reports in found.items():
+        print(f"{name}:", *(f"  {line}" for report in reports for line in str(report).splitlines()), sep="\n")
+        count += max(len(report.found) for report in reports)
+    _write_tables(request.json, {name: [report.as_json() for report in reports] for name, reports in found.items()})
+    if count:
+        raise Exceeded(f"{count_of(count)} in a call: the lines above wait for the device")
+
+
+def _show_ablation(subject: Subject, request: Request) -> None:
+    from puffervec.wings.profile.ablation import ablation_table
+
+    found = subject.ablate(request.timing(subject.device))
+    for name, entries in found.items():
+        print(f"{name}\n{ablation_table(entries)}")
+    _write_tables(request.json, {name: [entry.as_json() for entry in entries] for name, entries in found.items()})
+
+
+def _say_nsys(words: list[str]) -> None:
+    import torch
+
+    from puffervec.wings.profile import nsys
+
+    print("To record and read back:", *nsys.command_lines(words), sep="\n  ")
+    print(f"note: {nsys.ENQUEUE_ONLY}")
+    if not torch.cuda.is_available():
+        note("there is no GPU here: nothing is marked")
+
+
+def _compare(args: list[str]) -> None:
+    from puffervec.wings.profile.compare import LIMITS, compare
+    from puffervec.wings.profile.pictures import picture
+    from puffervec.wings.profile.report import read_report
+
+    limits = {}
+    for key, value in _pairs(flags.take_all(args, "--limit"), "--limit").items():
+        if key not in LIMITS:
+            raise ConfigError(f"--limit {key}: can be {', '.join(LIMITS)}")
+        limits[key] = flags.number(f"--limit {key}", str(value))
+    out = _output("out", flags.take_option(args, "--out"))
+    flags.take_switch(args, "--compare")
+    files = [arg for arg in args if not arg.startswith("-")]
+    flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
+    if len(files) != 2:
+        raise ConfigError(f"--compare takes two files, BEFORE.json AFTER.json, not {len(files)}")
+    reports = [read_report(file) for file in files]
+    found = compare(*reports)
+    print(printable(str(found)))  # The files may be a stranger's.
+    if out is not None:
+        print(f"{picture(reports, out, ('before', 'after'))}: written")
+    if broken := found.above(limits):
+        raise Exceeded("; ".join(broken))
+
+
+def _read_nsys(args: list[str]) -> None:
+    from puffervec.wings.profile.nsys import read_csv
+
+    inferences = flags.whole("--iterations", flags.take_option(args, "--iterations"), 1)
+    flags.take_switch(args, "--nsys-csv")
+    flags.refuse_left([arg for arg in args if arg.startswith("-")], "profile")
+    if not args:
+        raise ConfigError("--nsys-csv takes the files that nsys stats --format csv wrote")
+    print(printable(str(read_csv(args, inferences))))
+
+
+VERB = Verb(
+    "profile", "ENV|RUN|MODULE:FUNCTION [flags]", "times of a policy or of training, and what waits", ABOUT, run,
+    configured=True, values={"--mode": _MODES},
+)  # fmt: skip

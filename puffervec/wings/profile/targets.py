@@ -1,0 +1,426 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""What `puffer-train profile` measures: the policies of a run or an env, a callable of yours, or the trainer's own loop.
+
+    model     the network alone, on rows that are tensors on its device
+    policy    from rows as an env gives them to actions as it takes them: encoding, network, sampling (act/acting.py)
+    loop      the phases of roll-outs and updates, in a real trainer
+
+Rows are those of the env's first step, repeated up to the batch. Runs in the learner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import puffervec
+from puffervec import doors
+from puffervec.commands.verb import StopSignals
+from puffervec.errors import ConfigError
+from puffervec.train.act.acting import RowActor
+from puffervec.train.act.evaluate import load_policies
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import env_spec, guarded
+from puffervec.train.device.device import choose_device, one_torch_thread
+from puffervec.train.device.syncs import SyncReport, cuda_syncs, find_syncs
+from puffervec.train.metrics.dashboard import Dashboard
+from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
+from puffervec.train.policies.leaves import Observations, shown
+from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
+from puffervec.train.policies.protocol import forward
+from puffervec.train.policies.registry import kinds
+from puffervec.train.run.find import read_newest
+from puffervec.train.run.trainer import Trainer
+from puffervec.wings.profile import ablation
+from puffervec.wings.profile.ablation import Entry
+from puffervec.wings.profile.fake import FAKE, ProofError, prove_no_syncs
+from puffervec.wings.profile.timing import ITERATION, MS, Latency, Meter, Timing, Work, no_marks
+from puffervec.workers.python.creators import named
+
+ENVS = 4  # whose first rows are repeated
+BATCH = 64
+LOOPS = (20, 5)  # iterations and warm-up
+# In the order of a turn, then of an update.
+PHASES = ("recv", "host-to-device", "policy", "graph", "device-to-host", "wait", "send", "advantages", "update")
+FOR_EVER = 10**15  # agent-steps
+Knobs = Mapping[str, int]
+
+
+class Stopped(Exception):
+    """A signal ended a loop before it was measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What is profiled.
+
+    Attributes:
+        device: where it works.
+        knobs: names that a sweep may change; None: any, as far as the callable takes it.
+        make: given values of knobs, returns the works by name.
+        steps: the same for the search for synchronisations: what a roll-out's turn does on a device, up to the drawn actions.
+        fake_steps: what makes these steps where tensors are on a fake GPU.
+        ablate: runs the works in all modes, by name.
+        about: facts for the report.
+    """
+
+    device: torch.device
+    knobs: tuple[str, ...] | None
+    make: Callable[[Knobs], dict[str, Work]]
+    steps: Callable[[], dict[str, Work]]
+    fake_steps: Callable[[], dict[str, Callable[[], Work]]]
+    ablate: Callable[[Timing], dict[str, list[Entry]]]
+    about: Mapping[str, Any]
+
+    def whole(self, knobs: Knobs) -> Work:
+        """Return one work that does all, in turn. Raises: ConfigError for a knob that there is not."""
+        if self.knobs is not None and (unknown := set(knobs) - set(self.knobs)):
+            raise ConfigError(f"--sweep {min(unknown)}: can be {', '.join(self.knobs)} here")
+        works = self.make(knobs)
+        return functools.partial(_all, tuple(works.values()))
+
+    def syncs(self) -> dict[str, list[SyncReport]]:
+        """Return what waits, by work: on this machine's device, and by proof on fake CUDA tensors."""
+        found: dict[str, list[SyncReport]] = {}
+        fakes = self.fake_steps()
+        for name, step in self.steps().items():
+            reports = [find_syncs(step)]
+            if self.device.type == "cuda":
+                reports.append(cuda_syncs(step))
+            try:
+                reports.append(prove_no_syncs(fakes[name]))
+            except ProofError as error:
+                reports.append(SyncReport((), FAKE, note=str(error)))
+            found[name] = reports
+        return found
+
+
+def _all(works: Sequence[Work]) -> list[Any]:
+    return [work() for work in works]
+
+
+# ---- callables ------------------------------------------------------------------------------------------------
+
+
+def callable_subject(target: str, settings: Mapping[str, Any], device: str, batch: int | None) -> Subject | None:
+    """Return a subject for "module:name", a function that takes knobs by name and returns what is to be called without
+    arguments; or does the work itself. None where it makes an env.
+
+    Args: settings: further arguments by name; device, batch: given where the function names them.
+    Raises: ConfigError where there is no such function, or it fails.
+    """
+    function = guarded(target, "cannot be imported", lambda: named(target))
+    if not callable(function):
+        raise ConfigError(f"{target} is {type(function).__name__}: give a function that returns what is to be called")
+    try:
+        takes = set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        takes = set()
+    where = choose_device(device)
+    given = dict(settings)
+    given |= {"device": where} if "device" in takes else {}
+    given |= {"batch": batch} if "batch" in takes and batch is not None else {}
+
+    first = guarded(
+        target, "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)", lambda: function(**given)
+    )
+    if hasattr(first, "reset") and hasattr(first, "step"):
+        getattr(first, "close", lambda: None)()
+        return None
+
+    def make(knobs: Knobs, **changes: Any) -> dict[str, Work]:
+        more = {**knobs, **changes}
+        arguments = {**given, **more}
+        made = guarded(target, "fails", lambda: function(**arguments)) if more else first
+        return {"call": made if callable(made) else functools.partial(function, **arguments)}
+
+    fake = {"device": torch.device("cuda")} if "device" in takes else {}
+
+    def fakes() -> dict[str, Callable[[], Work]]:
+        return {"call": lambda: make({}, **fake)["call"]}
+
+    def ablate(timing: Timing) -> dict[str, list[Entry]]:
+        return {"call": ablation.ablation(make({})["call"], timing)}
+
+    about = {"target": target, "mode": "call", **{key: str(value) for key, value in settings.items()}}
+    return Subject(where, None, make, lambda: make({}), fakes, ablate, about)
+
+
+# ---- policies -------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of a policy as an env gives them. obs: (rows, ...) or a dict of such; masks: (rows, choices), None: all allowed."""
+
+    obs: Any
+    masks: np.ndarray | None
+    count: int
+
+    def repeated(self, batch: int) -> Rows:
+        """Return as many rows as are wanted."""
+        at = np.arange(batch) % self.count
+        obs = {key: part[at] for key, part in self.obs.items()} if isinstance(self.obs, dict) else self.obs[at]
+        return Rows(obs, None if self.masks is None else self.masks[at], batch)
+
+
+def observed(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
+    """Return the rows of each policy at the first step of some envs."""
+    maker, seed = config.creator or config.target, config.train.seed
+    with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed) as vec:
+        obs, _ = vec.reset(seed=seed)
+        groups, found = vec.halves[0].groups, {}
+        for name, own in policies.items():
+            part = groups[own.group.name]
+            count = len(part.masks)
+            agents = {group.name: group.agents for group in vec.spec.groups}[own.group.name]
+            at = np.arange(count) if own.agents is None else places(own.agents, agents, count)
+            given = obs if len(vec.spec.groups) == 1 else obs[own.group.name]
+            given = {key: value[at] for key, value in given.items()} if isinstance(given, dict) else given[at]
+            found[name] = Rows(given, None if part.action_masks is None else part.action_masks[at], len(at))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Acting:
+    """A policy with what it is called with."""
+
+    policy: nn.Module
+    rows: PolicyRows
+    given: Rows
+    device: torch.device
+    seed: int
+
+    def model(self) -> Work:
+        """Return the network alone."""
+        obs, state, reset, allowed = self._inputs()
+
+        @torch.no_grad()
+        @one_torch_thread()
+        def work() -> Any:
+            heads, value, _ = forward(self.policy, obs, state, reset, allowed)
+            return heads, value
+
+        return work
+
+    def whole(self) -> Work:
+        """Return the way from the env's rows to its actions."""
+        actor, rows = RowActor(self.policy, self.rows.group, self.device), np.arange(self.given.count)
+        generator, idle = torch.Generator(self.device), np.zeros(self.given.count, bool)
+
+        def work() -> np.ndarray:
+            generator.manual_seed(self.seed)
+            if actor.remembers:
+                actor.forget(rows)
+            return actor.act(self.given.obs, rows, idle, self.given.masks, False, generator)
+
+        return work
+
+    def step(self) -> Work:
+        """Return the network and the draw of the actions, as a roll-out's turn has them on a device."""
+        obs, state, reset, allowed = self._inputs()
+        spec, count = ActionSpec.of(self.rows.group, self.rows.section.joint), self.given.count
+
+        @torch.no_grad()
+        def work() -> tuple[Tensor, Tensor]:
+            heads, _, _ = forward(self.policy, obs, state, reset, allowed)
+            return sample(spec, heads, draw_noise(spec, count, self.device, None))
+
+        return work
+
+    def fake(self) -> Callable[[], Work]:
+        """Return what makes the same step within `fake_cuda`, once."""
+        copied, device = copy.deepcopy(self.policy).requires_grad_(False), torch.device("cuda")
+
+        def make() -> Work:
+            return dataclasses.replace(self, policy=copied.to_empty(device=device), device=device).step()
+
+        return make
+
+    def ablate(self, timing: Timing) -> list[Entry]:
+        """Run the network in all modes, also with planned memory, for which the inputs are written anew each time."""
+        obs, *others = self._inputs()
+        args = (shown(obs), *others)
+        plans = doors.door("plan", "--ablation").planned_calls(self.policy, args) if "plan" in doors.names() else {}
+        with torch.no_grad(), one_torch_thread():
+            return ablation.ablation(functools.partial(self.policy, *args), timing, {**ablation.MODES, **plans})
+
+    def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
+        cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
+        made = cpu.tensors(self.given.obs, np.arange(self.given.count))
+        masks = None if self.given.masks is None else torch.tensor(self.given.masks)
+        reset = torch.ones(self.given.count, dtype=torch.bool, device=self.device)
+        state = tuple(part.to(self.device) for part in self.policy.initial_state(self.given.count))  # type: ignore[operator]
+        obs = {key: part.to(self.device) for key, part in made.items()}
+        return obs, state, reset, None if masks is None else masks.to(self.device)
+
+
+def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
+    """Return a subject for the policies that a config describes, with fresh weights. Raises: ConfigError."""
+    rows = policy_rows(env_spec(config), config)
+
+    def build(section: Mapping[str, PolicyRows]) -> dict[str, nn.Module]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.train.seed)
+            return {name: own.build().eval() for name, own in section.items()}
+
+    def layered(layers: int) -> dict[str, nn.Module]:
+        deeper = {}
+        for name, own in rows.items():
+            policy = dataclasses.replace(own.section, hidden=own.section.hidden[:1] * layers)
+            deeper[name] = dataclasses.replace(own, settings=dataclasses.replace(own.settings, policy=policy))
+        return build(deeper)
+
+    return _policy_subject(config, rows, build(rows), mode, batch, layered)
+
+
+def run_subject(
+    run: str, mode: str, batch: int | None, device: str, code: tuple[str | None, ...], note: Callable[[str], None]
+) -> Subject:
+    """Return a subject for the policies of a run. Args: code: of `load_policies`. Raises: ConfigError, CheckpointError."""
+    if run in kinds():
+        raise ConfigError(f"{run} is a kind of policy: give an env that it acts in, as in tag_grid --policy.kind {run}")
+    where = choose_device(device)
+    _, (config, policies) = read_newest(run, Path("runs"), lambda found: load_policies(found, where, code), note)
+    config = config.merged({"train": {"device": str(where)}})
+    return _policy_subject(config, policy_rows(env_spec(config), config), policies, mode, batch, None)
+
+
+def _policy_subject(
+    config: TrainConfig,
+    rows: Mapping[str, PolicyRows],
+    policies: Mapping[str, nn.Module],
+    mode: str,
+    batch: int | None,
+    layered: Callable[[int], dict[str, nn.Module]] | None,
+) -> Subject:
+    device, given = choose_device(config.train.device), observed(config, rows)
+    size = batch or BATCH
+
+    def acting(knobs: Knobs) -> dict[str, Acting]:
+        nets = layered(knobs["layers"]) if layered is not None and "layers" in knobs else policies
+        count = knobs.get("batch", knobs.get("agents", size))
+        return {
+            name: Acting(nets[name].to(device), own, given[name].repeated(count), device, config.train.seed)
+            for name, own in rows.items()
+        }
+
+    def make(knobs: Knobs) -> dict[str, Work]:
+        return {name: one.model() if mode == "model" else one.whole() for name, one in acting(knobs).items()}
+
+    parameters = sum(p.numel() for policy in policies.values() for p in policy.parameters())
+    about = {"target": config.target, "mode": mode, "batch": size, "parameters": parameters}
+    knobs = ("batch", "agents", *(("layers",) if layered is not None else ()))
+    plain = acting({})
+    return Subject(
+        device,
+        knobs,
+        make,
+        lambda: {name: one.step() for name, one in plain.items()},
+        lambda: {name: one.fake() for name, one in plain.items()},
+        lambda timing: {name: one.ablate(timing) for name, one in plain.items()},
+        about,
+    )
+
+
+# ---- the trainer's loop ---------------------------------------------------------------------------------------
+
+
+def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
+    """Yield owner, method and name of every phase of a trainer."""
+    for method in ("recv", "send"):
+        yield trainer.vec, method, method
+    parts: list[Any] = [*trainer.collector.rollout.turns, *trainer.learner.updaters.values()]
+    for owner in parts:
+        for name, method in owner.PHASES.items():
+            yield owner, method, name
+
+
+def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> list[Latency]:
+    """Train, keep nothing, and return `phases`. Raises: ConfigError, SceneError: bad input. Stopped."""
+    limits = {"total_timesteps": FOR_EVER, "time_limit_s": 0.0, "final_eval": False}
+    config = config.merged({"train": limits, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
+    with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
+        make = functools.partial(Trainer, config, folder=Path(folder), dashboard=Dashboard())
+        with signals.start(make) as trainer, signals.training(trainer):
+            return phases(trainer, timing)
+
+
+def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> list[Latency]:
+    """Go on with a training and return the times of whole iterations (a roll-out and its update), and of their phases.
+
+    The phases are methods of the trainer's own parts, which are timed meanwhile. On a GPU each phase waits for the device,
+    so that the halves do not overlap: an iteration takes longer than in training.
+    Args: timing: iterations and warm-up are those of the loop; None: 20 and 5; changes: fields of Timing to change.
+    Raises: Stopped where the trainer was asked to stop.
+    """
+    timing = dataclasses.replace(timing or Timing(*LOOPS), **changes)
+    timing.check()
+    walls = []
+    for _ in range(timing.warmup):
+        _iterate(trainer)
+    with _watching(trainer, Meter(trainer.device, timing.now)) as meter:
+        for _ in range(timing.iterations):
+            begin = timing.now()
+            with meter.range(ITERATION):
+                _iterate(trainer)
+            walls.append((timing.now() - begin) * MS)
+    if timing.marks is not no_marks:
+        # With the clock of a CPU, which does not wait.
+        with timing.window(), _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder:
+            for _ in range(timing.iterations):
+                with recorder.range(ITERATION):
+                    _iterate(trainer)
+    return _in_order(walls, meter)
+
+
+@contextlib.contextmanager
+def _watching(trainer: Trainer, meter: Meter) -> Iterator[Meter]:
+    with meter:
+        for owner, method, name in parts_of(trainer):
+            meter.watch(owner, method, name)
+        yield meter
+
+
+def _in_order(walls: Sequence[float], meter: Meter) -> list[Latency]:
+    """Return whole iterations, the phases in the order of a turn and an update, and what is left."""
+    found = {one.name: one for one in meter.latencies()}
+    rest = dataclasses.replace(found.pop(ITERATION), name=f"rest of {ITERATION}")
+    in_order = sorted(found.values(), key=lambda one: PHASES.index(one.name))
+    return [Latency(ITERATION, tuple(walls)), *in_order, rest]
+
+
+def _iterate(trainer: Trainer) -> None:
+    if not trainer.collect():
+        raise Stopped
+    trainer.update()
+
+
+def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
+    """Return the config of a run with one knob changed. Raises: ConfigError for a knob that a loop has not."""
+    if knob == "horizon":
+        return config.merged({"train": {"horizon": value}})
+    if knob == "layers":
+        return config.merged({"policy": {"hidden": config.policy.hidden[:1] * value}})
+    if knob == "envs":
+        return config.merged({"vec": {"num_envs": value}})
+    if knob in ("agents", "batch"):
+        agents = env_spec(config).agents
+        buffers = config.vec.resolved(config.python).num_buffers
+        rows = value * (int(buffers) if knob == "batch" else 1)
+        if rows % agents:
+            raise ConfigError(f"--sweep {knob}={value}: an env has {agents} agents: give multiples of {agents}")
+        return config.merged({"vec": {"num_envs": rows // agents}})
+    raise ConfigError(f"--sweep {knob}: a loop has horizon, agents, envs, batch (rows of a half) and layers")

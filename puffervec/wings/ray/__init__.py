@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Roll-outs that are played by hosts on other machines, over Ray: `from puffervec.wings.ray import RayTrainer`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from puffervec.system import lazy
+
+if TYPE_CHECKING:
+    from puffervec.wings.ray.trainer import RayTrainer
+
+_HOMES = {
+    "puffervec.wings.ray.trainer": ("RayTrainer",),
+}
+
+__all__ = [
+    "RayTrainer",
+]
+
+__getattr__ = lazy.loader(__name__, _HOMES)

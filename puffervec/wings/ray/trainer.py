@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`RayTrainer`: a trainer whose roll-outs are played by hosts, over Ray. Runs in the learner."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from puffervec.errors import ConfigError
+from puffervec.system import extras
+from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import training_of
+from puffervec.train.device.ranks import Ranks
+from puffervec.train.run.learner import Generators
+from puffervec.train.run.setup import Setup
+from puffervec.train.run.trainer import Trainer
+
+
+class RayTrainer(Trainer):
+    """A run whose envs are played by the hosts of `config.ray`. It is used as a `Trainer` is, with the same metrics and
+    checkpoints; either can go on from a checkpoint of the other."""
+
+    def _check(self, config: TrainConfig, ranks: Ranks) -> None:
+        """See Trainer."""
+        extras.require("--ray", "ray")
+        section, learners = config.ray, ranks.size
+        if not section.address:
+            raise ConfigError("ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a Trainer")
+        if section.hosts % learners:
+            raise ConfigError(f"ray.hosts is {section.hosts}: must be a multiple of the {learners} learners, which share them")
+        if learners > 1 and not (section.hosts and section.segments):
+            raise ConfigError(
+                f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with {learners} learners say how many hosts"
+                " they share, and how many segments an update of each learns from"
+            )
+
+    def _make_vec(self, setup: Setup) -> Any:
+        """Join the cluster: an object with what a vec env says about itself."""
+        from puffervec.wings.ray.cluster import Cluster
+
+        section, learners = setup.config.ray, setup.ranks.size
+        alone = section.address == "local" and not section.hosts
+        self.cluster = Cluster(section, 1 if alone else section.hosts // learners)
+        vec = types.SimpleNamespace(num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close)
+        vec.env = types.SimpleNamespace(training=training_of(setup.config.target))
+        return vec
+
+    def _make_collector(self, setup: Setup, generators: Generators) -> Any:
+        from puffervec.wings.ray.collector import RayCollector
+
+        return RayCollector(setup, self.learner, self.cluster)
+
+    def report(self, losses: Any) -> dict[str, float]:
+        """See Trainer; says too which hosts joined and left."""
+        notes = self.collector.notes + self.cluster.notes
+        self.collector.notes, self.cluster.notes = [], []
+        for note in notes:
+            self.reporting.note(note)
+        return super().report(losses)
+
+    def _played_by(self) -> str:
+        return str(self.collector.words())

@@ -1,0 +1,112 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train report`: one page, in one file, for people to whom a run is shown."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+from puffervec.commands.beside import asked_for, find_other, side_by_side
+from puffervec.commands.eval import EvalRequest, adapted, evaluated
+from puffervec.commands.players import find_player, is_env, take_player
+from puffervec.commands.verb import StopSignals, Verb
+from puffervec.errors import ConfigError
+from puffervec.system.folder import refuse_odd_file, replace_file, said
+from puffervec.train.config import flags
+from puffervec.train.config.target import native_env, own_evaluation
+
+ABOUT = """\
+  Evaluates the newest checkpoint of a run and writes one page, in one file that needs no network: what was trained and with
+  what, the score beside that of a baseline on the same episodes, the tables of the evaluation with what their columns mean,
+  replays of the worst and the median scene, curves, how the time was spent, all settings.
+
+  --out FILE.html       [default: report.html in the run folder]
+  --no-replays          without replays
+  --baseline WHO,...    who stands beside the run: random, what the env brings, or another run [default: random; drive: idm]
+  --no-baseline         nobody
+  --date TEXT           what stands on the page as its date [default: today]
+  --suite NAME          another evaluation that the env brings
+  --episodes N          episodes of the evaluation, as eval counts them
+  --env.NAME VALUE      settings of the env, over those of the run
+  --scenes WHAT         short for --env.scenes
+  --env MODULE:FACTORY  the run's env where it is code of yours, which report imports only if you name it
+  --policy MODULE:CLASS the run's policy, likewise
+  --opponent NAME=WHO   the policy NAME is played by a baseline (random), or by that of another run; any number of these
+  --seed N              of envs and of drawn actions [default: 0]
+  --device NAME         auto, cpu, cuda or cuda:N [default: cpu]
+  --sample              draw actions instead of taking the likeliest one
+"""
+REPORT_FILE = "report.html"
+
+
+def write_report(request: EvalRequest, out: Path | None, replays: bool, date: str, compare: bool = True) -> Path:
+    """Evaluate a run, write its page and return where.
+
+    Args:
+        request: its baselines stand beside the run; None: those that the env names.
+        out: None for the run folder. replays: play episodes too. date: to stand on the page. compare: False: without baselines.
+    Raises: ConfigError, CheckpointError, SceneError: bad input.
+    """
+    from puffervec.viewing.web.board import name_of
+    from puffervec.wings.report.page import Evaluated, report_page, worst_and_median
+
+    if is_env(request.target):
+        raise ConfigError(f"{request.target} is an env: give the folder of a run")
+    if out is not None and out.suffix.lower() != ".html":
+        raise ConfigError(f"--out {out}: the name must end in .html")
+    alone, beside = asked_for(request)
+    player = find_player(alone, lambda config: adapted(config, request))
+    if player.folder is None:
+        raise ConfigError(f"{request.target} lies in no run folder: give the folder of a run")
+    config, path = player.config, out or player.folder / REPORT_FILE
+    _refuse(path)
+    own, native = own_evaluation(config.target), native_env(config.target)
+    if request.baseline is None:
+        beside = list(own.compared) if own is not None else ["random"]
+    others = [find_other(request, who, player, lambda config: adapted(config, request)) for who in beside if compare]
+    report = evaluated(config, own, player.actor, request)
+    if others:
+        found_others = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
+        report = side_by_side(report, name_of(player.folder), found_others)
+    drawn = replays and native is not None and native.drawing is not None
+    played = list(worst_and_median(config, player.actor, report, request.seed)) if drawn else []
+    found = Evaluated(report, player.checkpoint, config.tables()["env"], request.seed)
+    text = report_page(player.folder, config, found, played, date)
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+    return path
+
+
+def _refuse(path: Path) -> None:
+    """Refuse a file that could not be written, before any work. Raises: ConfigError."""
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"--out {path}: there is no folder {path.absolute().parent}")
+    try:
+        refuse_odd_file(path)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {said(error)}") from error
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train report RUN`."""
+    target = flags.take_target(args)
+    if target is None:
+        raise ConfigError("which run? For example: puffer-train report latest (puffer-train report --help shows more)")
+    out, suite, episodes, date = (flags.take_option(args, f"--{name}") for name in ("out", "suite", "episodes", "date"))
+    without, alone = (flags.take_switch(args, f"--no-{name}") for name in ("replays", "baseline"))
+    player = take_player(args)
+    flags.refuse_left(args, "report")
+    request = EvalRequest(target, **player, suite=suite, episodes=flags.whole("--episodes", episodes, 1))
+    today = f"{datetime.date.today():%Y-%m-%d}" if date is None else re.sub(r"\s+", " ", date)
+    path = write_report(request, None if out is None else Path(out), not without, today, not alone)
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+VERB = Verb(
+    "report", "RUN|latest [flags]", "one page for sharing: evaluation, replays, curves, settings", ABOUT, run,
+    values={"--device": ("auto", "cpu", "cuda")},
+)  # fmt: skip

@@ -1,0 +1,19 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""The door of `puffervec.wings.sharded`: what `train.tensor_parallel` asks for; see puffervec/doors.py. Imports no torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from puffervec.train.device.ranks import Ranks
+
+
+def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
+    """Let a policy share the columns of its pictures with a team of ranks in updates (sharing.py)."""
+    from puffervec.wings.sharded import sharing
+
+    sharing.share_columns(name, policy, ranks)

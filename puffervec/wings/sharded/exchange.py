@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""Layers with a window over pictures whose columns lie on several ranks, forward and backward.
+
+    forward     x (own columns) -- receive the missing ones --> [ pad | left | own | right | pad ] -- the layer --> y
+    backward    gradient of all of these columns -- send back those of others --> own, the received ones added
+
+Kept for the backward pass are the rank's own columns, which the layer before keeps anyway, and the few received ones: no rank
+ever keeps a second copy of a picture, and the backward pass need not ask again. The weights' gradients are those of the rank's
+own outputs: parts of a sum (sharded.py adds them up).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from puffervec.wings.sharded.columns import Halo, Window, halos, messages_due
+from puffervec.wings.sharded.team import Team
+
+Pair = tuple[int, int]  # of height and width
+
+
+class Layer(Protocol):
+    """What is done to a picture that has all the columns that its outputs need. Padding along the height is the layer's own."""
+
+    fill: float  # of padding along the width
+
+    def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
+        """Return (N, C', H', W') of (N, C, H, W)."""
+
+    def backward(
+        self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
+    ) -> Sequence[Tensor | None]:
+        """Return the gradients of x and of the parameters, None where they are not wanted."""
+
+
+class Convolution:
+    """A convolution without padding along the width."""
+
+    fill = 0.0
+
+    def __init__(self, stride: Pair, padding: int, dilation: Pair, groups: int) -> None:
+        """Args: padding: along the height."""
+        self.stride, self.padding, self.dilation, self.groups = list(stride), [padding, 0], list(dilation), groups
+
+    def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
+        """See Layer; parameters: weight and bias."""
+        weight, bias = parameters
+        assert weight is not None
+        return torch.conv2d(x, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def backward(
+        self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
+    ) -> Sequence[Tensor | None]:
+        """See Layer."""
+        weight, bias = parameters
+        sizes = None if bias is None else list(bias.shape)
+        return cast(
+            Sequence[Tensor | None],
+            torch.ops.aten.convolution_backward(
+                grad, x, weight, sizes, self.stride, self.padding, self.dilation, False, [0, 0], self.groups, list(wanted)
+            ),
+        )
+
+
+class MaxPool:
+    """The largest of each window. Its backward pass looks again which one that was, so that no indices are kept."""
+
+    fill = -torch.inf
+
+    def __init__(self, kernel: Pair, stride: Pair, padding: int, dilation: Pair, ceil_mode: bool) -> None:
+        """Args: padding: along the height."""
+        self._settings = kernel, stride, (padding, 0), dilation, ceil_mode
+
+    def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
+        """See Layer; it has no parameters."""
+        return nn.functional.max_pool2d(x, *self._settings)
+
+    def backward(
+        self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
+    ) -> Sequence[Tensor | None]:
+        """See Layer."""
+        return _through(self, grad, x)
+
+
+class AveragePool:
+    """The mean of each window."""
+
+    fill = 0.0
+
+    def __init__(self, kernel: Pair, stride: Pair, padding: int, divisor: int | None) -> None:
+        """Args: padding: along the height, whose zeros count; divisor: in place of the window's size."""
+        self._settings = kernel, stride, (padding, 0), False, True, divisor
+
+    def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
+        """See Layer; it has no parameters."""
+        return nn.functional.avg_pool2d(x, *self._settings)
+
+    def backward(
+        self, grad: Tensor, x: Tensor, parameters: Sequence[Tensor | None], wanted: Sequence[bool]
+    ) -> Sequence[Tensor | None]:
+        """See Layer."""
+        return _through(self, grad, x)
+
+
+def _through(layer: Layer, grad: Tensor, x: Tensor) -> Sequence[Tensor | None]:
+    """Return the gradient of x by running a layer without parameters again."""
+    with torch.enable_grad():
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(layer.forward(x, ()), x, grad)
+
+
+class _Windowed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, layer: Layer, halo: Halo, team: Team, message: bool, x: Tensor, *parameters: Tensor | None) -> Tensor:
+        strips = _receive(halo, team, x) if message else [None] * team.size
+        ctx.layer, ctx.halo, ctx.team, ctx.message = layer, halo, team, message
+        ctx.save_for_backward(x, *strips, *parameters)
+        return layer.forward(_assembled(halo, x, strips, layer.fill), parameters)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        layer, halo, team = ctx.layer, ctx.halo, ctx.team
+        x, *others = ctx.saved_tensors
+        strips, parameters = others[: team.size], others[team.size :]
+        wanted = ctx.needs_input_grad[4], *ctx.needs_input_grad[5:]
+        found = layer.backward(grad, _assembled(halo, x, strips, layer.fill), parameters, wanted)
+        mine = _give_back(halo, team, x, found[0], ctx.message) if wanted[0] else None
+        return None, None, None, None, mine, *found[1:]
+
+
+def windowed(
+    layer: Layer, window: Window, width: int, out_width: int, team: Team, x: Tensor, *parameters: Tensor | None
+) -> Tensor:
+    """Apply a layer to this rank's columns; returns this rank's columns of the result. All ranks must call it.
+
+    Args: x: (N, C, H, own columns); window: along the width; width, out_width: of the whole picture before and after.
+    Raises: WidthError.
+    """
+    halo = halos(window, width, out_width, team.size)[team.rank]
+    result: Tensor = _Windowed.apply(  # type: ignore[no-untyped-call]
+        layer, halo, team, messages_due(window, width, out_width, team.size), x, *parameters
+    )
+    return result
+
+
+def _receive(halo: Halo, team: Team, x: Tensor) -> list[Tensor | None]:
+    parts = [x[..., first:end] if end > first else None for first, end in halo.sends]
+    shapes = [(*x.shape[:-1], count) if count else None for count in halo.receives]
+    return team.swap(parts, shapes, x)
+
+
+def _assembled(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: float) -> Tensor:
+    """Return the columns that a rank's outputs need, in order; x itself where it has just these."""
+    if halo.whole and halo.own == (0, x.shape[-1]):
+        return x
+    parts: list[Tensor] = [x.new_full((*x.shape[:-1], halo.left), fill)] if halo.left else []
+    for rank, strip in enumerate(strips):
+        if rank == halo.rank:
+            parts.append(x[..., slice(*halo.own)])
+        elif strip is not None:
+            parts.append(strip)
+    if halo.right:
+        parts.append(x.new_full((*x.shape[:-1], halo.right), fill))
+    return torch.cat(parts, dim=-1)
+
+
+def _give_back(halo: Halo, team: Team, x: Tensor, grad: Tensor | None, message: bool) -> Tensor:
+    """Return the gradient of this rank's columns, and give the others those of the columns that came from them."""
+    assert grad is not None
+    own = halo.own[1] - halo.own[0]
+    sizes = [own if rank == halo.rank else count for rank, count in enumerate(halo.receives)]
+    parts = list(torch.split(grad[..., halo.left : grad.shape[-1] - halo.right], sizes, dim=-1))
+    total = nn.functional.pad(parts[halo.rank], (halo.own[0], x.shape[-1] - halo.own[1]))
+    if not message:
+        return total
+    outgoing = [part if count else None for part, count in zip(parts, halo.receives, strict=True)]
+    shapes = [(*x.shape[:-1], end - first) if end > first else None for first, end in halo.sends]
+    for (first, end), part in zip(halo.sends, team.swap(outgoing, shapes, grad), strict=True):
+        if part is not None:
+            total[..., first:end] += part
+    return total

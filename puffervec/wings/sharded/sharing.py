@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""How a policy of the trainer shares the columns of its pictures with other ranks: in updates only.
+
+    roll-out, evaluation    no gradients are wanted: each rank runs the whole network on rows of its own
+    update                  rows of all ranks of the team -> columns -> convolutions -> rows again, each rank its own
+
+So a rank's policy takes rows and gives their features, whoever calls it: roll-outs, losses, gradients that are added up over
+all ranks, and checkpoints are those of data parallelism. Runs in the learner of each rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from puffervec.errors import ConfigError
+from puffervec.train.device.ranks import GroupRanks, Ranks
+from puffervec.wings.sharded.cnn import ShardedCNN
+from puffervec.wings.sharded.team import Team
+
+
+class Sharing:
+    """The networks of a policy whose columns are shared, and with whom; at first none. Not a module: it has no weights."""
+
+    def __init__(self) -> None:
+        """Nothing is shared."""
+        self._ranks = Ranks()
+        self._split: dict[nn.Module, ShardedCNN] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sharing:
+        """Return one that shares nothing: a copy of a policy acts alone."""
+        return Sharing()
+
+    def share(self, network: nn.Module, ranks: Ranks, shape: tuple[int, int, int]) -> None:
+        """Share a network's columns from now on. Args: shape: of its pictures, (C, H, W). Raises: WidthError, CannotShard."""
+        assert isinstance(ranks, GroupRanks)
+        split = ShardedCNN(network, Team(ranks.device_group, ranks.peers))
+        split.check(shape)
+        self._ranks, self._split[network] = ranks, split
+
+    def __call__(self, network: nn.Module, rows: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return what a network makes of this rank's pictures.
+
+        Args: rows: (N, C, H, W) as observed; prepare: makes numbers of them.
+        """
+        if not self._split or not torch.is_grad_enabled():
+            found: Tensor = network(prepare(rows))
+            return found
+        mine = [len(rows) if rank == self._ranks.rank else 0 for rank in range(self._ranks.size)]
+        return self._split[network].deal(rows, [int(count) for count in self._ranks.sums(mine)], prepare)
+
+
+def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
+    """Let a policy share columns with a team of ranks in its updates. Raises: ConfigError where it has nothing to share."""
+    networks = getattr(policy, "networks", None)
+    if networks is None or not hasattr(policy, "convolve"):
+        raise ConfigError(
+            f"train.tensor_parallel is {ranks.size}, but the policy {name} ({type(policy).__name__}) has no pictures whose"
+            " columns could be shared: use policy.kind cnn or convnext on an env with pictures, or set it to 1"
+        )
+    sharing = Sharing()
+    for network, shape in networks():
+        sharing.share(network, ranks, shape)
+    setattr(policy, "convolve", sharing)  # noqa: B010  # a module may have any attribute, which mypy does not know

@@ -1,0 +1,469 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost. Runs in the learner.
+
+    runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png   parallel.png
+
+Each trial is a run of this process, one after the other; other processes may work on the same study (study.py). Two objectives:
+the last value of the env's metric, to be large, and the seconds of the run, to be small. A trial that fails or diverges is
+recorded with the reason and the sweep goes on; one that was stopped or killed is done again with the same values.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from puffervec.commands.plot import COLOURS, new_figure, save
+from puffervec.commands.train import own_code
+from puffervec.commands.verb import Stoppable, StopSignals, Verb
+from puffervec.errors import ConfigError, MissingExtraError
+from puffervec.system import extras
+from puffervec.system.folder import Folder, replace_file, said
+from puffervec.system.output import printable, table_lines
+from puffervec.train.config import flags
+from puffervec.train.config.ranges import (
+    PREFIX,
+    Choices,
+    Searched,
+    Space,
+    Values,
+    as_text,
+    build_space,
+    draw,
+    parse,
+    place,
+    with_values,
+)  # fmt: skip
+from puffervec.train.config.sections import LogSection, TrainConfig
+from puffervec.train.config.target import env_spec, training_of
+from puffervec.train.metrics import keys
+from puffervec.train.metrics.tables import print_command
+from puffervec.wings.sweep.study import (
+    REASON,
+    SQLITE,
+    WHERE,
+    CutOff,
+    Failed,
+    Study,
+    SweepError,
+    check_storage,
+    place_of,
+    shown_url,
+)
+
+ABOUT = """\
+  puffer-train sweep --name NAME [flags] goes on with a sweep, also after Ctrl-C or a crash.
+
+  Trains run after run with settings that Optuna chooses (needs puffervec[sweep]) for much score at little cost in seconds.
+  Results: FOLDER/NAME/ with summary.json, pareto.png, parallel.png, and the run folders in trials.
+
+  --trials N            in all, those of earlier sessions too [default: 20]
+  --name NAME           of the sweep and its folder [default: env and date]
+  --sweep.KEY RANGE     what to search instead of the env's usual settings: LOW:HIGH, LOW:HIGH:log, or A/B/C
+                        (--sweep.train.lr 1e-4:1e-2:log --sweep.policy.hidden 64,64/128,128)
+  --parameters KEYS     of the usual settings and the given ones search only these: train.lr,train.gamma
+  --metric KEY          of metrics.jsonl; the score [default: the env's own, else episode/return]
+  --storage URL         journal:///FILE.log on a shared disk, postgresql://... or mysql://..., for several machines: all of
+                        them give the same URL and --name [default: study.db in the sweep's folder]
+  --results             only print what has been found, also while others are at work
+  --config FILE.toml    and all flags of puffer-train train: what the runs share; set a budget (--total-timesteps)
+"""
+FAILURES_AT_START = 5  # Trials; where all of the first fail, the next will too.
+WAIT_S = 2.0  # Between two looks at what others run.
+MOST_ROWS = 20  # Of the table that is printed, the best ones.
+SUMMARY_FILE, STUDY_FILE, TRIALS = "summary.json", "study.db", "trials"
+PICTURES = ("pareto.png", "parallel.png")
+
+
+class Sweep:
+    """A study and its folder."""
+
+    def __init__(
+        self,
+        config: TrainConfig | None,
+        folder: Path,
+        ranges: Mapping[str, str],
+        parameters: tuple[str, ...] | None = None,
+        trials: int = 20,
+        name: str | None = None,
+        metric: str | None = None,
+        storage: str | None = None,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        """Begin a sweep, or open the one of that name.
+
+        Args:
+            config: what all trials share; None: as the sweep of that name has it.
+            ranges: texts by key (ranges.py). parameters: keys of the ranges that are searched, None for all.
+            trials: how many there shall be in all, those of earlier sessions too.
+            name: of the sweep and its folder below `folder`; None: by env and date.
+            metric: key of the log that is the score; None: the env's. say: told of every trial.
+            storage: URL (study.py) in place of the SQLite file of the folder.
+        Raises: ConfigError, SceneError, MissingExtraError: bad input; no trial was run.
+        """
+        extras.require("sweep", "optuna")
+        self.trials, self._say, self.stopped = trials, say, False
+        self._trainer: Stoppable | None = None
+        self.name = name or _fresh_name(config)
+        self.folder = folder / self.name
+        plan = None if config is None else _plan_of(config, ranges, parameters, metric)
+        if storage is not None:
+            check_storage(storage)
+        elif config is None and not os.path.lexists(self.folder / STUDY_FILE):
+            raise ConfigError(f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep ENV)")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with Folder(self.folder) as opened:
+                opened.refuse_odd(SUMMARY_FILE, *PICTURES)
+                if opened.kind(STUDY_FILE) != "nothing":
+                    os.close(opened.open(STUDY_FILE, os.O_RDWR))  # SQLite itself follows a link in that place.
+                opened.made(TRIALS).close()
+        except OSError as error:
+            raise ConfigError(f"cannot make the sweep's folder {self.folder}: {said(error)}") from error
+        self._study = Study(storage or f"{SQLITE}{self.folder / STUDY_FILE}", self.name)
+        try:
+            with self._study.alone():
+                self._resume(plan, config)
+        except BaseException:
+            self._study.close()
+            raise
+
+    def _resume(self, plan: dict[str, Any] | None, given: TrainConfig | None) -> None:
+        """Take over what the study was begun with, or leave it there. given: by the user."""
+        from puffervec.train.run.rundir import config_from_tables
+
+        kept = self._study.plan
+        if kept is not None:
+            _refuse_other(self.name, kept, plan or kept)
+            plan = dict(kept)
+        elif plan is not None:
+            self._study.begin(plan)
+        else:
+            raise ConfigError(
+                f"there is no sweep {self.name} in {self._study.url}: name an env to begin one (puffer-train sweep ENV)"
+            )
+        self.plan = plan
+        self.metric = str(plan["metric"])
+        named = () if given is None else (given.target, given.policy.kind, given.train.algorithm)
+        self.config = config_from_tables(plan["config"], named)
+        self.space: Space = {key: parse(self.config, key, text) for key, text in plan["space"].items()}
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def request_stop(self) -> None:
+        """End the trial that runs, and the sweep. Safe in a signal handler."""
+        self.stopped = True
+        trainer = self._trainer
+        if trainer is not None:
+            trainer.request_stop()
+
+    def run(self) -> dict[str, Any]:
+        """Run trials until there are as many as asked for or a stop is requested; write and return the summary.
+
+        Where others run the last ones it waits for them: one that dies leaves its trial to this process.
+        Raises: SweepError where all trials fail from the start, or the storage is gone.
+        """
+        waiting = False
+        while not self.stopped:
+            _refuse_other(self.name, self._study.plan or {}, self.plan)  # Two may have begun at the same moment.
+            came_to = self._study.run_next(self.trials, self.config.train.seed, self._objective)
+            if came_to == "done":
+                break
+            if came_to == "wait":
+                if not waiting:
+                    self._say("waiting for trials that others run; Ctrl-C leaves them alone")
+                time.sleep(WAIT_S)
+            waiting = came_to == "wait"
+            found = self.ended()
+            if len(found) >= min(FAILURES_AT_START, self.trials) and not any(trial.values for trial in found):
+                self.write_summary()
+                raise SweepError(f"all {len(found)} trials failed, the last one: {found[-1].user_attrs[REASON]}")
+        return self.write_summary()
+
+    def _objective(self, trial: Any) -> tuple[float, float]:
+        values = draw(trial, self.space)
+        trial.set_user_attr(WHERE, place_of(self._run_folder(trial.number)))
+        try:
+            score, cost = self._train(trial.number, values)
+        except Exception as error:  # Whatever an env or a setting does: the next trial may do better.
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            trial.set_user_attr(REASON, reason)
+            self._say(f"trial {trial.number}: failed, {reason}; {_in_words(values)}")
+            raise Failed from error
+        if self.stopped:
+            raise CutOff
+        self._say(f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; {_in_words(values)}")
+        return score, cost
+
+    def _run_folder(self, number: int) -> Path:
+        return self.folder / TRIALS / f"{number:04d}"
+
+    def _train(self, number: int, values: Values) -> tuple[float, float]:
+        """Train one run and return its score and seconds. Raises: what a run raises; SweepError where it has no score."""
+        from puffervec.train.run.trainer import Trainer
+
+        config, path = with_values(self.config, values), self._run_folder(number)
+        with Folder(self.folder) as folder, folder.below(TRIALS) as trials:
+            trials.made(path.name).close()
+        with Trainer(config, folder=path) as trainer:
+            self._trainer = trainer
+            try:
+                if self.stopped:  # While the workers started.
+                    trainer.request_stop()
+                metrics = trainer.train()
+            finally:
+                self._trainer = None
+        score = metrics.get(self.metric)
+        if self.stopped:
+            return math.nan, math.nan
+        if score is None or not math.isfinite(score):
+            has = ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV))) or "no rates: no episode ended"
+            raise SweepError(f"the run has no {self.metric}; it has {has}")
+        return float(score), float(metrics[keys.ELAPSED_S])
+
+    # ------------------------------------------------------------------------------------------------ results
+
+    def ended(self) -> list[Any]:
+        """Return Optuna's records of the trials that came to an end by themselves, in order."""
+        return self._study.ended()
+
+    def write_summary(self) -> dict[str, Any]:
+        """Write summary.json, and the pictures where two trials or more have a score; return what the file says."""
+        found, front = self.ended(), self._study.front()
+        best = front[-1].number if front else None  # The dearest one of the front has the highest score.
+        trials = [
+            {
+                "number": trial.number,
+                "values": trial.params,
+                "score": trial.values[0] if trial.values else None,
+                "cost_s": trial.values[1] if trial.values else None,
+                "reason": trial.user_attrs.get(REASON, ""),
+                "run": f"{TRIALS}/{trial.number:04d}",
+                "where": trial.user_attrs.get(WHERE, ""),
+            }
+            for trial in found
+        ]
+        summary = {
+            "name": self.name,
+            "env": self.config.target,
+            "metric": self.metric,
+            "space": {key: as_text(searched) for key, searched in self.space.items()},
+            "best": best,
+            "pareto": [trial.number for trial in front],
+            "running": len(self._study.running()),
+            "failed": [trial.number for trial in found if not trial.values],
+            "trials": trials,
+        }
+        replace_file(self.folder / SUMMARY_FILE, (json.dumps(summary, indent=2) + "\n").encode())
+        if sum(bool(trial.values) for trial in found) >= 2:
+            self._draw(found, front)
+        return summary
+
+    def _draw(self, found: list[Any], front: list[Any]) -> None:
+        try:
+            extras.require("a picture of the sweep", "matplotlib")
+        except MissingExtraError as error:
+            self._say(str(error))
+            return
+        title = f"{self.config.target}, sweep {self.name}"
+        save(draw_pareto(found, front, self.metric, title), self.folder / PICTURES[0])
+        save(draw_parallel(found, self.space, self.metric, title), self.folder / PICTURES[1])
+
+    def close(self) -> None:
+        """Let go of the study; may be called twice."""
+        self._study.close()
+
+    def __enter__(self) -> Sweep:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+
+def _plan_of(
+    config: TrainConfig, ranges: Mapping[str, str], parameters: tuple[str, ...] | None, metric: str | None
+) -> dict[str, Any]:
+    """What a sweep is begun with, as JSON values."""
+    config = config.merged({"log": {"dashboard": "off", "name": "", "checkpoint_interval_s": 3600.0, "keep_checkpoints": 1}})
+    config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Of each machine.
+    config.check()
+    env_spec(config)  # Refuses what cannot be made.
+    if config.creator is not None:
+        raise ConfigError(
+            f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use module:function"
+        )
+    plan = {
+        "config": {"target": config.target, **config.tables()},
+        "space": {key: as_text(searched) for key, searched in build_space(config, ranges, parameters).items()},
+        "metric": metric or training_of(config.target).metric,
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(plan))
+    return plain
+
+
+def _fresh_name(config: TrainConfig | None) -> str:
+    if config is None:
+        raise ConfigError(
+            "which env? For example: puffer-train sweep cartpole; to go on with a sweep: puffer-train sweep --name NAME"
+        )
+    env = re.sub(r"[^\w.-]+", "-", config.target)
+    return f"sweep-{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _differences(kept: Mapping[str, Any], given: Mapping[str, Any], path: str = "") -> list[str]:
+    """Return the paths of what differs between two tables."""
+    found: list[str] = []
+    for key in {**kept, **given}:
+        a, b = kept.get(key), given.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += _differences(a, b, f"{path}{key}.")
+        elif a != b:
+            found.append(f"{path}{key}".removeprefix("config."))
+    return found
+
+
+def _refuse_other(name: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    if given != kept:
+        changed = ", ".join(_differences(kept, given))
+        raise ConfigError(f"the sweep {name} was begun with other settings ({changed}): use another --name, or no flags")
+
+
+def _in_words(values: Values) -> str:
+    return ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items())
+
+
+# ---------------------------------------------------------------------------------------------------- pictures
+
+
+def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
+    """Return a figure of score against seconds; trials that failed are counted only: what they would have cost is not known.
+
+    Args: found: Optuna's trials with values (score, seconds), None where they failed; front: those on the Pareto front.
+    """
+    done = [trial for trial in found if trial.values]
+    figure = new_figure(7, 4.5)
+    axis = figure.subplots()
+    scores, costs = zip(*(trial.values for trial in done), strict=True)
+    axis.plot(costs, scores, "o", color="0.65", ms=5, label=f"{len(done)} trials")
+    scores, costs = zip(*(trial.values for trial in front), strict=True)
+    label = "Pareto front: no other trial is both cheaper and better"
+    axis.plot(costs, scores, "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label)
+    for trial in front:
+        axis.annotate(str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8)
+    failed = len(found) - len(done)
+    if failed:
+        axis.plot([], [], " ", label=f"{failed} failed")
+    axis.set(xlabel="seconds of training", ylabel=metric, title=title)
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
+
+
+def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -> Any:
+    """Return a figure with an axis per setting, then cost and score; a line per trial, coloured by its score."""
+    from matplotlib import cm, colors
+
+    done = sorted((trial for trial in found if trial.values), key=lambda trial: trial.values)
+    scores, costs = (colors.Normalize(*_span(values)) for values in zip(*(trial.values for trial in done), strict=True))
+    figure = new_figure(1.6 * (len(space) + 2) + 1, 4.5)
+    axis = figure.subplots()
+    for trial in done:  # The best are drawn last, on top.
+        score, cost = trial.values
+        heights = [place(searched, trial.params[key]) for key, searched in space.items()]
+        heights += [float(costs(cost)), float(scores(score))]
+        axis.plot(range(len(heights)), heights, color=cm.viridis(scores(score)), alpha=0.8, lw=1.5)
+    ends = [*(_marks(searched) for searched in space.values())]
+    ends += [[(0.0, f"{scale.vmin:.3g}"), (1.0, f"{scale.vmax:.3g}")] for scale in (costs, scores)]
+    for at, marks in enumerate(ends):
+        axis.axvline(at, color="0.3", lw=0.8)
+        for height, text in marks:
+            axis.annotate(text, (at, height), (4, 0), textcoords="offset points", fontsize=8, va="center",
+                          bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1})  # fmt: skip
+    axis.set_xticks(range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right")
+    axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.3, len(ends) - 0.4), title=title)
+    axis.spines[:].set_visible(False)
+    figure.colorbar(cm.ScalarMappable(scores, cm.viridis), ax=axis, label=metric, fraction=0.03, pad=0.01)
+    return figure
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """Return least and largest, a little apart where they are the same."""
+    low, high = min(values), max(values)
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _marks(searched: Searched) -> list[tuple[float, str]]:
+    """Return (height, text) of the labels on an axis."""
+    if isinstance(searched, Choices):
+        return [(place(searched, option), option) for option in searched.options]
+    log = " (log)" if searched.log else ""
+    return [(0.0, f"{searched.low:g}"), (1.0, f"{searched.high:g}{log}")]
+
+
+def run(args: list[str], signals: StopSignals) -> None:
+    """`puffer-train sweep ENV`."""
+    target = flags.take_target(args)
+    values = {name: flags.take_option(args, f"--{name}") for name in ("name", "metric", "storage", "parameters")}
+    results = flags.take_switch(args, "--results")
+    trials = flags.whole("--trials", flags.take_option(args, "--trials"), 1) or 20
+    ranges = flags.take_prefixed(args, PREFIX)
+    parameters = None if values["parameters"] is None else tuple(values["parameters"].replace("-", "_").split(","))
+    config = None
+    folder = LogSection().folder
+    if target is None:
+        folder = Path(flags.take_option(args, "--log.folder") or folder)
+        if args or ranges or parameters or values["metric"]:
+            raise ConfigError("which env? Or, to go on with a sweep, give --name and no settings: it has its own")
+    else:
+        config = flags.settled(TrainConfig.of(target), args)
+        folder = config.log.folder
+        build_space(config, ranges, parameters)
+    name, metric, storage = values["name"], values["metric"], values["storage"]
+    with Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep, signals.training(sweep):
+        print(f"sweep {sweep.folder}: {sweep.metric} against seconds over {', '.join(sweep.space)}", flush=True)
+        summary = sweep.write_summary() if results else sweep.run()
+    print_results(summary, sweep.config)
+    where = [] if folder == LogSection().folder else ["--log.folder", folder]
+    where += [] if storage is None else ["--storage", shown_url(storage)]
+    more = [] if results else ["--trials", 2 * trials]
+    print_command("puffer-train", "sweep", "--name", sweep.name, *where, *more)
+
+
+def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
+    """Print the trials with the highest scores, the best settings as flags, and what to do with them."""
+    trials, best = summary["trials"], summary["best"]
+    scored = sorted((trial for trial in trials if trial["score"] is not None), key=lambda trial: -trial["score"])
+    running = f", {summary['running']} running" if summary["running"] else ""
+    failed = f"{len(summary['failed'])} of them failed"
+    print(f"\n{len(trials)} trials, {failed}{running}; best {best}, Pareto front {summary['pareto']}")
+    if best is None:
+        return
+    cells = [("trial", summary["metric"], "seconds", *summary["space"], "run")]
+    for trial in scored[:MOST_ROWS]:
+        values = [_in_words({"": trial["values"][key]}).strip() for key in summary["space"]]
+        cells.append((str(trial["number"]), f"{trial['score']:.3f}", f"{trial['cost_s']:.1f}", *values, trial["where"]))
+    print("\n" + printable("\n".join(table_lines(cells))))
+    if len(scored) > MOST_ROWS:
+        print(f"  ... and {len(scored) - MOST_ROWS} more: see summary.json")
+    print("\nTry next:")
+    won = next(trial for trial in trials if trial["number"] == best)
+    flags_of = [word for key, value in won["values"].items() for word in (f"--{key.replace('_', '-')}", *str(value).split(","))]
+    print_command("puffer-train", config.target, *flags_of)
+    print_command("puffer-train", "eval", won["where"].partition(":")[2] or won["run"], *own_code(config))
+
+
+VERB = Verb(
+    "sweep", "ENV [flags]", "many runs: settings that give most score for least time", ABOUT, run,
+    configured=True, trains=True,
+)  # fmt: skip

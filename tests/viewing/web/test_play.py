@@ -1,0 +1,426 @@
+# SPDX-FileCopyrightText: 2026 the puffervec authors
+# SPDX-License-Identifier: MIT
+"""`puffer-train play`: the env and the score (puffervec/viewing/web/play.py), its page in a browser, and who may open its websocket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import numpy as np
+import pytest
+
+import puffervec
+from puffervec.commands import cli
+from puffervec.envs import get
+from puffervec.errors import ConfigError
+from puffervec.train import load_policy
+from puffervec.train.act.evaluate import RandomActor
+from puffervec.viewing.web.play import AHEAD, SPEEDS, Round, Session, Table
+from tests.fixtures.pages import Served
+from tests.helpers import POLL_S
+from tests.viewing.web.browser import Browser, Page
+
+Serve = Callable[..., Served]
+SOCKET = """GET /TOKEN/socket HTTP/1.1
+Host: {host}
+Upgrade: websocket
+Connection: Upgrade
+{more}Sec-WebSocket-Version: 13
+Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==
+
+"""
+
+
+class Leaning:
+    """Pushes where the pole leans. Attributes: asked: how often it acted."""
+
+    asked = 0
+
+    def reset(self, vec: Any) -> None:
+        self.asked = 0
+
+    def act(self, obs: Any, vec: Any) -> Any:
+        self.asked += 1
+        return (np.asarray(obs)[:, 2] > 0).astype(np.int32)
+
+
+@pytest.fixture
+def table() -> Any:
+    env = get("cartpole")
+    table = Table(env, env.configure({"max_episode_steps": 60}), Leaning())
+    yield table
+    table.close()
+
+
+def alone(seed: int, push: Callable[[np.ndarray], int]) -> tuple[list[float], np.ndarray]:
+    """Rewards of an episode of cartpole by itself, and where the cart was at its end."""
+    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 60}, backend="serial", num_envs=1) as vec:
+        obs, _ = vec.reset(seed=seed)
+        rewards: list[float] = []
+        while True:
+            obs, reward, terminals, truncations, _ = vec.step([push(obs[0])])
+            rewards.append(float(reward[0]))
+            if terminals[0] or truncations[0]:
+                return rewards, vec.peek(0)["x"]
+
+
+def test_the_score_is_that_of_the_episode(table: Table) -> None:
+    for seed in (3, 4):
+        table.begin(seed)
+        assert table.agents() == {"cart": 0}
+        taken, steps = Round(), 0
+        while True:
+            table.step(0, ["ArrowRight"])
+            steps += 1
+            if not table.take(0, taken):
+                break
+        rewards, place = alone(seed, lambda row: 1)
+        assert taken.rewards == rewards and len(rewards) == steps and float(table.state["x"]) == float(place)
+        table.begin(seed)
+        policy = Round()
+        table.step()
+        while table.take(0, policy):
+            table.step()
+        assert policy.rewards == alone(seed, lambda row: int(row[2] > 0))[0] and policy.to_json()["steps"] > steps
+
+
+def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
+    env = get("drive")
+    table = Table(env, env.configure({"scenes": "generated:3"}), RandomActor(5))
+    with contextlib.closing(table):
+        table.begin(1)
+        assert table.episode.drawing.title and len(table.agents()) > 1
+        row = list(table.agents().values())[1]
+        sent: list[np.ndarray] = []
+        table.vec.send = lambda actions, send=table.vec.send: (sent.append(np.array(actions)), send(actions))  # type: ignore[method-assign]
+        drawn = RandomActor(5)
+        drawn.reset(table.vec)
+        table.actor.reset(table.vec)
+        table.actor = RandomActor(5)
+        expected = drawn.act(table.observations, table.vec)
+        table.step(row, ["ArrowUp"])
+        others = np.arange(len(expected)) != row
+        np.testing.assert_array_equal(sent[0][others], np.asarray(expected)[others])
+        assert sent[0][row] == table.keys.action({"ArrowUp": 1})
+        assert table.take(row, Round()) and table.facts(row)
+
+
+@pytest.mark.parametrize(("changes", "told_of"), [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False)])
+def test_facts_are_those_of_the_drawing_where_it_tells_any(changes: dict[str, Any], told_of: bool) -> None:
+    env = get("cartpole")
+    odd = {name: {"x": 1.23456, "far": float("inf")} for name in ("one", "two")}
+    made = Drawing((0, 0, 4, 4), lambda state, before: (), agents=("one",), facts=lambda state: odd)
+    own = dataclasses.replace(env, drawing=lambda config, state: dataclasses.replace(made, **changes))
+    with contextlib.closing(Table(own, env.configure({}), Leaning())) as table:
+        table.begin(1)
+        assert table.facts(0) == ({"x": 1.2346} if told_of else {})
+        assert table.facts(1) == {}, "a row that the drawing does not know"
+
+
+class Page_:
+    """What a session has sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+
+    async def __call__(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+
+    def steps(self) -> list[int]:
+        return [message["moment"]["step"] for message in self.sent if "moment" in message]
+
+
+def acted(table: Table, script: Callable[[Session, Page_], Any]) -> Page_:
+    page = Page_()
+
+    async def both() -> None:
+        session = Session(table, page, 7)
+        playing = asyncio.create_task(session.play())
+        try:
+            await asyncio.wait_for(script(session, page), POLL_S)
+        finally:
+            playing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await playing
+
+    asyncio.run(both())
+    return page
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+def test_a_session_plays_and_compares(table: Table) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.steps() == [0])
+        session.heard('{"start": "nobody"}')
+        session.heard(json.dumps({"start": "cart"}))
+        session.heard('{"keys": ["ArrowLeft", "x", 5]}')
+        while "result" not in page.sent[-1]:
+            session.heard(json.dumps({"seen": page.steps()[-1]}))
+            await asyncio.sleep(0.002)
+
+    page = acted(table, script)
+    you, policy = page.sent[-1]["result"]["you"], page.sent[-1]["result"]["policy"]
+    assert page.sent[0]["scene"]["seed"] == 7 and page.sent[0]["scene"]["agents"] == ["cart"]
+    assert you["return"] == you["steps"] == len(alone(7, lambda row: 0)[0]) == page.steps()[-1]
+    assert policy["return"] == len(alone(7, lambda row: int(row[2] > 0))[0])
+    assert page.steps() == list(range(len(page.steps())))
+
+
+def test_the_clock_stands_while_nobody_looks(table: Table) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.sent)
+        session.heard('{"start": "cart"}')
+        await until(lambda: page.steps()[-1] >= AHEAD)
+        await asyncio.sleep(0.2)
+        assert page.steps()[-1] == AHEAD  # Nothing was seen.
+        session.heard('{"pause": true}')
+        session.heard(json.dumps({"seen": AHEAD}))
+        await asyncio.sleep(0.2)
+        assert page.steps()[-1] == AHEAD
+        session.heard('{"pause": false}')
+        await until(lambda: page.steps()[-1] == 2 * AHEAD)
+        session.heard('{"begin": 9}')
+        await until(lambda: page.steps()[-1] == 0)
+
+    page = acted(table, script)
+    assert [message["scene"]["seed"] for message in page.sent if "scene" in message] == [7, 9]
+
+
+class Hurried(asyncio.SelectorEventLoop):
+    """A loop whose time passes at once where everybody sleeps."""
+
+    now = 100.0
+
+    def time(self) -> float:
+        return self.now
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self.now = max(self.now, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> np.ndarray:
+    """Return when each moment comes to a page that sees all at once, s; one of them it takes late."""
+    env = get("drive")
+    table = Table(env, env.configure({"scenes": "generated:3", "max_steps": 200, "goal_behavior": "respawn"}), RandomActor(5))
+    came: list[float] = []
+
+    async def play() -> None:
+        done, clock = asyncio.Event(), asyncio.get_running_loop().time
+
+        async def send(message: dict[str, Any]) -> None:
+            if "moment" not in message:
+                return
+            came.append(clock())
+            if len(came) == slow:
+                await asyncio.sleep(slow_s)
+            session.heard(json.dumps({"seen": message["moment"]["step"]}))
+            if len(came) > steps:
+                done.set()
+
+        session = Session(table, send, 7)
+        playing = asyncio.create_task(session.play())
+        await asyncio.sleep(3.0)
+        session.heard(said)
+        session.heard(json.dumps({"start": next(iter(table.agents()))}))
+        await asyncio.wait_for(done.wait(), 1000.0)
+        playing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await playing
+
+    with contextlib.closing(table), contextlib.closing(Hurried()) as loop:
+        loop.run_until_complete(play())
+    return np.array(came[1:])
+
+
+@pytest.mark.parametrize(("said", "pace"), [("{}", 1.0), *((json.dumps({"speed": one}), float(one)) for one in SPEEDS)])
+def test_moments_come_at_the_pace_of_the_env(said: str, pace: float) -> None:
+    found = paced(said)
+    assert found[0] == pytest.approx(103.0)
+    np.testing.assert_allclose(np.diff(found), 0.1 / pace, atol=1e-9)  # A step of the env takes a tenth of a second.
+
+
+def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None:
+    gaps = np.diff(paced("{}", slow=5, slow_s=30.0, steps=60))
+    assert gaps[3] == pytest.approx(30.0) and gaps[:3] == pytest.approx(0.1)
+    late = gaps[4:]
+    at_once = int((late < 0.01).sum())
+    assert at_once in (9, 10) and not late[:at_once].any() and late[at_once + 1 :] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "[1]", '{"keys": 5}', '{"begin": -1}', '{"begin": 1e9}', '{"start": ["cart"]}', '{"speed": 1000}', "[" * 5000],
+)
+def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
+    async def script(session: Session, page: Page_) -> None:
+        await until(lambda: page.steps())
+        session.heard(text)
+        session.heard('{"start": "cart"}')
+        await until(lambda: page.steps()[-1] == AHEAD)
+
+    acted(table, script)
+
+
+def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
+    served = serve("play", "cartpole")
+
+    def status(host: str = "HOST", more: str = "Origin: http://HOST\n", path: str = "/TOKEN/socket") -> int:
+        return served.ask(SOCKET.format(host=host, more=more).replace("/TOKEN/socket", path))[0]
+
+    assert status(more="") == 403
+    assert status(more="Origin: http://evil.example\n") == 403 and status(more="Origin: null\n") == 403
+    assert status(host="evil.example", more="Origin: http://evil.example\n") == 403
+    assert status(path="/socket") == 403 and status(path="/" + "A" * 43 + "/socket") == 403
+    assert status(path="/TOKEN/../socket") == 403
+    assert status() == 101
+
+
+def test_the_page_is_told_that_the_command_ends(serve: Serve) -> None:
+    """By a close of the websocket, not by a connection that breaks."""
+    served = serve("play", "cartpole")
+
+    async def closed() -> int | None:
+        async with aiohttp.ClientSession() as session:
+            origin = f"http://{served.address.netloc}"
+            socket = await session.ws_connect(f"{served.url}socket", headers={"Origin": origin})
+            await socket.receive()
+            served.process.send_signal(signal.SIGINT)
+            async for _ in socket:
+                pass
+            return socket.close_code
+
+    assert asyncio.run(closed()) == 1000
+
+
+def opened(browser: Browser, served: Served, **look: Any) -> Page:
+    page = browser.open(served.url, **look)
+    page.wait("document.getElementById('app').dataset.state === 'ready' && document.querySelector('.now').innerText")
+    return page
+
+
+def score(page: Page) -> dict[str, list[float]]:
+    rows = page.eval("[...document.querySelectorAll('[data-row]')].map(row => [...row.children].map(cell => cell.innerText))")
+    return {name: [float(value) for value in values] for name, *values in rows}
+
+
+def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path) -> None:
+    served = serve("play", str(a_run), "--env.max-episode-steps", "30", "--seed", "2")
+    page = opened(browser, served, width=1600, height=900)
+    assert page.text("h1") == "cartpole, seed 2" and page.text(".now").startswith("step 0")
+    page.press("Enter")
+    page.key_down("ArrowRight")
+    assert page.eval("document.querySelector('[data-key=ArrowRight]').getAttribute('aria-pressed')") == "true"
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    page.key_up("ArrowRight")
+    found = score(page)
+    assert found["return"][0] == found["steps"][0] == float(page.text(".now").split(",")[0].removeprefix("step "))
+    policy = load_policy(a_run, settings={"max_episode_steps": 30})
+    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 30}, backend="serial", num_envs=1) as vec:
+        observations, _ = vec.reset(seed=2)
+        steps = 0
+        while True:
+            observations, _, terminals, truncations, _ = vec.step(policy.act(observations, vec))
+            steps += 1
+            if terminals[0] or truncations[0]:
+                break
+    assert found["return"][1] == found["steps"][1] == steps
+    other = browser.open(served.url)
+    other.wait("document.getElementById('app').dataset.state === 'gone'")
+    assert other.text(".words") == "Another page plays already: close it, then reload this one." and other.errors == []
+    other.close()
+    page.click(".next")
+    page.wait("document.querySelector('h1').innerText === 'cartpole, seed 3'")
+    assert page.errors == [] and len(page.sockets) == 1
+    assert [url for url in page.requests if not url.startswith((served.url, "data:"))] == []
+    assert page.sockets[0].startswith(served.url.replace("http", "ws"))
+
+
+@pytest.mark.slow
+def test_the_command_ends_while_a_page_is_open(browser: Browser, serve: Serve) -> None:
+    """The page is told at once, and does not hold the command."""
+    served = serve("play", "cartpole")
+    page = opened(browser, served)
+    page.press("Enter")
+    page.wait("document.getElementById('app').dataset.state === 'playing'")
+    assert served.close()[0] == 130
+    page.wait("document.getElementById('app').dataset.state === 'gone'")
+    assert page.text(".words").startswith("No connection: the command has ended")
+
+
+@pytest.mark.slow
+def test_a_page_that_is_gone_makes_room_for_the_next(browser: Browser, serve: Serve) -> None:
+    served = serve("play", "cartpole")
+    first = opened(browser, served)
+    first.press("Enter")
+    first.wait("document.getElementById('app').dataset.state === 'playing'")
+    first.go(served.url)  # Reloaded in the middle of an episode.
+    first.wait("document.getElementById('app').dataset.state === 'ready'")
+    first.close()
+    assert opened(browser, served).text(".now").startswith("step 0")
+
+
+@pytest.mark.slow  # test_the_page_is_played_by_keys is the quick one
+def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
+    served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "15")
+    page = opened(browser, served, width=360, height=800, dark=True, touch=True)
+    assert page.eval("document.documentElement.scrollWidth") == 360
+    boxes = page.eval("[...document.querySelectorAll('.key')].map(one => one.getBoundingClientRect().toJSON())")
+    assert len({box["top"] for box in boxes}) == len({box["left"] for box in boxes}) == 2, "two by two"
+    assert all(box["width"] > 150 and box["height"] >= 44 for box in boxes), "wide enough for thumbs"
+    page.tap(".start")
+    page.tap('[data-key="ArrowUp"]')
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    found = score(page)
+    assert found["steps"][0] <= 15 and len(found["return"]) == 2 and len(found) > 2
+    page.tap(".again")
+    page.wait("document.getElementById('app').dataset.state === 'ready'")
+    assert page.errors == []
+
+
+@pytest.mark.slow
+def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> None:
+    """A car that turns left at full throttle leaves the road; its speed is in view, and what the colours mean."""
+    served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "80", "--env.metrics", "1")
+    page = opened(browser, served)
+    assert "speed m/s" in page.text(".gauge") and {"agent", "goal", "road"} <= set(page.texts(".legend button"))
+    page.press("Enter")
+    for key in ("ArrowUp", "ArrowLeft"):
+        page.key_down(key)
+    page.wait("/^You (left|hit|were)|hit you/.test(document.querySelector('.words').innerText)")
+    page.wait("document.getElementById('app').dataset.state === 'over'")
+    assert page.text(".words").endswith("It is over. The policy has played the same agent in the same episode.")
+    assert page.errors == []
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tag_grid"], "tag_grid does not say how it is drawn and played by keys"),
+        (["CartPole-v1"], "does not say how it is drawn and played by keys"),
+        (["drive", "--baseline", "log", "--scenes", "generated:1"], "drive: with replay_log=1"),
+        (["cartpole", "--host", "0.0.0.0"], "to this machine alone"),
+    ],
+)
+def test_bad_input_is_one_line(args: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["play", *args]) == 2
+    said = capsys.readouterr().err
+    assert words in said and said.count("\n") == 1
+
+
+def test_an_env_without_keys_has_no_table() -> None:
+    with pytest.raises(ConfigError, match="tag_grid does not say how it is drawn and played"):
+        Table(get("tag_grid"), get("tag_grid").configure(None), Leaning())
