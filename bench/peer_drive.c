@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Steps PufferDrive's core with random actions on one core, for bench/drive.py --peer. Compiled with -DPEER_HEADER of its sources;
-// it is the core's own code that runs, with its own resets.
+// Steps PufferDrive's core with random actions on one core, for bench/drive.py --peer. Compiled
+// with -DPEER_HEADER of its sources; it is the core's own code that runs, with its own resets.
 //
 //     peer_drive MAP SECONDS   prints agents, agent-steps and seconds
 #include PEER_HEADER
@@ -34,8 +34,10 @@ static void steps(GPUDrive* env, int count, uint64_t* state) {
 }
 
 int main(int argc, char** argv) {
-    if (argc != 3) return 2;
-    GPUDrive env = {.map_name = argv[1], .reward_vehicle_collision = -0.5f, .reward_offroad_collision = -0.2f};
+    if (argc != 3)
+        return 2;
+    GPUDrive env = {
+        .map_name = argv[1], .reward_vehicle_collision = -0.5f, .reward_offroad_collision = -0.2f};
     uint64_t state = 1;
     allocate(&env);
     c_reset(&env);

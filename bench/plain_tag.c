@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// tag_grid as a plain loop: what somebody writes who takes the rules and writes them down, one struct per env, loops over envs and
-// agents. The yardstick of bench/tag.py for csrc/tag/grid.c; no part of the package. An env that is done starts again at its next
-// step, as ours does, so that both do the same work and write the same numbers.
+// tag_grid as a plain loop: what somebody writes who takes the rules and writes them down, one
+// struct per env, loops over envs and agents. The yardstick of bench/tag.py for csrc/tag/grid.c; no
+// part of the package. An env that is done starts again at its next step, as ours does, so that
+// both do the same work and write the same numbers.
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
@@ -70,8 +71,10 @@ static void observe_partial(const plain_tag* game, tag_env* env) {
 }
 
 static void observe(const plain_tag* game, tag_env* env) {
-    if (game->full) observe_full(game, env);
-    else observe_partial(game, env);
+    if (game->full)
+        observe_full(game, env);
+    else
+        observe_partial(game, env);
 }
 
 static void reset(const plain_tag* game, tag_env* env) {
@@ -99,22 +102,28 @@ static int move(const plain_tag* game, tag_env* env, int i, int action) {
 static void step(const plain_tag* game, tag_env* env, const int32_t* actions) {
     int tagged = 0;
     env->time++;
-    for (int i = 0; i <= game->taggers; i++) env->rewards[i] = move(game, env, i, actions[i]) ? -game->wall_hit_penalty : 0.0f;
+    for (int i = 0; i <= game->taggers; i++)
+        env->rewards[i] = move(game, env, i, actions[i]) ? -game->wall_hit_penalty : 0.0f;
     for (int i = 0; i < game->taggers; i++) {
-        if (env->x[i] == env->x[game->taggers] && env->y[i] == env->y[game->taggers]) tagged = 1;
+        if (env->x[i] == env->x[game->taggers] && env->y[i] == env->y[game->taggers])
+            tagged = 1;
     }
-    for (int i = 0; i < game->taggers; i++) env->rewards[i] += tagged ? game->tag_reward : -game->step_cost;
+    for (int i = 0; i < game->taggers; i++)
+        env->rewards[i] += tagged ? game->tag_reward : -game->step_cost;
     env->rewards[game->taggers] += tagged ? -game->tag_penalty : game->step_cost;
     observe(game, env);
     env->done = tagged || env->time >= game->episode_length;
-    for (int i = 0; i <= game->taggers; i++) env->dones[i] = (uint8_t)env->done;
+    for (int i = 0; i <= game->taggers; i++)
+        env->dones[i] = (uint8_t)env->done;
 }
 
 void plain_tag_reset(plain_tag* game) {
-    for (int env = 0; env < game->envs; env++) reset(game, &game->each[env]);
+    for (int env = 0; env < game->envs; env++)
+        reset(game, &game->each[env]);
 }
 
-// Steps all envs `steps` times, with batch after batch of actions (batches, envs * agents). Returns the seconds.
+// Steps all envs `steps` times, with batch after batch of actions (batches, envs * agents). Returns
+// the seconds.
 double plain_tag_steps(plain_tag* game, const int32_t* actions, uint32_t batches, uint32_t steps) {
     int agents = game->taggers + 1;
     struct timespec begin, end;
@@ -122,8 +131,10 @@ double plain_tag_steps(plain_tag* game, const int32_t* actions, uint32_t batches
     for (uint32_t turn = 0; turn < steps; turn++) {
         const int32_t* batch = actions + (size_t)(turn % batches) * (size_t)(game->envs * agents);
         for (int env = 0; env < game->envs; env++) {
-            if (game->each[env].done) reset(game, &game->each[env]);
-            else step(game, &game->each[env], batch + env * agents);
+            if (game->each[env].done)
+                reset(game, &game->each[env]);
+            else
+                step(game, &game->each[env], batch + env * agents);
         }
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -147,7 +158,8 @@ int plain_tag_open(plain_tag* game) {
     game->observations = calloc(rows * floats, sizeof *game->observations);
     game->rewards = calloc(rows, sizeof *game->rewards);
     game->dones = calloc(rows, sizeof *game->dones);
-    if (!game->each || !game->cells || !game->observations || !game->rewards || !game->dones) return 1;
+    if (!game->each || !game->cells || !game->observations || !game->rewards || !game->dones)
+        return 1;
     for (size_t env = 0; env < (size_t)game->envs; env++) {
         size_t first = env * agents;
         game->each[env] = (tag_env){.x = game->cells + 2 * first,

@@ -9,50 +9,58 @@
 #include <string.h>
 
 // (dtype code, type, unsigned type in which a negative number is too large to be an index)
-#define PV_INTEGERS(X)                                                                                              \
-    X(PV_U8, uint8_t, uint32_t) X(PV_I8, int8_t, uint32_t) X(PV_U16, uint16_t, uint32_t) X(PV_I16, int16_t, uint32_t) \
-    X(PV_U32, uint32_t, uint32_t) X(PV_I32, int32_t, uint32_t) X(PV_U64, uint64_t, uint64_t) X(PV_I64, int64_t, uint64_t)
+#define PV_INTEGERS(X) \
+    X(PV_U8, uint8_t, uint32_t) \
+    X(PV_I8, int8_t, uint32_t) \
+    X(PV_U16, uint16_t, uint32_t) X(PV_I16, int16_t, uint32_t) X(PV_U32, uint32_t, uint32_t) \
+        X(PV_I32, int32_t, uint32_t) X(PV_U64, uint64_t, uint64_t) X(PV_I64, int64_t, uint64_t)
 
 static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t i) {
     switch (dtype) {
-#define PV_CASE(code, type, wide) case code: return (int64_t)((const type*)source)[i];
+#define PV_CASE(code, type, wide) \
+    case code: return (int64_t)((const type*)source)[i];
         PV_INTEGERS(PV_CASE)
 #undef PV_CASE
-        default: return -1;
+    default: return -1;
     }
 }
 
-// One dim is the common case and gets a loop of its own: that over runs, below, takes 1.5 to 2 times as long for it. Chunks that stay
-// in the first cache are looked through, then copied if all are choices: two thirds of the time of doing both at once. row: what
-// the rows hold.
+// One dim is the common case and gets a loop of its own: that over runs, below, takes 1.5 to 2
+// times as long for it. Chunks that stay in the first cache are looked through, then copied if all
+// are choices: two thirds of the time of doing both at once. row: what the rows hold.
 enum { CHUNK = 512 };
 
-#define PV_WRITE_ONE(row, type, wide)                                                                                         \
-    PV_CLONES static uint64_t write_one_##row##_##type(const pv_group_spec* spec, row* rows, const type* source, uint64_t n) { \
-        const uint32_t size = spec->action_sizes[0];                                                                          \
-        uint32_t bad = 0; /* a half has fewer than 2^32 rows */                                                               \
-        for (uint64_t done = 0; done < n; done += CHUNK, rows += CHUNK, source += CHUNK) {                                    \
-            uint32_t count = n - done < CHUNK ? (uint32_t)(n - done) : CHUNK;                                                 \
-            wide most = 0;                                                                                                    \
-            for (uint32_t i = 0; i < count; i++) most = (wide)source[i] > most ? (wide)source[i] : most;                      \
-            if (PV_LIKELY(most < size)) {                                                                                     \
-                for (uint32_t i = 0; i < count; i++) rows[i] = (row)source[i];                                                \
-                continue;                                                                                                     \
-            }                                                                                                                 \
-            for (uint32_t i = 0; i < count; i++) {                                                                            \
-                wide index = (wide)source[i];                                                                                 \
-                bad += index >= size;                                                                                         \
-                rows[i] = index < size ? (row)index : 0;                                                                      \
-            }                                                                                                                 \
-        }                                                                                                                     \
-        return bad;                                                                                                           \
+#define PV_WRITE_ONE(row, type, wide) \
+    PV_CLONES static uint64_t write_one_##row##_##type(const pv_group_spec* spec, row* rows, \
+                                                       const type* source, uint64_t n) { \
+        const uint32_t size = spec->action_sizes[0]; \
+        uint32_t bad = 0; /* a half has fewer than 2^32 rows */ \
+        for (uint64_t done = 0; done < n; done += CHUNK, rows += CHUNK, source += CHUNK) { \
+            uint32_t count = n - done < CHUNK ? (uint32_t)(n - done) : CHUNK; \
+            wide most = 0; \
+            for (uint32_t i = 0; i < count; i++) \
+                most = (wide)source[i] > most ? (wide)source[i] : most; \
+            if (PV_LIKELY(most < size)) { \
+                for (uint32_t i = 0; i < count; i++) \
+                    rows[i] = (row)source[i]; \
+                continue; \
+            } \
+            for (uint32_t i = 0; i < count; i++) { \
+                wide index = (wide)source[i]; \
+                bad += index >= size; \
+                rows[i] = index < size ? (row)index : 0; \
+            } \
+        } \
+        return bad; \
     }
-#define PV_WRITE_ONES(code, type, wide) PV_WRITE_ONE(uint8_t, type, wide) PV_WRITE_ONE(int32_t, type, wide)
+#define PV_WRITE_ONES(code, type, wide) \
+    PV_WRITE_ONE(uint8_t, type, wide) PV_WRITE_ONE(int32_t, type, wide)
 PV_INTEGERS(PV_WRITE_ONES)
 #undef PV_WRITE_ONES
 #undef PV_WRITE_ONE
 
-// Several dims repeat in a row: what each entry of a run of rows may be, so that one loop without a modulo serves any number of them.
+// Several dims repeat in a row: what each entry of a run of rows may be, so that one loop without a
+// modulo serves any number of them.
 enum { RUN = 64 };
 
 typedef struct choices {
@@ -63,48 +71,58 @@ typedef struct choices {
 static choices choices_of(const pv_group_spec* spec) {
     choices made = {.length = RUN - RUN % spec->action_dims};
     for (uint32_t i = 0; i < made.length; i++)
-        made.size[i] = i < spec->action_dims ? spec->action_sizes[i] : made.size[i - spec->action_dims];
+        made.size[i] =
+            i < spec->action_dims ? spec->action_sizes[i] : made.size[i - spec->action_dims];
     return made;
 }
 
-#define PV_WRITE_RUN(row, type, wide)                                                                                         \
-    PV_CLONES static uint64_t write_run_##row##_##type(const pv_group_spec* spec, row* rows, const type* source, uint64_t n) { \
-        const choices allowed = choices_of(spec);                                                                             \
-        uint32_t bad = 0;                                                                                                     \
-        for (uint64_t done = 0; done < n; done += allowed.length, rows += allowed.length, source += allowed.length) {         \
-            uint32_t count = n - done < allowed.length ? (uint32_t)(n - done) : allowed.length;                               \
-            for (uint32_t i = 0; i < count; i++) {                                                                            \
-                wide index = (wide)source[i];                                                                                 \
-                bad += index >= allowed.size[i];                                                                              \
-                rows[i] = index < allowed.size[i] ? (row)index : 0;                                                           \
-            }                                                                                                                 \
-        }                                                                                                                     \
-        return bad;                                                                                                           \
+#define PV_WRITE_RUN(row, type, wide) \
+    PV_CLONES static uint64_t write_run_##row##_##type(const pv_group_spec* spec, row* rows, \
+                                                       const type* source, uint64_t n) { \
+        const choices allowed = choices_of(spec); \
+        uint32_t bad = 0; \
+        for (uint64_t done = 0; done < n; \
+             done += allowed.length, rows += allowed.length, source += allowed.length) { \
+            uint32_t count = n - done < allowed.length ? (uint32_t)(n - done) : allowed.length; \
+            for (uint32_t i = 0; i < count; i++) { \
+                wide index = (wide)source[i]; \
+                bad += index >= allowed.size[i]; \
+                rows[i] = index < allowed.size[i] ? (row)index : 0; \
+            } \
+        } \
+        return bad; \
     }
-#define PV_WRITE_RUNS(code, type, wide) PV_WRITE_RUN(uint8_t, type, wide) PV_WRITE_RUN(int32_t, type, wide)
+#define PV_WRITE_RUNS(code, type, wide) \
+    PV_WRITE_RUN(uint8_t, type, wide) PV_WRITE_RUN(int32_t, type, wide)
 PV_INTEGERS(PV_WRITE_RUNS)
 #undef PV_WRITE_RUNS
 #undef PV_WRITE_RUN
 
-static uint64_t write_bytes(const pv_group_spec* spec, uint8_t* rows, const void* source, uint32_t dtype, uint64_t n) {
+static uint64_t write_bytes(
+    const pv_group_spec* spec, uint8_t* rows, const void* source, uint32_t dtype, uint64_t n) {
     const int one = spec->action_dims == 1;
     switch (dtype) {
 #define PV_CASE(code, type, wide) \
-    case code: return (one ? write_one_uint8_t_##type : write_run_uint8_t_##type)(spec, rows, (const type*)source, n);
+    case code: \
+        return (one ? write_one_uint8_t_##type \
+                    : write_run_uint8_t_##type)(spec, rows, (const type*)source, n);
         PV_INTEGERS(PV_CASE)
 #undef PV_CASE
-        default: return n;
+    default: return n;
     }
 }
 
-static uint64_t write_indices(const pv_group_spec* spec, int32_t* rows, const void* source, uint32_t dtype, uint64_t n) {
+static uint64_t write_indices(
+    const pv_group_spec* spec, int32_t* rows, const void* source, uint32_t dtype, uint64_t n) {
     const int one = spec->action_dims == 1;
     switch (dtype) {
 #define PV_CASE(code, type, wide) \
-    case code: return (one ? write_one_int32_t_##type : write_run_int32_t_##type)(spec, rows, (const type*)source, n);
+    case code: \
+        return (one ? write_one_int32_t_##type \
+                    : write_run_int32_t_##type)(spec, rows, (const type*)source, n);
         PV_INTEGERS(PV_CASE)
 #undef PV_CASE
-        default: return n;
+    default: return n;
     }
 }
 
@@ -112,7 +130,8 @@ static inline double read_real(const void* source, uint32_t dtype, uint64_t i) {
     return dtype == PV_F64 ? ((const double*)source)[i] : (double)((const float*)source)[i];
 }
 
-static uint64_t write_reals(const pv_group_spec* spec, float* rows, const void* source, uint32_t dtype, uint64_t n) {
+static uint64_t write_reals(
+    const pv_group_spec* spec, float* rows, const void* source, uint32_t dtype, uint64_t n) {
     uint64_t bad = 0;
     for (uint64_t row = 0, i = 0; row < n; row++) {
         for (uint32_t d = 0; d < spec->action_dims; d++, i++) {
@@ -130,29 +149,40 @@ static uint64_t write_reals(const pv_group_spec* spec, float* rows, const void* 
     return bad;
 }
 
-uint64_t pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype) {
+uint64_t
+pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype) {
     const pv_group_spec* spec = &slab->spec.groups[group];
     const pv_group_layout* layout = &slab->halves[half].groups[group];
     void* rows = pv_slab_at(slab, layout->actions);
-    if (spec->action_kind == PV_CONTINUOUS) return write_reals(spec, (float*)rows, source, dtype, layout->rows);
+    if (spec->action_kind == PV_CONTINUOUS)
+        return write_reals(spec, (float*)rows, source, dtype, layout->rows);
     uint64_t count = layout->rows * spec->action_dims;
-    if (pv_has_byte_actions(spec)) return write_bytes(spec, rows, source, dtype, count);
+    if (pv_has_byte_actions(spec))
+        return write_bytes(spec, rows, source, dtype, count);
     return write_indices(spec, (int32_t*)rows, source, dtype, count);
 }
 
-PV_CLONES void pv_actions_widen(const uint8_t* restrict from, int32_t* restrict to, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++) to[i] = from[i];
+PV_CLONES void
+pv_actions_widen(const uint8_t* restrict from, int32_t* restrict to, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        to[i] = from[i];
 }
 
-uint64_t pv_actions_check(const pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype,
+uint64_t pv_actions_check(const pv_slab* slab,
+                          uint32_t half,
+                          uint32_t group,
+                          const void* source,
+                          uint32_t dtype,
                           uint64_t* first) {
     const pv_group_spec* spec = &slab->spec.groups[group];
     uint64_t rows = slab->halves[half].groups[group].rows, bad = 0;
     for (uint64_t row = 0, i = 0; row < rows; row++) {
         for (uint32_t d = 0; d < spec->action_dims; d++, i++) {
-            int valid = spec->action_kind == PV_CONTINUOUS ? isfinite(read_real(source, dtype, i))
-                                                           : (uint64_t)read_integer(source, dtype, i) < spec->action_sizes[d];
-            if (!valid && bad++ == 0) *first = i;
+            int valid = spec->action_kind == PV_CONTINUOUS
+                            ? isfinite(read_real(source, dtype, i))
+                            : (uint64_t)read_integer(source, dtype, i) < spec->action_sizes[d];
+            if (!valid && bad++ == 0)
+                *first = i;
         }
     }
     return bad;

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See advantage.h. The inner loops run over rows, so that they vectorize and memory is read in order.
+// See advantage.h. The inner loops run over rows, so that they vectorize and memory is read in
+// order.
 #include "advantage.h"
 
-// What step k needs of a roll-out: row r of the arrays of step k (`now`) and of step k + 1 (`next`).
+// What step k needs of a roll-out: row r of the arrays of step k (`now`) and of step k + 1
+// (`next`).
 typedef struct step_rows {
     const float *rewards, *values, *next_values;
     const uint8_t *terminals, *truncations, *masks, *next_terminals, *next_masks;
@@ -24,15 +26,27 @@ static inline float carried(const step_rows* at, uint32_t r) {
     return at->carried ? at->carried[r] : 0.0f; // 0 also where the next transition is invalid
 }
 
-static inline float least(float a, float b) { return a < b ? a : b; }
+static inline float least(float a, float b) {
+    return a < b ? a : b;
+}
 
-void pv_advantage(const float* rewards, const float* values, const uint8_t* terminals, const uint8_t* truncations,
-                  const uint8_t* masks, uint32_t horizon, uint32_t rows, float gamma, float gae_lambda, float* advantages,
+void pv_advantage(const float* rewards,
+                  const float* values,
+                  const uint8_t* terminals,
+                  const uint8_t* truncations,
+                  const uint8_t* masks,
+                  uint32_t horizon,
+                  uint32_t rows,
+                  float gamma,
+                  float gae_lambda,
+                  float* advantages,
                   uint8_t* valid) {
     for (uint32_t k = horizon; k-- > 0;) {
         const size_t now = (size_t)k * rows, next = now + rows;
-        const step_rows at = {rewards + next, values + now, values + next, terminals + now, truncations + now, masks + now,
-                              terminals + next, masks + next, k + 1 == horizon ? NULL : advantages + next};
+        const step_rows at = {
+            rewards + next,   values + now,      values + next,
+            terminals + now,  truncations + now, masks + now,
+            terminals + next, masks + next,      k + 1 == horizon ? NULL : advantages + next};
         for (uint32_t r = 0; r < rows; r++) {
             float advantage = delta_of(&at, r, gamma) + gamma * gae_lambda * carried(&at, r);
             valid[now + r] = is_valid(&at, r);
@@ -41,13 +55,26 @@ void pv_advantage(const float* rewards, const float* values, const uint8_t* term
     }
 }
 
-void pv_vtrace(const float* rewards, const float* values, const uint8_t* terminals, const uint8_t* truncations,
-               const uint8_t* masks, const float* ratios, uint32_t horizon, uint32_t rows, float gamma, float gae_lambda,
-               float rho_clip, float c_clip, float* advantages, uint8_t* valid) {
+void pv_vtrace(const float* rewards,
+               const float* values,
+               const uint8_t* terminals,
+               const uint8_t* truncations,
+               const uint8_t* masks,
+               const float* ratios,
+               uint32_t horizon,
+               uint32_t rows,
+               float gamma,
+               float gae_lambda,
+               float rho_clip,
+               float c_clip,
+               float* advantages,
+               uint8_t* valid) {
     for (uint32_t k = horizon; k-- > 0;) {
         const size_t now = (size_t)k * rows, next = now + rows;
-        const step_rows at = {rewards + next, values + now, values + next, terminals + now, truncations + now, masks + now,
-                              terminals + next, masks + next, k + 1 == horizon ? NULL : advantages + next};
+        const step_rows at = {
+            rewards + next,   values + now,      values + next,
+            terminals + now,  truncations + now, masks + now,
+            terminals + next, masks + next,      k + 1 == horizon ? NULL : advantages + next};
         for (uint32_t r = 0; r < rows; r++) {
             float ratio = ratios[now + r];
             float advantage = least(rho_clip, ratio) * delta_of(&at, r, gamma) +

@@ -8,7 +8,8 @@
 
 uint64_t pv_autoreset_scratch(const pv_block* block) {
     uint64_t bytes = block->env_count;
-    for (uint32_t g = 0; g < block->spec->group_count; g++) bytes += block->rows[g].count * (sizeof(float) + 2);
+    for (uint32_t g = 0; g < block->spec->group_count; g++)
+        bytes += block->rows[g].count * (sizeof(float) + 2);
     return bytes;
 }
 
@@ -26,7 +27,8 @@ static int is_over(const pv_block* block, uint32_t env) {
         const pv_rows* rows = &block->rows[g];
         uint64_t agents = block->spec->groups[g].agents, first = env * agents;
         for (uint64_t row = first; row < first + agents; row++) {
-            if (rows->masks[row] && !rows->terminals[row] && !rows->truncations[row]) return 0;
+            if (rows->masks[row] && !rows->terminals[row] && !rows->truncations[row])
+                return 0;
         }
     }
     return 1;
@@ -37,7 +39,8 @@ static int any_done(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];
         uint64_t agents = block->spec->groups[g].agents, first = env * agents;
-        for (uint64_t row = first; row < first + agents; row++) done |= rows->terminals[row] | rows->truncations[row];
+        for (uint64_t row = first; row < first + agents; row++)
+            done |= rows->terminals[row] | rows->truncations[row];
     }
     return done;
 }
@@ -51,8 +54,10 @@ static uint8_t* move_outcome(const pv_block* block, uint32_t env, uint8_t* kept,
         for (int a = 0; a < 3; a++) {
             uint64_t stride = block->spec->groups[g].agents * widths[a];
             uint8_t* own = arrays[a] + env * stride;
-            if (back) memcpy(own, kept, stride);
-            else memcpy(kept, own, stride);
+            if (back)
+                memcpy(own, kept, stride);
+            else
+                memcpy(kept, own, stride);
             kept += stride;
         }
     }
@@ -63,28 +68,35 @@ static uint8_t* move_outcome(const pv_block* block, uint32_t env, uint8_t* kept,
 static void keep_observations(const pv_block* block, uint32_t env) {
     for (uint32_t g = 0; g < block->spec->group_count; g++) {
         const pv_rows* rows = &block->rows[g];
-        uint64_t agents = block->spec->groups[g].agents, first = env * agents, bytes = rows->observation_bytes;
+        uint64_t agents = block->spec->groups[g].agents, first = env * agents,
+                 bytes = rows->observation_bytes;
         for (uint64_t row = first; row < first + agents; row++) {
             if (rows->terminals[row] || rows->truncations[row])
-                memcpy(rows->final_observations + row * bytes, rows->observations + row * bytes, bytes);
+                memcpy(rows->final_observations + row * bytes, rows->observations + row * bytes,
+                       bytes);
         }
     }
 }
 
-int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch) {
+int pv_autoreset_finished(
+    const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch) {
     uint8_t *over = scratch, *kept = scratch + block->env_count, *end = kept;
     memset(over, 0, block->env_count);
     for (uint32_t env = first; env < first + count; env++) {
-        if (!any_done(block, env)) continue;
+        if (!any_done(block, env))
+            continue;
         keep_observations(block, env);
-        if (!is_over(block, env)) continue;
+        if (!is_over(block, env))
+            continue;
         over[env] = 1;
         end = move_outcome(block, env, end, 0);
     }
-    if (end == kept) return PV_OK;
+    if (end == kept)
+        return PV_OK;
     int code = type->reset(block, over, NULL);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (over[env]) kept = move_outcome(block, env, kept, 1);
+        if (over[env])
+            kept = move_outcome(block, env, kept, 1);
     }
     return code;
 }

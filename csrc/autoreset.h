@@ -1,17 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Same-step autoreset around env types that only know next-step: what a worker does after their step. Types whose rows restart one
-// by one set PV_OWN_AUTORESET and do it themselves.
+// Same-step autoreset around env types that only know next-step: what a worker does after their
+// step. Types whose rows restart one by one set PV_OWN_AUTORESET and do it themselves.
 #pragma once
 
 #include "env.h"
 
-// Bytes of scratch that a block needs: a mask byte per env; per row a reward and two flags, which the reset must not lose.
+// Bytes of scratch that a block needs: a mask byte per env; per row a reward and two flags, which
+// the reset must not lose.
 uint64_t pv_autoreset_scratch(const pv_block* block);
-// Before a step: clears the flags of the last turn. An env type may write flags only where an episode ends and leave it to its reset
-// to clear them, but pv_autoreset_finished puts those of the last step over the reset's.
+// Before a step: clears the flags of the last turn. An env type may write flags only where an
+// episode ends and leave it to its reset to clear them, but pv_autoreset_finished puts those of the
+// last step over the reset's.
 void pv_autoreset_begin(const pv_block* block);
-// After it, for envs [first, first + count): keeps the last observations of rows that are done in final_observations, and resets the
-// envs that this step finished, in the same turn; their rewards and flags stay those of the last step. Returns a result code.
-int pv_autoreset_finished(const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch);
+// After it, for envs [first, first + count): keeps the last observations of rows that are done in
+// final_observations, and resets the envs that this step finished, in the same turn; their rewards
+// and flags stay those of the last step. Returns a result code.
+int pv_autoreset_finished(
+    const pv_env_type* type, pv_block* block, uint32_t first, uint32_t count, uint8_t* scratch);

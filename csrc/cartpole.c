@@ -1,20 +1,25 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `cartpole`: the second teaching env. probe.c shows the whole contract with one struct per env; this one shows how to make a
-// small env fast: one array per state variable over all envs of a worker (structure of arrays), and a step of flat loops without
-// branches, which the compiler turns into vector instructions. Few envs end at a step; they are handled one by one afterwards.
+// `cartpole`: the second teaching env. probe.c shows the whole contract with one struct per env;
+// this one shows how to make a small env fast: one array per state variable over all envs of a
+// worker (structure of arrays), and a step of flat loops without branches, which the compiler turns
+// into vector instructions. Few envs end at a step; they are handled one by one afterwards.
 //
-// The game is Gymnasium's CartPole-v1: Barto, Sutton, Anderson, "Neuronlike Adaptive Elements That Can Solve Difficult Learning
-// Control Problems", 1983, with the equations of Florian, "Correct Equations for the Dynamics of the Cart-Pole System", 2005,
-// without friction, integrated by Euler's method. A cart on a track balances a pole; action 0 pushes it left, action 1 right.
+// The game is Gymnasium's CartPole-v1: Barto, Sutton, Anderson, "Neuronlike Adaptive Elements That
+// Can Solve Difficult Learning Control Problems", 1983, with the equations of Florian, "Correct
+// Equations for the Dynamics of the Cart-Pole System", 2005, without friction, integrated by
+// Euler's method. A cart on a track balances a pole; action 0 pushes it left, action 1 right.
 //
-// Numbers. Like Gymnasium we compute in float64, in its order of operations, and show float32: with the same start and actions
-// most episodes are equal bit for bit. Our own sine and cosine give the same bits on all machines. Where they round differently
-// from the C library's (1 in 400), the difference of 1e-17 grows by 8 % per step, because a pole is unstable: of 4,000 balanced
-// episodes none was off by 1e-6 before step 300, and 1 in 200 at step 500. In float32 they would be off by that within 50 steps.
+// Numbers. Like Gymnasium we compute in float64, in its order of operations, and show float32: with
+// the same start and actions most episodes are equal bit for bit. Our own sine and cosine give the
+// same bits on all machines. Where they round differently from the C library's (1 in 400), the
+// difference of 1e-17 grows by 8 % per step, because a pole is unstable: of 4,000 balanced episodes
+// none was off by 1e-6 before step 300, and 1 in 200 at step 500. In float32 they would be off by
+// that within 50 steps.
 //
-// One difference: if the pole falls at the step of the time limit, the episode ends with a terminal only, not a truncation as well.
+// One difference: if the pole falls at the step of the time limit, the episode ends with a terminal
+// only, not a truncation as well.
 #include "env.h"
 #include "rng.h"
 
@@ -30,12 +35,14 @@
 #define STEP_S 0.02
 #define MOST_X 2.4                                         // m; beyond it the episode ends
 #define MOST_THETA (12 * 2 * 3.14159265358979323846 / 360) // rad, 12 degrees; likewise
-#define MOST_X_DOT 100.0    // m/s, bound for a running cart that is loaded or set: it stays within twice MOST_X for a step
+#define MOST_X_DOT \
+    100.0 // m/s, bound for a running cart that is loaded or set: it stays within twice MOST_X for a
+          // step
 #define MOST_THETA_DOT 10.0 // rad/s, likewise; play does not reach half of it
-#define MOST_LEFT 1e3       // bound for all numbers of a saved finished cart, which may have any speed
-#define START 0.05                                         // every state variable starts in [-START, START)
+#define MOST_LEFT 1e3 // bound for all numbers of a saved finished cart, which may have any speed
+#define START 0.05    // every state variable starts in [-START, START)
 
-// ---- 1. settings -----------------------------------------------------------------------------------------------------------
+// ---- 1. settings ----
 
 typedef struct cartpole_config {
     int32_t max_episode_steps;
@@ -47,9 +54,11 @@ static const pv_config_field config_fields[] = {
     {"sutton_barto_reward", PV_I32, offsetof(cartpole_config, sutton_barto_reward)},
 };
 
-static const cartpole_config* config_of(const pv_context* context) { return (const cartpole_config*)context->config; }
+static const cartpole_config* config_of(const pv_context* context) {
+    return (const cartpole_config*)context->config;
+}
 
-// ---- 2. state: pointers into the block's memory, computed from its base at each call ---------------------------------------
+// ---- 2. state: pointers into the block's memory, computed from its base at each call ----
 
 typedef struct cartpole_state {
     double* x;         // (E,) m, of the cart
@@ -65,8 +74,8 @@ typedef struct cartpole_state {
 
 static uint64_t lay_out(uint64_t envs, uint8_t* base, cartpole_state* state) {
     uint64_t at = 0;
-#define TAKE(member)                                                                                                           \
-    state->member = (void*)(base + at);                                                                                        \
+#define TAKE(member) \
+    state->member = (void*)(base + at); \
     at = pv_align_up(at + envs * sizeof *state->member, 64)
     TAKE(x);
     TAKE(x_dot);
@@ -87,36 +96,40 @@ static cartpole_state state_of(const pv_block* block) {
     return state;
 }
 
-// ---- 3. describe: what the rows hold ---------------------------------------------------------------------------------------
+// ---- 3. describe: what the rows hold ----
 
 static int cartpole_describe(const pv_context* context, pv_spec* spec, char* text) {
     const cartpole_config* config = config_of(context);
     if (config->max_episode_steps < 1)
-        return pv_describe_error(text, PV_ERROR_CONFIG, "max_episode_steps is %d: use at least 1", config->max_episode_steps);
+        return pv_describe_error(text, PV_ERROR_CONFIG, "max_episode_steps is %d: use at least 1",
+                                 config->max_episode_steps);
     pv_group_spec* group = &spec->groups[spec->group_count++];
     strcpy(group->name, "agents");
     group->agents = 1;
     group->action_kind = PV_DISCRETE;
     group->action_dims = 1;
     group->action_sizes[0] = 2;
-    // The same four numbers are the observation (float32) and the readable state (float64). An episode ends at half the bounds.
+
+    // The same four numbers are the observation (float32) and the readable state (float64). An
+    // episode ends at half the bounds.
     const struct {
         const char *name, *unit;
-        float bound;       // of the observation, as Gymnasium has it
+        float bound; // of the observation, as Gymnasium has it
         float state_bound;
     } variables[4] = {{"x", "m", (float)(2 * MOST_X), (float)(2 * MOST_X)},
                       {"x_dot", "m/s", INFINITY, (float)MOST_X_DOT},
                       {"theta", "rad", (float)(2 * MOST_THETA), (float)(2 * MOST_THETA)},
                       {"theta_dot", "rad/s", INFINITY, (float)MOST_THETA_DOT}};
+
     for (int i = 0; i < 4; i++) {
         float bound = variables[i].bound, state_bound = variables[i].state_bound;
-        pv_add_field(group->fields, &group->field_count, &group->observation_bytes, variables[i].name, variables[i].unit,
-                     PV_F32, 0, 0, -bound, bound, 1.0f);
-        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, variables[i].name, variables[i].unit, PV_F64,
-                     0, 0, -state_bound, state_bound, 1.0f);
+        pv_add_field(group->fields, &group->field_count, &group->observation_bytes,
+                     variables[i].name, variables[i].unit, PV_F32, 0, 0, -bound, bound, 1.0f);
+        pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, variables[i].name,
+                     variables[i].unit, PV_F64, 0, 0, -state_bound, state_bound, 1.0f);
     }
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_I32, 0, 0, 0.0f,
-                 (float)config->max_episode_steps, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "steps", "", PV_I32, 0,
+                 0, 0.0f, (float)config->max_episode_steps, 1.0f);
     spec->save_bytes = 64;
     spec->records_per_turn = 1;
     return PV_OK;
@@ -133,9 +146,11 @@ static int cartpole_init(pv_block* block) {
     return PV_OK;
 }
 
-static void cartpole_close(pv_block* block) { (void)block; }
+static void cartpole_close(pv_block* block) {
+    (void)block;
+}
 
-// ---- 4. reset --------------------------------------------------------------------------------------------------------------
+// ---- 4. reset ----
 
 static void write_observation(const pv_block* block, const cartpole_state* state, uint32_t env) {
     float* observation = (float*)(void*)block->rows[0].observations + 4 * (uint64_t)env;
@@ -146,11 +161,14 @@ static void write_observation(const pv_block* block, const cartpole_state* state
 }
 
 // A number in [-START, START) from 32 random bits.
-static double start_of(uint32_t word) { return (double)word * (2 * START / 0x1p32) - START; }
+static double start_of(uint32_t word) {
+    return (double)word * (2 * START / 0x1p32) - START;
+}
 
 static void begin_episode(pv_block* block, const cartpole_state* state, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
-    // One call of the generator gives four words, one per variable: (seed, episode) are the key, as in all draws.
+    // One call of the generator gives four words, one per variable: (seed, episode) are the key, as
+    // in all draws.
     const uint64_t seed = state->seed[env], episode = state->episode[env];
     const uint32_t counter[4] = {(uint32_t)episode, (uint32_t)(episode >> 32), 0, 0};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -174,18 +192,21 @@ static void begin_episode(pv_block* block, const cartpole_state* state, uint32_t
 static int cartpole_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     cartpole_state state = state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
-        if (seeds) state.seed[env] = seeds[env];
+        if (seeds)
+            state.seed[env] = seeds[env];
         begin_episode(block, &state, env);
     }
     return PV_OK;
 }
 
-// ---- 5. step: flat loops over all envs, then the few that end or begin -----------------------------------------------------
+// ---- 5. step: flat loops over all envs, then the few that end or begin ----
 
-// Taylor series, for the angles of a standing pole: for |angle| < 0.21 the terms left out are below 1e-20.
+// Taylor series, for the angles of a standing pole: for |angle| < 0.21 the terms left out are below
+// 1e-20.
 static inline double sine(double angle) {
     const double square = angle * angle;
     double series = 1.0 / 6227020800.0;
@@ -204,10 +225,12 @@ static inline double cosine(double angle) {
     series = series * square + 1.0 / 40320.0;
     series = series * square - 1.0 / 720.0;
     series = series * square + 1.0 / 24.0;
-    return rest + (((1.0 - rest) - half) + square * square * series); // adds back what `rest` lost in rounding
+    return rest + (((1.0 - rest) - half) +
+                   square * square * series); // adds back what `rest` lost in rounding
 }
 
-// Moves all carts, also of finished episodes, which are reset below: a branch would cost more than it saves.
+// Moves all carts, also of finished episodes, which are reset below: a branch would cost more than
+// it saves.
 PV_CLONES static void move_all(const pv_block* block, const cartpole_state* state) {
     const int32_t* restrict actions = block->rows[0].indices;
     double* restrict x = state->x;
@@ -234,7 +257,8 @@ PV_CLONES static void write_rows(const pv_block* block, const cartpole_state* st
     const pv_rows* rows = &block->rows[0];
     const uint32_t count = block->env_count;
     const int32_t limit = config->max_episode_steps;
-    const float reward = config->sutton_barto_reward ? 0.0f : 1.0f, last_reward = config->sutton_barto_reward ? -1.0f : 1.0f;
+    const float reward = config->sutton_barto_reward ? 0.0f : 1.0f,
+                last_reward = config->sutton_barto_reward ? -1.0f : 1.0f;
     const double* restrict x = state->x;
     const double* restrict x_dot = state->x_dot;
     const double* restrict theta = state->theta;
@@ -261,12 +285,15 @@ PV_CLONES static void write_rows(const pv_block* block, const cartpole_state* st
 
 static void leave_record(pv_block* block, const cartpole_state* state, uint32_t env) {
     pv_record* record = pv_block_record(block, env);
-    if (!record) return;
+    if (!record)
+        return;
     const int terminal = block->rows[0].terminals[env];
     record->episode = state->episode[env];
     record->task = state->task[env];
     record->length = (uint32_t)state->steps[env];
-    record->episode_return = config_of(block->context)->sutton_barto_reward ? (float)-terminal : (float)state->steps[env];
+    record->episode_return = config_of(block->context)->sutton_barto_reward
+                                 ? (float)-terminal
+                                 : (float)state->steps[env];
 }
 
 static int cartpole_step(pv_block* block) {
@@ -275,7 +302,8 @@ static int cartpole_step(pv_block* block) {
     move_all(block, &state);
     write_rows(block, &state);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (PV_LIKELY(!(state.over[env] | rows->terminals[env] | rows->truncations[env]))) continue;
+        if (PV_LIKELY(!(state.over[env] | rows->terminals[env] | rows->truncations[env])))
+            continue;
         pv_block_at(block, env);
         if (state.over[env]) { // next-step autoreset: this turn's action is ignored
             state.episode[env]++;
@@ -288,7 +316,7 @@ static int cartpole_step(pv_block* block) {
     return PV_OK;
 }
 
-// ---- 6. save, load, peek, poke ---------------------------------------------------------------------------------------------
+// ---- 6. save, load, peek, poke ----
 
 // The flat form of one env.
 typedef struct cartpole_saved {
@@ -302,8 +330,9 @@ _Static_assert(sizeof(cartpole_saved) == 64, "cartpole_describe counts 64 bytes"
 
 static int cartpole_save(pv_block* block, uint32_t env, uint8_t* out) {
     const cartpole_state state = state_of(block);
-    const cartpole_saved saved = {state.x[env],       state.x_dot[env], state.theta[env], state.theta_dot[env], state.seed[env],
-                                  state.episode[env], state.task[env],  state.steps[env], state.over[env]};
+    const cartpole_saved saved = {state.x[env],         state.x_dot[env], state.theta[env],
+                                  state.theta_dot[env], state.seed[env],  state.episode[env],
+                                  state.task[env],      state.steps[env], state.over[env]};
     memcpy(out, &saved, sizeof saved);
     return PV_OK;
 }
@@ -312,16 +341,18 @@ static int cartpole_load(pv_block* block, uint32_t env, const uint8_t* in) {
     cartpole_state state = state_of(block);
     cartpole_saved saved;
     memcpy(&saved, in, sizeof saved);
-    // Comparisons with NaN are false, so NaN is refused too. A fallen pole, or one without steps left, may be saved only
-    // between an end and its reset.
+    // Comparisons with NaN are false, so NaN is refused too. A fallen pole, or one without steps
+    // left, may be saved only between an end and its reset.
     const int over = saved.over != 0;
-    const int placed = fabs(saved.x) <= (over ? MOST_LEFT : MOST_X) && fabs(saved.theta) <= (over ? MOST_LEFT : MOST_THETA);
-    const int slow =
-        fabs(saved.x_dot) <= (over ? MOST_LEFT : MOST_X_DOT) && fabs(saved.theta_dot) <= (over ? MOST_LEFT : MOST_THETA_DOT);
+    const int placed = fabs(saved.x) <= (over ? MOST_LEFT : MOST_X) &&
+                       fabs(saved.theta) <= (over ? MOST_LEFT : MOST_THETA);
+    const int slow = fabs(saved.x_dot) <= (over ? MOST_LEFT : MOST_X_DOT) &&
+                     fabs(saved.theta_dot) <= (over ? MOST_LEFT : MOST_THETA_DOT);
     const int32_t last = config_of(block->context)->max_episode_steps - !over;
     if (!placed || !slow || saved.steps < 0 || saved.steps > last)
-        return pv_block_error(block, env, "saved state: x %g, theta %g, steps %d cannot be a state of this env", saved.x,
-                              saved.theta, saved.steps);
+        return pv_block_error(block, env,
+                              "saved state: x %g, theta %g, steps %d cannot be a state of this env",
+                              saved.x, saved.theta, saved.steps);
     state.x[env] = saved.x;
     state.x_dot[env] = saved.x_dot;
     state.theta[env] = saved.theta;
@@ -336,7 +367,8 @@ static int cartpole_load(pv_block* block, uint32_t env, const uint8_t* in) {
 
 static int cartpole_peek(pv_block* block, uint32_t env, uint8_t* out) {
     const cartpole_state state = state_of(block);
-    const double values[4] = {state.x[env], state.x_dot[env], state.theta[env], state.theta_dot[env]};
+    const double values[4] = {state.x[env], state.x_dot[env], state.theta[env],
+                              state.theta_dot[env]};
     memcpy(out, values, sizeof values);
     memcpy(out + sizeof values, &state.steps[env], sizeof(int32_t));
     return PV_OK;

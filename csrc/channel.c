@@ -19,11 +19,12 @@ _Static_assert(sizeof(pv_line) == PV_LINE_BYTES, "a line fills its two cache lin
 #define PV_PAUSES 20
 #define PV_YIELDS 200
 #define PV_SLOW_YIELD_NS 100000
-#define PV_LOST_CORE_NS 1000000 // a yield this slow lost the core to somebody, even if a turn has changed meanwhile
-#define PV_SKIP_FIRST 16  // waits without yields after one slow yield ...
-#define PV_SKIP_MOST 2000  // ... and when slow ones keep coming
+#define PV_LOST_CORE_NS \
+    1000000 // a yield this slow lost the core to somebody, even if a turn has changed meanwhile
+#define PV_SKIP_FIRST 16     // waits without yields after one slow yield ...
+#define PV_SKIP_MOST 2000    // ... and when slow ones keep coming
 #define PV_SKIP_SHARED 60000 // ... on a core that we share on purpose: about a second
-#define PV_NAP_NS 50000   // without a futex: sleep this long between looks
+#define PV_NAP_NS 50000      // without a futex: sleep this long between looks
 
 uint64_t pv_now_ns(void) {
     struct timespec now;
@@ -40,24 +41,31 @@ static inline void cpu_pause(void) {
 }
 
 #if defined(__linux__) && !defined(PV_NO_FUTEX)
-// The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG. The time-out is relative, on the monotonic clock.
+// The futex is shared between processes, hence no FUTEX_PRIVATE_FLAG. The time-out is relative, on
+// the monotonic clock.
 static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t slice_ns) {
     struct timespec slice = {slice_ns / 1000000000, slice_ns % 1000000000};
     syscall(SYS_futex, &doorbell->word, FUTEX_WAIT, seen, &slice, NULL, 0);
 }
 
-static void doorbell_wake(const pv_doorbell* doorbell) { syscall(SYS_futex, &doorbell->word, FUTEX_WAKE, 1, NULL, NULL, 0); }
+static void doorbell_wake(const pv_doorbell* doorbell) {
+    syscall(SYS_futex, &doorbell->word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
 #else
 // Without a futex a sleeper naps and looks again, and nobody needs to wake it.
 static void doorbell_wait(const pv_doorbell* doorbell, uint32_t seen, int64_t slice_ns) {
     int64_t nap_ns = slice_ns < PV_NAP_NS ? slice_ns : PV_NAP_NS;
-    for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&doorbell->word) == seen; slept_ns += nap_ns) {
+    for (int64_t slept_ns = 0; slept_ns < slice_ns && pv_load_acquire(&doorbell->word) == seen;
+         slept_ns += nap_ns) {
         struct timespec nap = {0, nap_ns};
-        if (nanosleep(&nap, NULL)) return; // a signal: let the caller look around
+        if (nanosleep(&nap, NULL))
+            return; // a signal: let the caller look around
     }
 }
 
-static void doorbell_wake(const pv_doorbell* doorbell) { (void)doorbell; }
+static void doorbell_wake(const pv_doorbell* doorbell) {
+    (void)doorbell;
+}
 #endif
 
 static pv_line* line_at(const pv_slab* slab, uint32_t worker, uint32_t half, uint32_t status) {
@@ -65,19 +73,26 @@ static pv_line* line_at(const pv_slab* slab, uint32_t worker, uint32_t half, uin
     return (pv_line*)(void*)pv_slab_at(slab, slab->lines_offset + index * PV_LINE_BYTES);
 }
 
-pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 0); }
+pv_line* pv_command_line(const pv_slab* slab, uint32_t worker, uint32_t half) {
+    return line_at(slab, worker, half, 0);
+}
 
-pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half) { return line_at(slab, worker, half, 1); }
+pv_line* pv_status_line(const pv_slab* slab, uint32_t worker, uint32_t half) {
+    return line_at(slab, worker, half, 1);
+}
 
 pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t half) {
-    if (!slab->any_order) return &pv_status_line(slab, worker, half)->doorbell;
+    if (!slab->any_order)
+        return &pv_status_line(slab, worker, half)->doorbell;
     uint64_t lines = 2 * (uint64_t)slab->num_workers * slab->lanes;
     return &((pv_line*)(void*)pv_slab_at(slab, slab->lines_offset))[lines].doorbell;
 }
 
-void pv_publish(pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
+void pv_publish(
+    pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
     line->semaphore = semaphore;
-    pv_store_seq_cst(&line->turn, turn); // releases the payload, and is ordered before the look at `sleeping`
+    pv_store_seq_cst(&line->turn,
+                     turn); // releases the payload, and is ordered before the look at `sleeping`
     if (PV_UNLIKELY(pv_load_seq_cst(&doorbell->sleeping))) {
         pv_increment(&doorbell->word);
         doorbell_wake(doorbell);
@@ -87,23 +102,27 @@ void pv_publish(pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_
 
 static int look(const pv_watch* watches, int count) {
     for (int i = 0; i < count; i++) {
-        if (pv_load_acquire(&watches[i].line->turn) != watches[i].seen) return i;
+        if (pv_load_acquire(&watches[i].line->turn) != watches[i].seen)
+            return i;
     }
     return -1;
 }
 
 static int look_seq_cst(const pv_watch* watches, int count) {
     for (int i = 0; i < count; i++) {
-        if (pv_load_seq_cst(&watches[i].line->turn) != watches[i].seen) return i;
+        if (pv_load_seq_cst(&watches[i].line->turn) != watches[i].seen)
+            return i;
     }
     return -1;
 }
 
-// A slow yield may be a hiccup, another worker of ours on this core, or another program. Only the next ones tell which.
+// A slow yield may be a hiccup, another worker of ours on this core, or another program. Only the
+// next ones tell which.
 static void slow_yield(pv_waiter* waiter) {
     waiter->penalty = waiter->penalty * 2 < PV_SKIP_FIRST ? PV_SKIP_FIRST : waiter->penalty * 2;
     uint32_t most = waiter->place == PV_HOME ? PV_SKIP_MOST : PV_SKIP_SHARED;
-    if (waiter->penalty > most) waiter->penalty = most;
+    if (waiter->penalty > most)
+        waiter->penalty = most;
     waiter->skip_yields = waiter->penalty;
 }
 
@@ -121,30 +140,39 @@ static int try_yields(const pv_watch* watches, int count, pv_waiter* waiter) {
             return changed;
         }
         if (changed >= 0) {
-            if (took_ns <= PV_SLOW_YIELD_NS) waiter->penalty /= 2;
+            if (took_ns <= PV_SLOW_YIELD_NS)
+                waiter->penalty /= 2;
             return changed;
         }
     }
     return -1;
 }
 
-// Looks a few times, then as often as the waiter may yield. Returns the index of a watch that has changed, or -1.
+// Looks a few times, then as often as the waiter may yield. Returns the index of a watch that has
+// changed, or -1.
 static int wait_awake(const pv_watch* watches, int count, pv_waiter* waiter) {
-    if (waiter->place == PV_ANYWHERE) return -1; // whoever is awake here keeps a core from its peer, or loses it
+    if (waiter->place == PV_ANYWHERE)
+        return -1; // whoever is awake here keeps a core from its peer, or loses it
     if (waiter->place == PV_HOME) {
         uint32_t pauses = waiter->pauses ? waiter->pauses : PV_PAUSES;
         for (uint32_t i = 0; i < pauses; i++) {
             cpu_pause();
             int changed = look(watches, count);
-            if (changed >= 0) return changed;
+            if (changed >= 0)
+                return changed;
         }
     }
-    if (!waiter->skip_yields) return try_yields(watches, count, waiter);
+    if (!waiter->skip_yields)
+        return try_yields(watches, count, waiter);
     waiter->skip_yields--;
     return -1;
 }
 
-static int wait_asleep(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns) {
+static int wait_asleep(const pv_watch* watches,
+                       int count,
+                       pv_doorbell* doorbell,
+                       pv_waiter* waiter,
+                       int64_t slice_ns) {
     uint32_t seen = pv_load_acquire(&doorbell->word);
     pv_store_seq_cst(&doorbell->sleeping, 1);
     int changed = look_seq_cst(watches, count);
@@ -157,18 +185,28 @@ static int wait_asleep(const pv_watch* watches, int count, pv_doorbell* doorbell
     return changed;
 }
 
-int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_wait(const pv_watch* watches,
+            int count,
+            pv_doorbell* doorbell,
+            pv_waiter* waiter,
+            int64_t slice_ns,
+            int resume) {
     int changed = look(watches, count);
-    if (changed >= 0) return changed;
-    // The learner joins its workers on their core while it waits: beside them, nobody has to be woken on another core. In between
-    // it may go anywhere, since threads that it starts inherit its cores.
+    if (changed >= 0)
+        return changed;
+    // The learner joins its workers on their core while it waits: beside them, nobody has to be
+    // woken on another core. In between it may go anywhere, since threads that it starts inherit
+    // its cores.
     const pv_placement* joins = waiter->place >= PV_ON_CORE ? waiter->joins : NULL;
-    if (joins) pv_placement_move(joins, waiter->place);
+    if (joins)
+        pv_placement_move(joins, waiter->place);
     if (!resume) {
         waiter->waits++;
         changed = wait_awake(watches, count, waiter);
     }
-    if (changed < 0) changed = wait_asleep(watches, count, doorbell, waiter, slice_ns);
-    if (joins) pv_placement_move(joins, PV_HOME);
+    if (changed < 0)
+        changed = wait_asleep(watches, count, doorbell, waiter, slice_ns);
+    if (joins)
+        pv_placement_move(joins, PV_HOME);
     return changed;
 }

@@ -1,19 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Stop 4 of an observation's path: when a row may be read. Only this file and channel.c have atomics. Each (worker, half) has two
-// lines of 128 bytes, so that no two writers share a pair of cache lines:
+// Stop 4 of an observation's path: when a row may be read. Only this file and channel.c have
+// atomics. Each (worker, half) has two lines of 128 bytes, so that no two writers share a pair of
+// cache lines:
 //
 //   command line   written by the learner    "step your envs of this half"
 //   status line    written by the worker     "done"
 //
-// Sending: write the payload (rows, actions, arguments), the uint8 semaphore, then turn. Reading: wait until turn changes, then
-// read semaphore and payload. A turn is only compared for (in)equality, so it may wrap. The status turn becomes equal to the
-// command turn when the command is done.
+// Sending: write the payload (rows, actions, arguments), the uint8 semaphore, then turn. Reading:
+// wait until turn changes, then read semaphore and payload. A turn is only compared for
+// (in)equality, so it may wrap. The status turn becomes equal to the command turn when the command
+// is done.
 //
-// Sleeping: a futex waits on one word, but a worker that serves both halves waits for two turns. So each reader has one doorbell,
-// the word that its futex waits on. A worker's doorbell is in the command line of its first half, the learner's in the status line
-// that it waits for.
+// Sleeping: a futex waits on one word, but a worker that serves both halves waits for two turns. So
+// each reader has one doorbell, the word that its futex waits on. A worker's doorbell is in the
+// command line of its first half, the learner's in the status line that it waits for.
 //
 //   sender                                   sleeper
 //   turn     = n           (seq_cst)         seen     = doorbell.word
@@ -22,22 +24,26 @@
 //                                            futex_wait(doorbell.word == seen, slice)
 //                                            sleeping = 0
 //
-// Why no wake-up is lost: the four marked accesses are sequentially consistent, so either the sender sees sleeping = 1, or the
-// sleeper sees the new turn. In the first case doorbell.word changes before the wake, so the kernel does not put a sleeper to sleep
-// that arrives later. Each word has one writer: the sender writes turn, semaphore and doorbell.word, the sleeper writes sleeping.
-// There is one exception: a learner that takes halves in any order waits for many workers at once, which all ring one doorbell.
-// Therefore its word is incremented atomically.
+// Why no wake-up is lost: the four marked accesses are sequentially consistent, so either the
+// sender sees sleeping = 1, or the sleeper sees the new turn. In the first case doorbell.word
+// changes before the wake, so the kernel does not put a sleeper to sleep that arrives later. Each
+// word has one writer: the sender writes turn, semaphore and doorbell.word, the sleeper writes
+// sleeping. There is one exception: a learner that takes halves in any order waits for many workers
+// at once, which all ring one doorbell. Therefore its word is incremented atomically.
 //
-// Waiting has three stages: a few pauses (nanoseconds), then sched_yield (lets the other side run where cores are short), then the
-// futex, for at most 20 ms at a time. Yields back off exponentially: a slow one may mean that another program runs on this core, and
-// each further yield would give it a whole slice of the scheduler. Slow is over 100 us without a new turn; with one, over 1 ms, since
-// the peer itself may have run on this core meanwhile. So the waiter skips yields in its next 16 waits, in twice as many after each
-// further slow yield, up to 2,000. A wait that ends while yielding halves the next penalty.
+// Waiting has three stages: a few pauses (nanoseconds), then sched_yield (lets the other side run
+// where cores are short), then the futex, for at most 20 ms at a time. Yields back off
+// exponentially: a slow one may mean that another program runs on this core, and each further yield
+// would give it a whole slice of the scheduler. Slow is over 100 us without a new turn; with one,
+// over 1 ms, since the peer itself may have run on this core meanwhile. So the waiter skips yields
+// in its next 16 waits, in twice as many after each further slow yield, up to 2,000. A wait that
+// ends while yielding halves the next penalty.
 //
-// The learner also looks at the load of the machine (puffervec/vec/crowd.py). While other programs leave too few cores, `place` says
-// where workers run. PV_ANYWHERE: everybody sleeps at once, since a process that spins or yields loses its core for a tick of the
-// scheduler. PV_ON_CORE: learner and workers share one core, and yield it to each other; should another program run there too, each
-// yield is slow, and they are skipped in up to 60,000 waits.
+// The learner also looks at the load of the machine (puffervec/vec/crowd.py). While other programs
+// leave too few cores, `place` says where workers run. PV_ANYWHERE: everybody sleeps at once, since
+// a process that spins or yields loses its core for a tick of the scheduler. PV_ON_CORE: learner
+// and workers share one core, and yield it to each other; should another program run there too,
+// each yield is slow, and they are skipped in up to 60,000 waits.
 #pragma once
 
 #include "base.h"
@@ -47,14 +53,16 @@
 /* [cffi] */
 // Semaphore values. Commands:
 #define PV_IDLE 0
-#define PV_RESET 1  // argument `seeded`: take seeds from the slab; `count`: 1 if reset masks apply instead
+#define PV_RESET \
+    1 // argument `seeded`: take seeds from the slab; `count`: 1 if reset masks apply instead
 #define PV_STEP 2
-#define PV_SAVE 3   // envs [first, first + count) into the transfer region
-#define PV_LOAD 4   // ... out of it
-#define PV_PEEK 5   // readable state of env `first` into the transfer region
+#define PV_SAVE 3 // envs [first, first + count) into the transfer region
+#define PV_LOAD 4 // ... out of it
+#define PV_PEEK 5 // readable state of env `first` into the transfer region
 #define PV_CLOSE 6
-#define PV_CALL 7   // what the learner asks of Python envs; question and answer stand in the worker's mailbox
-#define PV_POKE 8   // the readable state of env `first` out of the transfer region
+#define PV_CALL \
+    7 // what the learner asks of Python envs; question and answer stand in the worker's mailbox
+#define PV_POKE 8 // the readable state of env `first` out of the transfer region
 // Status:
 #define PV_DONE 16
 #define PV_FAILED 17 // see the error slot
@@ -84,14 +92,17 @@ typedef struct pv_line {
     uint8_t pad[PV_LINE_BYTES - 52];
 } pv_line;
 
-// How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for tests and benchmarks.
+// How a process waits; one per waiting thread. Zeroed is "with default budgets"; the counts are for
+// tests and benchmarks.
 typedef struct pv_waiter {
-    uint32_t skip_yields; // waits left in which yields are skipped
-    uint32_t penalty;     // how many were skipped after the last slow yield
+    uint32_t skip_yields;    // waits left in which yields are skipped
+    uint32_t penalty;        // how many were skipped after the last slow yield
     uint32_t pauses, yields; // budgets; 0 means the default of 20 and 200
-    uint32_t place;          // where its process runs, and so how it waits. The learner's goes into its commands; see placement.h
-    const pv_placement* joins; // the learner's: how it joins its workers on their core; NULL: it does not
-    uint64_t look_ns;        // the learner's: when it looks at the load of the machine next; 0: never
+    uint32_t place; // where its process runs, and so how it waits. The learner's goes into its
+                    // commands; see placement.h
+    const pv_placement*
+        joins;        // the learner's: how it joins its workers on their core; NULL: it does not
+    uint64_t look_ns; // the learner's: when it looks at the load of the machine next; 0: never
     uint64_t waits, sleeps, wakes_sent;
 } pv_waiter;
 
@@ -103,13 +114,26 @@ uint64_t pv_now_ns(void);
 /* [/cffi] */
 
 // The four atomic accesses of the project.
-static inline uint32_t pv_load_acquire(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-static inline void pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }
-static inline uint32_t pv_load_seq_cst(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
-static inline void pv_store_seq_cst(uint32_t* word, uint32_t value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
+static inline uint32_t pv_load_acquire(const uint32_t* word) {
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
 
-// Publishes what was written before: sets the semaphore, then the turn, and wakes the reader if it sleeps on `doorbell`.
-void pv_publish(pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter);
+static inline void pv_increment(uint32_t* word) {
+    __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+}
+
+static inline uint32_t pv_load_seq_cst(const uint32_t* word) {
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static inline void pv_store_seq_cst(uint32_t* word, uint32_t value) {
+    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+// Publishes what was written before: sets the semaphore, then the turn, and wakes the reader if it
+// sleeps on `doorbell`.
+void pv_publish(
+    pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter);
 
 // One turn that a waiter looks at: changed when line->turn != seen.
 typedef struct pv_watch {
@@ -117,6 +141,11 @@ typedef struct pv_watch {
     uint32_t seen;
 } pv_watch;
 
-// Waits until one of the watched turns has changed and returns its index, or -1 after `slice_ns` of sleep (a signal also ends a
-// sleep early). `resume` starts at the futex: the wait went on before.
-int pv_wait(const pv_watch* watches, int count, pv_doorbell* doorbell, pv_waiter* waiter, int64_t slice_ns, int resume);
+// Waits until one of the watched turns has changed and returns its index, or -1 after `slice_ns` of
+// sleep (a signal also ends a sleep early). `resume` starts at the futex: the wait went on before.
+int pv_wait(const pv_watch* watches,
+            int count,
+            pv_doorbell* doorbell,
+            pv_waiter* waiter,
+            int64_t slice_ns,
+            int resume);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Distributions over the choices of an action, for sample.c and ppo_loss.c. The choices are worked on in vectors, with an
-// exponential of our own: libm's is a call per number.
+// Distributions over the choices of an action, for sample.c and ppo_loss.c. The choices are worked
+// on in vectors, with an exponential of our own: libm's is a call per number.
 #pragma once
 
 #include "base.h"
@@ -12,10 +12,12 @@
 
 /* [cffi] */
 enum {
-    PV_MOST_CHOICES = 4096, // of an action, over all its dims, each dim rounded up to PV_CHOICE_LANES
+    PV_MOST_CHOICES =
+        4096, // of an action, over all its dims, each dim rounded up to PV_CHOICE_LANES
     PV_MOST_DIMS = 64,
     PV_CHOICE_LANES = 8
 };
+
 /* [/cffi] */
 
 #define LANES PV_CHOICE_LANES
@@ -24,21 +26,25 @@ enum {
 typedef float fv __attribute__((vector_size(4 * LANES)));
 typedef int32_t iv __attribute__((vector_size(4 * LANES)));
 
-// The distribution over the choices of one dim; arrays are padded to whole vectors with choices of no weight.
+// The distribution over the choices of one dim; arrays are padded to whole vectors with choices of
+// no weight.
 typedef struct choices {
     uint32_t vectors;
-    fv* logits; // less the largest one
-    fv* shares; // probabilities
+    fv* logits;    // less the largest one
+    fv* shares;    // probabilities
     float log_sum; // of the shifted logits: log p = logit - log_sum
     float entropy;
 } choices;
 
-CHOICE_INLINE fv where(iv mask, fv yes, fv no) { return (fv)(((iv)yes & mask) | ((iv)no & ~mask)); }
+CHOICE_INLINE fv where(iv mask, fv yes, fv no) {
+    return (fv)(((iv)yes & mask) | ((iv)no & ~mask));
+}
 
-// e^x for x <= 0 within 2 units in the last place: 2^n times a polynomial on [-ln2/2, ln2/2] (Cephes' expf). What is below -87
-// gives 0; NaN stays NaN.
+// e^x for x <= 0 within 2 units in the last place: 2^n times a polynomial on [-ln2/2, ln2/2]
+// (Cephes' expf). What is below -87 gives 0; NaN stays NaN.
 CHOICE_INLINE fv exp_below_0(fv x) {
-    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to a whole number, which then stands in the low bits
+    const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to a whole number, which then
+                                     // stands in the low bits
     iv tiny = x < -87.0f;
     x = where(tiny, (fv){0}, x);
     fv shifted = x * 1.44269504f + magic;
@@ -55,7 +61,8 @@ CHOICE_INLINE fv exp_below_0(fv x) {
 
 CHOICE_INLINE float sum_of(fv x) {
     float sum = 0.0f;
-    for (int i = 0; i < LANES; i++) sum += x[i];
+    for (int i = 0; i < LANES; i++)
+        sum += x[i];
     return sum;
 }
 
@@ -66,26 +73,31 @@ CHOICE_INLINE void read_choices(const float* logits, uint32_t count, choices* to
     x[to->vectors - 1] = (fv){0} - INFINITY; // Not all of its lanes are overwritten.
     memcpy(x, logits, count * sizeof(float));
     fv largest = x[0];
-    for (uint32_t v = 1; v < to->vectors; v++) largest = where(x[v] > largest, x[v], largest);
+    for (uint32_t v = 1; v < to->vectors; v++)
+        largest = where(x[v] > largest, x[v], largest);
     float most = largest[0];
-    for (int i = 1; i < LANES; i++) most = largest[i] > most ? largest[i] : most;
+    for (int i = 1; i < LANES; i++)
+        most = largest[i] > most ? largest[i] : most;
     fv sum = {0}, weighted = {0};
     for (uint32_t v = 0; v < to->vectors; v++) {
         x[v] -= most;
-        x[v] = where(x[v] < -1e30f, (fv){0} - 1e30f, x[v]); // An infinite one would make 0 * inf below.
+        x[v] = where(x[v] < -1e30f, (fv){0} - 1e30f,
+                     x[v]); // An infinite one would make 0 * inf below.
         fv e = exp_below_0(x[v]);
         to->shares[v] = e;
         sum += e;
         weighted += e * x[v];
     }
     float total = sum_of(sum);
-    for (uint32_t v = 0; v < to->vectors; v++) to->shares[v] *= 1.0f / total;
+    for (uint32_t v = 0; v < to->vectors; v++)
+        to->shares[v] *= 1.0f / total;
     to->log_sum = logf(total);
     to->entropy = to->log_sum - sum_of(weighted) / total;
 }
 
 // Points `of` at `room` for `dims` dims, one behind the other.
-CHOICE_INLINE void lay_out(choices* of, const uint32_t* sizes, uint32_t dims, fv room[2][PV_MOST_CHOICES / LANES]) {
+CHOICE_INLINE void
+lay_out(choices* of, const uint32_t* sizes, uint32_t dims, fv room[2][PV_MOST_CHOICES / LANES]) {
     uint32_t used = 0;
     for (uint32_t d = 0; d < dims; d++) {
         of[d].logits = room[0] + used;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See convolution.h. As in set_encoder.c, fused multiply-adds are welcome, and vectors have 16 floats, which the compiler splits.
+// See convolution.h. As in set_encoder.c, fused multiply-adds are welcome, and vectors have 16
+// floats, which the compiler splits.
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #elif defined(__GNUC__)
@@ -26,7 +27,9 @@ typedef float f16 __attribute__((vector_size(4 * LANES), aligned(4), may_alias))
 #define CONV_CLONES
 #endif
 
-CONV_INLINE f16 load(const float* from) { return *(const f16*)(const void*)from; }
+CONV_INLINE f16 load(const float* from) {
+    return *(const f16*)(const void*)from;
+}
 
 // What the sizes of a call come to, per group.
 typedef struct sizes {
@@ -54,7 +57,8 @@ static uint64_t packed_floats(const pv_convolution* s, const sizes* z) {
 
 uint64_t pv_convolution_workspace(const pv_convolution* shape) {
     sizes z = sizes_of(shape);
-    return packed_floats(shape, &z) + (z.padded ? (uint64_t)shape->in_channels * z.rows * z.columns : 0);
+    return packed_floats(shape, &z) +
+           (z.padded ? (uint64_t)shape->in_channels * z.rows * z.columns : 0);
 }
 
 // (groups, out, taps) -> (groups, blocks, taps, BLOCK); channels that are not there have weight 0.
@@ -77,19 +81,26 @@ static void pad(const pv_convolution* s, const sizes* z, const float* image, flo
     memset(to, 0, sizeof(float) * s->in_channels * z->rows * z->columns);
     for (uint32_t c = 0; c < s->in_channels; c++) {
         for (uint32_t y = 0; y < s->height; y++) {
-            float* row = to + ((uint64_t)c * z->rows + y + s->padding[0]) * z->columns + s->padding[1];
+            float* row =
+                to + ((uint64_t)c * z->rows + y + s->padding[0]) * z->columns + s->padding[1];
             memcpy(row, image + ((uint64_t)c * s->height + y) * s->width, sizeof(float) * s->width);
         }
     }
 }
 
-// The sums of TILE output positions, of which each begins at image + at[i], for one block of channels.
-CONV_INLINE void tile(const pv_convolution* s, const sizes* z, const float* image, const uint32_t at[TILE], const float* packed,
+// The sums of TILE output positions, of which each begins at image + at[i], for one block of
+// channels.
+CONV_INLINE void tile(const pv_convolution* s,
+                      const sizes* z,
+                      const float* image,
+                      const uint32_t at[TILE],
+                      const float* packed,
                       float sums[TILE][BLOCK]) {
     f16 low[TILE] = {0}, high[TILE] = {0};
     for (uint32_t c = 0; c < z->in; c++) {
         for (uint32_t i = 0; i < s->kernel[0]; i++) {
-            const float* row = image + ((uint64_t)c * z->rows + (uint64_t)i * s->dilation[0]) * z->columns;
+            const float* row =
+                image + ((uint64_t)c * z->rows + (uint64_t)i * s->dilation[0]) * z->columns;
             for (uint32_t j = 0; j < s->kernel[1]; j++, packed += BLOCK) {
                 const float* tap = row + (uint64_t)j * s->dilation[1];
                 f16 first = load(packed), second = load(packed + LANES);
@@ -108,8 +119,13 @@ CONV_INLINE void tile(const pv_convolution* s, const sizes* z, const float* imag
 }
 
 // One image, one block of output channels: `channels` of them are there.
-CONV_INLINE void block(const pv_convolution* s, const sizes* z, const float* image, const float* packed, const float* bias,
-                       uint32_t channels, float* out) {
+CONV_INLINE void block(const pv_convolution* s,
+                       const sizes* z,
+                       const float* image,
+                       const float* packed,
+                       const float* bias,
+                       uint32_t channels,
+                       float* out) {
     const uint32_t positions = s->out_height * s->out_width;
     for (uint32_t begin = 0; begin < positions; begin += TILE) {
         uint32_t at[TILE], count = positions - begin < TILE ? positions - begin : TILE;
@@ -121,13 +137,18 @@ CONV_INLINE void block(const pv_convolution* s, const sizes* z, const float* ima
         tile(s, z, image, at, packed, sums);
         for (uint32_t o = 0; o < channels; o++) {
             float add = bias ? bias[o] : 0.0f;
-            for (uint32_t p = 0; p < count; p++) out[(uint64_t)o * positions + begin + p] = sums[p][o] + add;
+            for (uint32_t p = 0; p < count; p++)
+                out[(uint64_t)o * positions + begin + p] = sums[p][o] + add;
         }
     }
 }
 
 CONV_CLONES
-void pv_convolve(const pv_convolution* shape, const float* images, const float* weights, const float* bias, float* workspace,
+void pv_convolve(const pv_convolution* shape,
+                 const float* images,
+                 const float* weights,
+                 const float* bias,
+                 float* workspace,
                  float* out) {
     const sizes z = sizes_of(shape);
     const uint64_t image_floats = (uint64_t)shape->in_channels * shape->height * shape->width;
@@ -136,14 +157,17 @@ void pv_convolve(const pv_convolution* shape, const float* images, const float* 
     pack(shape, &z, weights, workspace);
     for (uint32_t n = 0; n < shape->images; n++) {
         const float* image = images + n * image_floats;
-        if (z.padded) pad(shape, &z, image, padded);
+        if (z.padded)
+            pad(shape, &z, image, padded);
         const float* whole = z.padded ? padded : image;
         for (uint32_t g = 0; g < shape->groups; g++) {
             for (uint32_t b = 0; b < z.blocks; b++) {
-                const uint32_t first = b * BLOCK, channels = z.out - first < BLOCK ? z.out - first : BLOCK;
+                const uint32_t first = b * BLOCK,
+                               channels = z.out - first < BLOCK ? z.out - first : BLOCK;
                 const uint64_t channel = (uint64_t)g * z.out + first;
                 block(shape, &z, whole + (uint64_t)g * z.in * z.rows * z.columns,
-                      workspace + ((uint64_t)g * z.blocks + b) * z.taps * BLOCK, bias ? bias + channel : NULL, channels,
+                      workspace + ((uint64_t)g * z.blocks + b) * z.taps * BLOCK,
+                      bias ? bias + channel : NULL, channels,
                       out + (n * shape->out_channels + channel) * positions);
             }
         }

@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// A convolution on a CPU that allocates nothing, for policies whose memory is planned (puffervec/wings/plan/kernels.py): what oneDNN
-// would reorder into memory of its own goes into a workspace that the caller has planned. Runs in the learner, in several threads at
-// once; owns no memory.
+// A convolution on a CPU that allocates nothing, for policies whose memory is planned
+// (puffervec/wings/plan/kernels.py): what oneDNN would reorder into memory of its own goes into a
+// workspace that the caller has planned. Runs in the learner, in several threads at once; owns no
+// memory.
 //
-//   out[n, o, y, x] = bias[o] + sum over c, i, j of weights[o, c, i, j] * image[n, c, y * stride + i * dilation - padding, ...]
+//   out[n, o, y, x] = bias[o] + sum over c, i, j of weights[o, c, i, j] * image[n, c, y * stride +
+//   i * dilation - padding, ...]
 //
-// What makes it fast: 32 output channels are two vectors, and each weight that is loaded serves TILE output positions. The weights are
-// laid out for that first (a small part of the work, done anew in each call, since an optimizer may have changed them).
+// What makes it fast: 32 output channels are two vectors, and each weight that is loaded serves
+// TILE output positions. The weights are laid out for that first (a small part of the work, done
+// anew in each call, since an optimizer may have changed them).
 #pragma once
 
 #include "base.h"
@@ -23,8 +26,13 @@ typedef struct pv_convolution {
 
 // Floats of workspace that pv_convolve needs.
 uint64_t pv_convolution_workspace(const pv_convolution* shape);
-// images: (images, in_channels, height, width); weights: (out_channels, in_channels / groups, kernel); bias: (out_channels) or NULL.
-// Writes out (images, out_channels, out_height, out_width), which overlaps nothing else. All float32, in order of memory.
-void pv_convolve(const pv_convolution* shape, const float* images, const float* weights, const float* bias, float* workspace,
+// images: (images, in_channels, height, width); weights: (out_channels, in_channels / groups,
+// kernel); bias: (out_channels) or NULL. Writes out (images, out_channels, out_height, out_width),
+// which overlaps nothing else. All float32, in order of memory.
+void pv_convolve(const pv_convolution* shape,
+                 const float* images,
+                 const float* weights,
+                 const float* bias,
+                 float* workspace,
                  float* out);
 /* [/cffi] */

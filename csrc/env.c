@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The core's copy of the helpers that env types share (env_helpers.h), and the table of built-in types. Owns no memory.
+// The core's copy of the helpers that env types share (env_helpers.h), and the table of built-in
+// types. Owns no memory.
 #define PV_HELPER
 #include "env_helpers.h"
 #include "env_list.h"
@@ -14,7 +15,8 @@ static const pv_env_type* const types[] = {
 
 const pv_env_type* pv_env_find(const char* name) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (strcmp(types[i]->name, name) == 0) return types[i];
+        if (strcmp(types[i]->name, name) == 0)
+            return types[i];
     }
     return NULL;
 }

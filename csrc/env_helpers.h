@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The helpers that env.h declares: reading params, reporting errors, declaring fields. They are defined in a header because an
-// env type of another package is linked without the core (pv_env.h). There each C file that includes them has a weak copy, of
-// which the linker keeps one; env.c defines PV_HELPER as nothing and so makes the core's copy. Owns no memory.
+// The helpers that env.h declares: reading params, reporting errors, declaring fields. They are
+// defined in a header because an env type of another package is linked without the core (pv_env.h).
+// There each C file that includes them has a weak copy, of which the linker keeps one; env.c
+// defines PV_HELPER as nothing and so makes the core's copy. Owns no memory.
 #pragma once
 
 #include "env.h"
@@ -21,7 +22,8 @@ PV_HELPER uint32_t pv_dtype_bytes(uint32_t dtype) {
     return dtype < PV_DTYPES ? bytes[dtype] : 0;
 }
 
-PV_HELPER const void* pv_params_find(const pv_params* params, const char* name, uint32_t dtype, uint64_t* count) {
+PV_HELPER const void*
+pv_params_find(const pv_params* params, const char* name, uint32_t dtype, uint64_t* count) {
     const pv_param* entries = (const pv_param*)(const void*)(params + 1);
     for (uint32_t i = 0; i < params->count; i++) {
         if (entries[i].dtype == dtype && strncmp(entries[i].name, name, PV_NAME_BYTES) == 0) {
@@ -50,11 +52,21 @@ PV_HELPER int pv_describe_error(char* text, int code, const char* format, ...) {
     return code;
 }
 
-PV_HELPER uint32_t pv_add_array(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
-                                uint32_t dtype, uint32_t ndim, const uint32_t* shape, float low, float high, float scale) {
+PV_HELPER uint32_t pv_add_array(pv_field* fields,
+                                uint32_t* count,
+                                uint32_t* row_bytes,
+                                const char* name,
+                                const char* unit,
+                                uint32_t dtype,
+                                uint32_t ndim,
+                                const uint32_t* shape,
+                                float low,
+                                float high,
+                                float scale) {
     PV_ASSERT(ndim <= PV_MAX_NDIM);
     const uint32_t index = (*count)++;
-    if (index >= PV_MAX_FIELDS) return 0; // there is no room for it; whoever loads the env refuses such a count
+    if (index >= PV_MAX_FIELDS)
+        return 0; // there is no room for it; whoever loads the env refuses such a count
     pv_field* field = &fields[index];
     strncpy(field->name, name, PV_NAME_BYTES - 1);
     strncpy(field->unit, unit, PV_UNIT_BYTES - 1);
@@ -73,15 +85,30 @@ PV_HELPER uint32_t pv_add_array(pv_field* fields, uint32_t* count, uint32_t* row
     return field->offset;
 }
 
-PV_HELPER uint32_t pv_add_field(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, const char* unit,
-                                uint32_t dtype, uint32_t rows, uint32_t columns, float low, float high, float scale) {
+PV_HELPER uint32_t pv_add_field(pv_field* fields,
+                                uint32_t* count,
+                                uint32_t* row_bytes,
+                                const char* name,
+                                const char* unit,
+                                uint32_t dtype,
+                                uint32_t rows,
+                                uint32_t columns,
+                                float low,
+                                float high,
+                                float scale) {
     const uint32_t shape[2] = {rows ? rows : columns, columns};
     const uint32_t ndim = (rows ? 1u : 0u) + (columns ? 1u : 0u);
     return pv_add_array(fields, count, row_bytes, name, unit, dtype, ndim, shape, low, high, scale);
 }
 
-PV_HELPER uint32_t pv_add_picture(pv_field* fields, uint32_t* count, uint32_t* row_bytes, const char* name, uint32_t height,
-                                  uint32_t width, uint32_t channels) {
+PV_HELPER uint32_t pv_add_picture(pv_field* fields,
+                                  uint32_t* count,
+                                  uint32_t* row_bytes,
+                                  const char* name,
+                                  uint32_t height,
+                                  uint32_t width,
+                                  uint32_t channels) {
     const uint32_t shape[3] = {height, width, channels};
-    return pv_add_array(fields, count, row_bytes, name, "", PV_U8, channels ? 3 : 2, shape, 0.0f, 255.0f, 1.0f);
+    return pv_add_array(fields, count, row_bytes, name, "", PV_U8, channels ? 3 : 2, shape, 0.0f,
+                        255.0f, 1.0f);
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic that the envs' hot loops share. Only additions, multiplications and comparisons, in a fixed order (-ffp-contract=off,
-// no reassociated sums), so that every vector width, every compiler and every libm gives the same bits.
+// Arithmetic that the envs' hot loops share. Only additions, multiplications and comparisons, in a
+// fixed order (-ffp-contract=off, no reassociated sums), so that every vector width, every compiler
+// and every libm gives the same bits.
 #pragma once
 
 #include "base.h"
@@ -11,7 +12,8 @@
 
 #define PV_INLINE static inline __attribute__((always_inline))
 
-// Before a loop: no array that it writes is another one of its arrays, so the compiler need not look at run time.
+// Before a loop: no array that it writes is another one of its arrays, so the compiler need not
+// look at run time.
 #if defined(__clang__)
 #define PV_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -20,9 +22,10 @@
 #define PV_APART
 #endif
 
-// Loops go over PV_LANES entries at a time. Where the compiler does not see the vectors, they are written out as PV_PIECES of
-// PV_WIDTH. Wider ones than the target has would be taken apart element by element, so PV_WIDTH is what all machines have, or
-// AVX2's where a variant for AVX2 exists (x86 machines older than that, of before 2013, take twice the time).
+// Loops go over PV_LANES entries at a time. Where the compiler does not see the vectors, they are
+// written out as PV_PIECES of PV_WIDTH. Wider ones than the target has would be taken apart element
+// by element, so PV_WIDTH is what all machines have, or AVX2's where a variant for AVX2 exists (x86
+// machines older than that, of before 2013, take twice the time).
 #define PV_LANES 16
 #if defined(PV_HAS_CLONES) || defined(__AVX2__)
 #define PV_WIDTH 8
@@ -51,16 +54,22 @@ PV_INLINE pv_floats pv_choose(pv_ints mask, pv_floats a, pv_floats b) {
 }
 
 // Largest multiple of 1 near v, |v| < 2^22: adding 1.5 * 2^23 leaves no room for a fraction.
-PV_INLINE float pv_round(float v) { return (v + 12582912.0f) - 12582912.0f; }
+PV_INLINE float pv_round(float v) {
+    return (v + 12582912.0f) - 12582912.0f;
+}
 
-// Sine and cosine, |angle| <= 8, absolute error below 2e-7. Polynomials of Cephes' sinf and cosf (S. Moshier) on [-pi/4, pi/4].
+// Sine and cosine, |angle| <= 8, absolute error below 2e-7. Polynomials of Cephes' sinf and cosf
+// (S. Moshier) on [-pi/4, pi/4].
 PV_INLINE void pv_sincos(float angle, float* sine, float* cosine) {
     float quarter = pv_round(angle * 0.636619772367581f);
-    float r = ((angle - quarter * 1.5703125f) - quarter * 4.837512969970703125e-4f) - quarter * 7.549789948768648e-8f;
+    float r = ((angle - quarter * 1.5703125f) - quarter * 4.837512969970703125e-4f) -
+              quarter * 7.549789948768648e-8f;
     int32_t quadrant = (int32_t)quarter;
     float z = r * r;
     float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
-    float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+    float c =
+        ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z -
+        0.5f * z + 1.0f;
     float a = (quadrant & 1) ? c : s, b = (quadrant & 1) ? s : c;
     *sine = (quadrant & 2) ? -a : a;
     *cosine = ((quadrant + 1) & 2) ? -b : b;

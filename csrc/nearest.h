@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Ranking by counting, for searches for the nearest: the k smallest of up to PV_RANKED squared distances, sorted, ties to the
-// smaller index. For each entry one counts how many come before it: n^2 comparisons, but without a branch
-// and 16 at a time, which for n < 64 beats any sorting. Larger sets are narrowed first, by bisection on the distance.
+// Ranking by counting, for searches for the nearest: the k smallest of up to PV_RANKED squared
+// distances, sorted, ties to the smaller index. For each entry one counts how many come before it:
+// n^2 comparisons, but without a branch and 16 at a time, which for n < 64 beats any sorting.
+// Larger sets are narrowed first, by bisection on the distance.
 #pragma once
 
 #include "kernels.h"
@@ -22,57 +23,76 @@ PV_INLINE int32_t pv_bits_of(float v) {
 
 // pv_later[i][lane] is 1 for the lanes behind lane i.
 static const int32_t pv_later[PV_LANES][PV_LANES] = {
-    {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1},
-    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+    {0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+    {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
 // Places of the keys from j on, so many pieces of them: see pv_rank_keys.
-PV_INLINE void pv_rank_pieces(const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
+PV_INLINE void
+pv_rank_pieces(const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
     pv_ints key[PV_PIECES], or_equal[PV_PIECES], rank[PV_PIECES];
     int32_t ranks[PV_LANES];
     const uint32_t lanes = (uint32_t)pieces * PV_WIDTH;
     memcpy(key, keys + j, sizeof key);
-    for (int p = 0; p < pieces; p++) rank[p] = (pv_ints){0};
-    for (int p = 0; p < pieces; p++) or_equal[p] = key[p] + 1;
+    for (int p = 0; p < pieces; p++)
+        rank[p] = (pv_ints){0};
+    for (int p = 0; p < pieces; p++)
+        or_equal[p] = key[p] + 1;
     for (uint32_t i = 0; i < j; i++) {
-        for (int p = 0; p < pieces; p++) rank[p] -= keys[i] < or_equal[p];
+        for (int p = 0; p < pieces; p++)
+            rank[p] -= keys[i] < or_equal[p];
     }
     for (uint32_t i = 0; i < lanes; i++) {
         pv_ints behind[PV_PIECES];
         memcpy(behind, pv_later[i], sizeof behind);
-        for (int p = 0; p < pieces; p++) rank[p] -= keys[j + i] < key[p] + behind[p];
+        for (int p = 0; p < pieces; p++)
+            rank[p] -= keys[j + i] < key[p] + behind[p];
     }
     for (uint32_t i = j + lanes; i < n; i++) {
-        for (int p = 0; p < pieces; p++) rank[p] -= keys[i] < key[p];
+        for (int p = 0; p < pieces; p++)
+            rank[p] -= keys[i] < key[p];
     }
     memcpy(ranks, rank, lanes * sizeof ranks[0]);
-    for (uint32_t i = 0; i < lanes; i++) order[ranks[i]] = j + i;
+    for (uint32_t i = 0; i < lanes; i++)
+        order[ranks[i]] = j + i;
 }
 
-// order[r] = position of the r-th smallest of n keys (at most PV_RANKED), equal ones by position: an entry before precedes key j
-// if it is at most key_j, which is to be less than key_j + 1; one behind if it is less than the key_j. Up to a multiple of 16, keys
-// holds PV_FAR_BITS behind the last one and order has room.
+// order[r] = position of the r-th smallest of n keys (at most PV_RANKED), equal ones by position:
+// an entry before precedes key j if it is at most key_j, which is to be less than key_j + 1; one
+// behind if it is less than the key_j. Up to a multiple of 16, keys holds PV_FAR_BITS behind the
+// last one and order has room.
 PV_INLINE void pv_rank_keys(const int32_t* keys, uint32_t n, uint32_t* order) {
     uint32_t j = 0;
-    for (; j + PV_WIDTH < n; j += PV_LANES) pv_rank_pieces(keys, n, j, PV_PIECES, order);
-    if (j < n) pv_rank_pieces(keys, n, j, 1, order);
+    for (; j + PV_WIDTH < n; j += PV_LANES)
+        pv_rank_pieces(keys, n, j, PV_PIECES, order);
+    if (j < n)
+        pv_rank_pieces(keys, n, j, 1, order);
 }
 
 // Number of the n values whose bits are at most `limit`.
 PV_INLINE uint32_t pv_count_within(const float* square, uint32_t n, int32_t limit) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) count += (uint32_t)(pv_bits_of(square[i]) <= limit);
+    for (uint32_t i = 0; i < n; i++)
+        count += (uint32_t)(pv_bits_of(square[i]) <= limit);
     return count;
 }
 
-// Keeps at most PV_RANKED of n entries, in order of index, among them the k nearest (k <= PV_RANKED): finds by bisection a limit that
-// at least k of them keep. Returns how many.
+// Keeps at most PV_RANKED of n entries, in order of index, among them the k nearest (k <=
+// PV_RANKED): finds by bisection a limit that at least k of them keep. Returns how many.
 PV_INLINE uint32_t pv_narrow(float* square, uint32_t n, uint32_t* index, uint32_t k) {
     int32_t low = -1, high = PV_FAR_BITS - 1; // pv_count_within(low) < k
     uint32_t kept = n;
@@ -84,12 +104,14 @@ PV_INLINE uint32_t pv_narrow(float* square, uint32_t n, uint32_t* index, uint32_
         else
             low = middle;
     }
-    // Should more than PV_RANKED remain, all but k - 1 of them are equal, and the first in order of index win.
+    // Should more than PV_RANKED remain, all but k - 1 of them are equal, and the first in order of
+    // index win.
     uint32_t room = kept > PV_RANKED ? k - pv_count_within(square, n, high - 1) : n;
     uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
         int32_t bits = pv_bits_of(square[i]);
-        if (bits > high || (bits == high && !room)) continue;
+        if (bits > high || (bits == high && !room))
+            continue;
         room -= (uint32_t)(bits == high);
         square[count] = square[i];
         index[count++] = index[i];

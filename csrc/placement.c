@@ -16,26 +16,38 @@ void pv_cores_read(pv_cores* cores) {
     sched_getaffinity(0, sizeof *cores, (cpu_set_t*)(void*)cores);
 }
 
-int pv_current_core(void) { return sched_getcpu(); }
+int pv_current_core(void) {
+    return sched_getcpu();
+}
 
-static void move_to(const pv_cores* cores) { sched_setaffinity(0, sizeof *cores, (const cpu_set_t*)(const void*)cores); }
+static void move_to(const pv_cores* cores) {
+    sched_setaffinity(0, sizeof *cores, (const cpu_set_t*)(const void*)cores);
+}
 #else
-void pv_cores_read(pv_cores* cores) { memset(cores, 0, sizeof *cores); }
+void pv_cores_read(pv_cores* cores) {
+    memset(cores, 0, sizeof *cores);
+}
 
-int pv_current_core(void) { return -1; }
+int pv_current_core(void) {
+    return -1;
+}
 
-static void move_to(const pv_cores* cores) { (void)cores; }
+static void move_to(const pv_cores* cores) {
+    (void)cores;
+}
 #endif
 
 static int is_empty(const pv_cores* cores) {
     for (int i = 0; i < PV_CORE_WORDS; i++)
-        if (cores->bits[i]) return 0;
+        if (cores->bits[i])
+            return 0;
     return 1;
 }
 
 void pv_placement_open(pv_placement* placement) {
     pv_cores_read(&placement->home);
-    if (is_empty(&placement->anywhere)) placement->anywhere = placement->home;
+    if (is_empty(&placement->anywhere))
+        placement->anywhere = placement->home;
 }
 
 void pv_placement_move(const pv_placement* placement, uint32_t place) {

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Which cores a worker may run on. Alone on the machine it keeps its own core. Beside other programs that core may be lost, and the
-// workers on it hold up every turn: the learner's commands then say where to go (puffervec/vec/crowd.py decides).
+// Which cores a worker may run on. Alone on the machine it keeps its own core. Beside other
+// programs that core may be lost, and the workers on it hold up every turn: the learner's commands
+// then say where to go (puffervec/vec/crowd.py decides).
 #pragma once
 
 #include "base.h"
@@ -26,9 +27,10 @@ typedef struct pv_placement {
 void pv_cores_read(pv_cores* cores);
 // The core that the calling thread is on, or -1.
 int pv_current_core(void);
-// Notes the calling thread's cores as its home. `anywhere` is what the caller has filled in, or home.
+// Notes the calling thread's cores as its home. `anywhere` is what the caller has filled in, or
+// home.
 void pv_placement_open(pv_placement* placement);
-// Moves the calling thread to PV_HOME, PV_ANYWHERE or PV_ON_CORE + core. It stays where it is if the
-// process may not use that core.
+// Moves the calling thread to PV_HOME, PV_ANYWHERE or PV_ON_CORE + core. It stays where it is if
+// the process may not use that core.
 void pv_placement_move(const pv_placement* placement, uint32_t place);
 /* [/cffi] */

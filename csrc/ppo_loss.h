@@ -1,25 +1,29 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The losses of PPO and A2C with their gradients, in one pass over the samples (the same formulas in torch: actor_critic_loss in
-// puffervec/train/learn/ppo_loss.py, where it is some eighty small kernels, which for a small policy take longer than the policy). Runs
-// in the learner; owns no memory.
+// The losses of PPO and A2C with their gradients, in one pass over the samples (the same formulas
+// in torch: actor_critic_loss in puffervec/train/learn/ppo_loss.py, where it is some eighty small
+// kernels, which for a small policy take longer than the policy). Runs in the learner; owns no
+// memory.
 #pragma once
 
 #include "base.h"
 
 /* [cffi] */
-enum { PV_PPO_SUMS = 5 }; // losses of policy and value, entropy, KL estimate, clipped samples: PPO's figures in ppo.py
+enum {
+    PV_PPO_SUMS = 5
+}; // losses of policy and value, entropy, KL estimate, clipped samples: PPO's figures in ppo.py
 
 typedef struct pv_ppo_settings {
-    float clip; // 0: A2C, -advantage * log p(action) in place of the clipped ratio; KL estimate and clipped samples are 0
+    float clip; // 0: A2C, -advantage * log p(action) in place of the clipped ratio; KL estimate and
+                // clipped samples are 0
     float value_coef;
     float value_clip; // 0: none
     float entropy_coef;
 } pv_ppo_settings;
 
-// What is known of the samples since they were taken: (rows) each, actions (rows, dims), int32 choices or float numbers.
-// weights: NULL: 1 each.
+// What is known of the samples since they were taken: (rows) each, actions (rows, dims), int32
+// choices or float numbers. weights: NULL: 1 each.
 typedef struct pv_ppo_samples {
     uint32_t rows;
     uint32_t dims;
@@ -31,15 +35,28 @@ typedef struct pv_ppo_samples {
     const float* weights;
 } pv_ppo_samples;
 
-// Returns the loss of discrete actions, summed over the samples, and its gradients by the logits and values of today's policy.
+// Returns the loss of discrete actions, summed over the samples, and its gradients by the logits
+// and values of today's policy.
 //
-// logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients: (rows). sums: PV_PPO_SUMS. A sample
-// of weight 0 counts for nothing, whatever it holds. An action that is none of the choices gives NaN. See choices.h for limits.
-double pv_ppo_loss(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* const* logits,
-                   const uint32_t* sizes, const float* values, float* const* gradients, float* value_gradients, double* sums);
+// logits: one array per dim, (rows, sizes[dim]); gradients likewise. values, value_gradients:
+// (rows). sums: PV_PPO_SUMS. A sample of weight 0 counts for nothing, whatever it holds. An action
+// that is none of the choices gives NaN. See choices.h for limits.
+double pv_ppo_loss(const pv_ppo_samples* samples,
+                   const pv_ppo_settings* settings,
+                   const float* const* logits,
+                   const uint32_t* sizes,
+                   const float* values,
+                   float* const* gradients,
+                   float* value_gradients,
+                   double* sums);
 
-// The same of actions drawn from normal distributions: head and gradient (rows, 2 dims), means and then the logarithms of the
-// standard deviations.
-double pv_ppo_loss_normal(const pv_ppo_samples* samples, const pv_ppo_settings* settings, const float* head,
-                          const float* values, float* gradient, float* value_gradients, double* sums);
+// The same of actions drawn from normal distributions: head and gradient (rows, 2 dims), means and
+// then the logarithms of the standard deviations.
+double pv_ppo_loss_normal(const pv_ppo_samples* samples,
+                          const pv_ppo_settings* settings,
+                          const float* head,
+                          const float* values,
+                          float* gradient,
+                          float* value_gradients,
+                          double* sums);
 /* [/cffi] */

@@ -2,4 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "rng.h"
 
-void pv_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) { pv_philox_inline(counter, key, out); }
+void pv_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+    pv_philox_inline(counter, key, out);
+}

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Counter-based random numbers: a draw is a pure function of (env_seed, episode, step, draw). There is no generator state to save,
-// and nothing depends on which worker ran an env or in which order. The env index is not in the key, so env 3 of reset(seed=10)
-// equals a single env with seed 13.
+// Counter-based random numbers: a draw is a pure function of (env_seed, episode, step, draw). There
+// is no generator state to save, and nothing depends on which worker ran an env or in which order.
+// The env index is not in the key, so env 3 of reset(seed=10) equals a single env with seed 13.
 //
-// Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11, with the constants of the
-// paper; tests/c/test_rng.py checks the known-answer vectors of its reference implementation.
+// Philox-4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11,
+// with the constants of the paper; tests/c/test_rng.py checks the known-answer vectors of its
+// reference implementation.
 #pragma once
 
 #include "base.h"
@@ -16,7 +17,8 @@
 void pv_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* [/cffi] */
 
-static inline void pv_philox_inline(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+static inline void
+pv_philox_inline(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -38,7 +40,8 @@ static inline void pv_philox_inline(const uint32_t counter[4], const uint32_t ke
 }
 
 // 64 random bits.
-static inline uint64_t pv_rng_u64(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw) {
+static inline uint64_t
+pv_rng_u64(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw) {
     uint32_t counter[4] = {(uint32_t)episode, (uint32_t)(episode >> 32), step, draw};
     uint32_t key[2] = {(uint32_t)env_seed, (uint32_t)(env_seed >> 32)};
     uint32_t out[4];
@@ -51,7 +54,9 @@ static inline float pv_rng_f32(uint64_t env_seed, uint64_t episode, uint32_t ste
     return (float)(uint32_t)(pv_rng_u64(env_seed, episode, step, draw) >> 40) * 0x1p-24f;
 }
 
-// Uniform in [0, n), n > 0. The bias of the multiply-shift (at most n / 2^32) is left in: draws must cost one call.
-static inline uint32_t pv_rng_below(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw, uint32_t n) {
+// Uniform in [0, n), n > 0. The bias of the multiply-shift (at most n / 2^32) is left in: draws
+// must cost one call.
+static inline uint32_t
+pv_rng_below(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw, uint32_t n) {
     return (uint32_t)((pv_rng_u64(env_seed, episode, step, draw) >> 32) * n >> 32);
 }

@@ -6,21 +6,29 @@
 
 #include "choices.h"
 
-// The first of `count` whose cumulated share exceeds u; rounding may leave u above all of them: then the last that has a share.
+// The first of `count` whose cumulated share exceeds u; rounding may leave u above all of them:
+// then the last that has a share.
 CHOICE_INLINE uint32_t draw(const float* shares, uint32_t count, float u) {
     float sum = 0.0f;
     uint32_t last = count - 1;
     for (uint32_t i = 0; i < count; i++) {
         sum += shares[i];
-        if (sum > u) return i;
-        if (shares[i] > 0.0f) last = i;
+        if (sum > u)
+            return i;
+        if (shares[i] > 0.0f)
+            last = i;
     }
     return last;
 }
 
 PV_CLONES
-void pv_sample(const float* const* logits, const uint32_t* sizes, uint32_t dims, uint32_t rows, const float* uniforms,
-               int32_t* actions, float* log_probs) {
+void pv_sample(const float* const* logits,
+               const uint32_t* sizes,
+               uint32_t dims,
+               uint32_t rows,
+               const float* uniforms,
+               int32_t* actions,
+               float* log_probs) {
     fv room[2][PV_MOST_CHOICES / LANES];
     choices of[PV_MOST_DIMS];
     lay_out(of, sizes, dims, room);

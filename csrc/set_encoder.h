@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The set encoder of the object-set policy on a CPU, fused: two layers shared by all objects of a field, then the maximum over the
-// objects, forward and backward. Runs in the learner, in several threads at once; owns no memory; path stop 7.
+// The set encoder of the object-set policy on a CPU, fused: two layers shared by all objects of a
+// field, then the maximum over the objects, forward and backward. Runs in the learner, in several
+// threads at once; owns no memory; path stop 7.
 //
-//   hidden_j = relu(first^T (x_j, 1))      x_j: (K,) object j of a row; an all-zero object is an empty slot and is skipped
-//   out_c    = max(0, max_j second_c . hidden_j)
+//   hidden_j = relu(first^T (x_j, 1))      x_j: (K,) object j of a row; an all-zero object is an
+//   empty slot and is skipped out_c    = max(0, max_j second_c . hidden_j)
 //
-// What makes it fast: no intermediate reaches memory, empty slots cost nothing, and the backward pass follows only the one object per
-// output that won the maximum, whose hidden layer it computes again.
+// What makes it fast: no intermediate reaches memory, empty slots cost nothing, and the backward
+// pass follows only the one object per output that won the maximum, whose hidden layer it computes
+// again.
 #pragma once
 
 #include "base.h"
@@ -19,8 +21,8 @@
 #define PV_SET_HIDDEN 32 // H
 #define PV_SET_WIDTH 64  // C
 
-// Rows of one field. values: float32, or bfloat16 where is_bf16 is 1; row r begins at values + r * row_stride (in elements) and
-// holds (objects, features).
+// Rows of one field. values: float32, or bfloat16 where is_bf16 is 1; row r begins at values + r *
+// row_stride (in elements) and holds (objects, features).
 typedef struct pv_set_rows {
     const void* values;
     uint64_t row_stride;
@@ -29,10 +31,18 @@ typedef struct pv_set_rows {
     uint32_t is_bf16;
 } pv_set_rows;
 
-// first: (features + 1, H), the last row for the constant 1; second: (H, C). Writes out (count, C) and, unless it is NULL, winners
-// (count, C): the object that gave each output, 255 where the output is 0.
-void pv_set_encode(const pv_set_rows* rows, const float* first, const float* second, float* out, uint8_t* winners);
-// Adds the gradients: first_grad (features + 1, H), second_grad (C, H). second: (C, H), transposed against pv_set_encode.
-void pv_set_encode_grad(const pv_set_rows* rows, const float* first, const float* second, const float* out_grad,
-                        const uint8_t* winners, float* first_grad, float* second_grad);
+// first: (features + 1, H), the last row for the constant 1; second: (H, C). Writes out (count, C)
+// and, unless it is NULL, winners (count, C): the object that gave each output, 255 where the
+// output is 0.
+void pv_set_encode(
+    const pv_set_rows* rows, const float* first, const float* second, float* out, uint8_t* winners);
+// Adds the gradients: first_grad (features + 1, H), second_grad (C, H). second: (C, H), transposed
+// against pv_set_encode.
+void pv_set_encode_grad(const pv_set_rows* rows,
+                        const float* first,
+                        const float* second,
+                        const float* out_grad,
+                        const uint8_t* winners,
+                        float* first_grad,
+                        float* second_grad);
 /* [/cffi] */

@@ -20,7 +20,8 @@ typedef struct pv_cursor {
 
 static uint64_t take(pv_cursor* cursor, uint64_t count, uint64_t each, uint64_t alignment) {
     uint64_t start = pv_align_up(cursor->at, alignment), bytes = 0;
-    if (__builtin_mul_overflow(count, each, &bytes) || bytes > PV_SLAB_MOST || start > PV_SLAB_MOST) {
+    if (__builtin_mul_overflow(count, each, &bytes) || bytes > PV_SLAB_MOST ||
+        start > PV_SLAB_MOST) {
         cursor->overflow = 1;
         return 0;
     }
@@ -43,13 +44,15 @@ static void layout_half(pv_cursor* cursor, const pv_slab* slab, pv_half_layout* 
         out->truncations = take(cursor, rows, 1, PV_FIELD_ALIGN);
         out->masks = take(cursor, rows, 1, PV_FIELD_ALIGN);
         out->agent_types = take(cursor, rows, 1, PV_FIELD_ALIGN);
-        if (group->action_mask_size) out->action_masks = take(cursor, rows, group->action_mask_size, PV_FIELD_ALIGN);
+        if (group->action_mask_size)
+            out->action_masks = take(cursor, rows, group->action_mask_size, PV_FIELD_ALIGN);
         if (slab->autoreset == PV_SAME_STEP) {
             out->final_observations = take(cursor, rows, group->observation_bytes, PV_FIELD_ALIGN);
         }
     }
     for (uint32_t g = 0; g < spec->group_count; g++) {
-        half->groups[g].actions = take(cursor, half->groups[g].rows, pv_action_bytes(&spec->groups[g]), PV_FIELD_ALIGN);
+        half->groups[g].actions =
+            take(cursor, half->groups[g].rows, pv_action_bytes(&spec->groups[g]), PV_FIELD_ALIGN);
     }
     cursor->at = pv_align_up(cursor->at, PV_PAGE);
     half->bytes = cursor->at - half->offset;
@@ -60,7 +63,8 @@ static uint64_t env_row_bytes(const pv_spec* spec, uint32_t autoreset) {
     uint64_t bytes = 0, observations = autoreset == PV_SAME_STEP ? 2 : 1; // final_observations
     for (uint32_t g = 0; g < spec->group_count; g++) {
         const pv_group_spec* group = &spec->groups[g];
-        bytes += (uint64_t)group->agents * (observations * group->observation_bytes + sizeof(float) + 4 + group->action_mask_size);
+        bytes += (uint64_t)group->agents * (observations * group->observation_bytes +
+                                            sizeof(float) + 4 + group->action_mask_size);
     }
     return bytes;
 }
@@ -70,7 +74,8 @@ static uint32_t most_envs_of_a_worker(const pv_slab* slab) {
     for (uint32_t worker = 0; worker < slab->num_workers; worker++) {
         for (uint32_t half = 0; half < slab->num_buffers; half++) {
             pv_span span = pv_slab_span(slab, worker, half);
-            if (span.env_count > most) most = span.env_count;
+            if (span.env_count > most)
+                most = span.env_count;
         }
     }
     return most;
@@ -86,16 +91,19 @@ static void layout_control(pv_cursor* cursor, const pv_spec* spec, pv_slab* slab
     slab->counters_offset = take(cursor, lanes, PV_COUNTERS * sizeof(uint64_t), PV_LINE_BYTES);
 
     uint64_t capacity = (uint64_t)most_envs * spec->records_per_turn;
-    if (capacity > UINT32_MAX) cursor->overflow = 1;
+    if (capacity > UINT32_MAX)
+        cursor->overflow = 1;
     slab->record_capacity = (uint32_t)capacity;
-    slab->record_area_bytes = pv_align_up(PV_RECORD_HEAD + capacity * sizeof(pv_record), PV_FIELD_ALIGN);
+    slab->record_area_bytes =
+        pv_align_up(PV_RECORD_HEAD + capacity * sizeof(pv_record), PV_FIELD_ALIGN);
     slab->records_offset = take(cursor, lanes, slab->record_area_bytes, PV_FIELD_ALIGN);
     slab->errors_offset = take(cursor, slab->num_workers, sizeof(pv_error_slot), PV_FIELD_ALIGN);
 
     uint64_t saved = (uint64_t)spec->save_bytes + slab->env_row_bytes;
     uint64_t widest = saved > spec->state_bytes ? saved : spec->state_bytes;
     uint64_t fit = widest ? PV_TRANSFER_TARGET / widest : 1;
-    if (fit < 1) fit = 1;
+    if (fit < 1)
+        fit = 1;
     slab->transfer_envs = (uint32_t)(fit < most_envs ? fit : most_envs);
     slab->transfer_bytes = pv_align_up(widest * slab->transfer_envs, PV_FIELD_ALIGN);
     slab->transfers_offset = take(cursor, slab->num_workers, slab->transfer_bytes, PV_FIELD_ALIGN);
@@ -116,7 +124,8 @@ uint64_t pv_slab_layout(const pv_spec* spec, const pv_slab_request* request, pv_
     slab->info_bytes = pv_align_up(request->info_bytes, PV_FIELD_ALIGN);
     slab->spec = *spec;
     uint64_t row_bytes = env_row_bytes(spec, request->autoreset);
-    if (row_bytes > UINT32_MAX) return 0;
+    if (row_bytes > UINT32_MAX)
+        return 0;
     slab->env_row_bytes = (uint32_t)row_bytes;
     uint32_t per_half = request->num_envs / request->num_buffers;
     for (uint32_t h = 0; h < request->num_buffers; h++) {
@@ -130,7 +139,8 @@ uint64_t pv_slab_layout(const pv_spec* spec, const pv_slab_request* request, pv_
     slab->params_bytes = request->params_bytes;
     slab->params_offset = take(&cursor, 1, request->params_bytes, PV_FIELD_ALIGN);
     layout_control(&cursor, spec, slab);
-    for (uint32_t h = 0; h < request->num_buffers; h++) layout_half(&cursor, slab, &slab->halves[h]);
+    for (uint32_t h = 0; h < request->num_buffers; h++)
+        layout_half(&cursor, slab, &slab->halves[h]);
     slab->bytes = cursor.overflow ? 0 : cursor.at;
     return slab->bytes;
 }
@@ -147,7 +157,9 @@ pv_span pv_slab_workers(const pv_slab* slab, uint32_t half) {
 pv_span pv_slab_span(const pv_slab* slab, uint32_t worker, uint32_t half) {
     pv_span workers = pv_slab_workers(slab, half);
     pv_span span = {0, 0};
-    if (half >= slab->num_buffers || worker < workers.first_env || worker >= workers.first_env + workers.env_count) return span;
+    if (half >= slab->num_buffers || worker < workers.first_env ||
+        worker >= workers.first_env + workers.env_count)
+        return span;
     // Shares differ by at most one env: worker j of n gets envs [j*E/n, (j+1)*E/n).
     const pv_half_layout* layout = &slab->halves[half];
     uint64_t j = worker - workers.first_env, n = workers.env_count, envs = layout->env_count;
@@ -169,7 +181,8 @@ uint64_t pv_slab_infos(const pv_slab* slab, uint32_t worker, uint32_t half) {
     return slab->infos_offset + pv_slab_lane(slab, worker, half) * slab->info_bytes;
 }
 
-static void fill_rows(const pv_slab* slab, const pv_half_layout* half, pv_span span, uint32_t g, pv_rows* rows) {
+static void fill_rows(
+    const pv_slab* slab, const pv_half_layout* half, pv_span span, uint32_t g, pv_rows* rows) {
     const pv_group_spec* group = &slab->spec.groups[g];
     const pv_group_layout* at = &half->groups[g];
     uint64_t first = (uint64_t)(span.first_env - half->first_env) * group->agents;
@@ -181,14 +194,17 @@ static void fill_rows(const pv_slab* slab, const pv_half_layout* half, pv_span s
     rows->truncations = pv_slab_at(slab, at->truncations + first);
     rows->masks = pv_slab_at(slab, at->masks + first);
     rows->agent_types = pv_slab_at(slab, at->agent_types + first);
-    rows->action_masks =
-        group->action_mask_size ? pv_slab_at(slab, at->action_masks + first * group->action_mask_size) : NULL;
+    rows->action_masks = group->action_mask_size
+                             ? pv_slab_at(slab, at->action_masks + first * group->action_mask_size)
+                             : NULL;
     uint64_t stride = group->observation_bytes;
-    rows->final_observations = at->final_observations ? pv_slab_at(slab, at->final_observations + first * stride) : NULL;
+    rows->final_observations =
+        at->final_observations ? pv_slab_at(slab, at->final_observations + first * stride) : NULL;
     uint8_t* actions = pv_slab_at(slab, at->actions + first * pv_action_bytes(group));
     rows->actions = actions;
     int is_discrete = group->action_kind == PV_DISCRETE || group->action_kind == PV_MULTI_DISCRETE;
-    rows->indices = is_discrete && !pv_has_byte_actions(group) ? (const int32_t*)(void*)actions : NULL;
+    rows->indices =
+        is_discrete && !pv_has_byte_actions(group) ? (const int32_t*)(void*)actions : NULL;
     rows->values = group->action_kind == PV_CONTINUOUS ? (const float*)(void*)actions : NULL;
 }
 
@@ -196,7 +212,8 @@ void pv_slab_block(pv_slab* slab, uint32_t worker, uint32_t half, pv_block* bloc
     pv_span span = pv_slab_span(slab, worker, half);
     block->first_env = span.first_env;
     block->env_count = span.env_count;
-    for (uint32_t g = 0; g < slab->spec.group_count; g++) fill_rows(slab, &slab->halves[half], span, g, &block->rows[g]);
+    for (uint32_t g = 0; g < slab->spec.group_count; g++)
+        fill_rows(slab, &slab->halves[half], span, g, &block->rows[g]);
     block->tasks = (const int64_t*)(void*)pv_slab_at(slab, slab->tasks_offset) + span.first_env;
     uint8_t* area = pv_slab_at(slab, pv_slab_records(slab, worker, half));
     block->record_count = (uint32_t*)(void*)area;

@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The second Ctrl-C or SIGTERM of `puffer-train`. Python runs its own signal handlers only between two instructions of the
-// interpreter, so an endless loop in the C code of an env that is stepped in this process would keep them from running for ever.
+// The second Ctrl-C or SIGTERM of `puffer-train`. Python runs its own signal handlers only between
+// two instructions of the interpreter, so an endless loop in the C code of an env that is stepped
+// in this process would keep them from running for ever.
 #pragma once
 
 #include "base.h"
 
 /* [cffi] */
-// From now on the second SIGINT or SIGTERM (one of each counts as two) ends the process at once with status 128 + its number, from
-// within the signal handler. The first one goes to the handler that is installed now. Setting another handler for a signal, as
-// signal.signal does, undoes this for that signal. A further call begins to count anew.
+// From now on the second SIGINT or SIGTERM (one of each counts as two) ends the process at once
+// with status 128 + its number, from within the signal handler. The first one goes to the handler
+// that is installed now. Setting another handler for a signal, as signal.signal does, undoes this
+// for that signal. A further call begins to count anew.
 void pv_stop_by_second_signal(void);
 /* [/cffi] */

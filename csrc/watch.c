@@ -20,18 +20,21 @@
 #define EXIT_COPY 71
 #define LOOK_MS 100
 
-// ---- what a process has started ----------------------------------------------------------------------------------------------
+// ---- what a process has started ----
 
-// The kernel lists the children of each thread. Source: Linux, Documentation/filesystems/proc.rst, /proc/PID/task/TID/children.
+// The kernel lists the children of each thread. Source: Linux, Documentation/filesystems/proc.rst,
+// /proc/PID/task/TID/children.
 void pv_end_descendants(int pid) {
     char path[80];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR* threads = opendir(path);
-    if (!threads) return;
+    if (!threads)
+        return;
     for (const struct dirent* thread; (thread = readdir(threads)) != NULL;) {
         snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, thread->d_name);
         FILE* list = fopen(path, "re");
-        if (!list) continue;
+        if (!list)
+            continue;
         for (int child; fscanf(list, "%d", &child) == 1;) {
             pv_end_descendants(child);
             kill((pid_t)child, SIGKILL);
@@ -41,7 +44,7 @@ void pv_end_descendants(int pid) {
     closedir(threads);
 }
 
-// ---- the learner -------------------------------------------------------------------------------------------------------------
+// ---- the learner ----
 
 static struct {
     int pipe, learner;
@@ -49,43 +52,52 @@ static struct {
     unsigned long long started; // 0: nobody can tell
 } watched;
 
-// When a process was started, in the kernel's ticks: a later process of the same number has another. 0 if it is gone, is a zombie
-// or nobody can tell. Source: Linux, Documentation/filesystems/proc.rst, fields 3 and 22 of /proc/PID/stat.
+// When a process was started, in the kernel's ticks: a later process of the same number has
+// another. 0 if it is gone, is a zombie or nobody can tell. Source: Linux,
+// Documentation/filesystems/proc.rst, fields 3 and 22 of /proc/PID/stat.
 static unsigned long long started(pid_t pid) {
     char path[40], text[1024], state = 0;
     unsigned long long ticks = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
+    if (file < 0)
+        return 0;
     ssize_t size = read(file, text, sizeof text - 1);
     close(file);
     text[size > 0 ? size : 0] = 0;
     const char* name_end = strrchr(text, ')');
-    if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                            &state, &ticks) != 2)
+    if (!name_end ||
+        sscanf(name_end + 1,
+               " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &state, &ticks) != 2)
         return 0;
     return state == 'Z' || state == 'X' ? 0 : ticks;
 }
 
 static int learner_is_gone(void) {
-    if (kill(watched.pid, 0) && errno == ESRCH) return 1;
+    if (kill(watched.pid, 0) && errno == ESRCH)
+        return 1;
     return watched.started && started(watched.pid) != watched.started;
 }
 
 static void* watch_learner(void* unused) {
     (void)unused;
-    struct pollfd files[2] = {{watched.pipe, POLLIN, 0}, {watched.learner, POLLIN, 0}}; // poll passes over a negative one
+    struct pollfd files[2] = {{watched.pipe, POLLIN, 0},
+                              {watched.learner, POLLIN, 0}}; // poll passes over a negative one
     for (;;) {
         int changed = poll(files, 2, watched.learner < 0 ? LOOK_MS : -1);
-        if (changed > 0) break;
-        if (changed < 0 && errno != EINTR && errno != ENOMEM && errno != EAGAIN) break;
-        if (watched.learner < 0 && learner_is_gone()) break;
+        if (changed > 0)
+            break;
+        if (changed < 0 && errno != EINTR && errno != ENOMEM && errno != EAGAIN)
+            break;
+        if (watched.learner < 0 && learner_is_gone())
+            break;
     }
     if (getpgrp() == getpid()) { // what the envs have started goes too
         pv_end_descendants(getpid());
         kill(0, SIGKILL);
     }
-    _exit(EXIT_ORPHAN);                          // no clean-up: the learner is gone, and the kernel frees the rest
+    _exit(EXIT_ORPHAN); // no clean-up: the learner is gone, and the kernel frees the rest
 }
 
 int pv_watch_learner(int pipe, int learner, int pid) {
@@ -102,18 +114,19 @@ int pv_watch_learner(int pipe, int learner, int pid) {
     return error ? error : pthread_detach(thread);
 }
 
-// ---- forked copies -----------------------------------------------------------------------------------------------------------
+// ---- forked copies ----
 
 static struct {
     uint8_t* begin;
     uint64_t bytes;
 } kept;
+
 static uint32_t forks = 1; // changes only in a child, which has one thread
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static const char TOLD[] =
-    "puffervec: an env forked, and the child came back out of the env. Only the worker itself may write rows, so the child was "
-    "ended; end it with os._exit (C: _exit) before it returns\n";
+static const char TOLD[] = "puffervec: an env forked, and the child came back out of the env. Only "
+                           "the worker itself may write rows, so the child was "
+                           "ended; end it with os._exit (C: _exit) before it returns\n";
 
 void pv_end_copy(void) {
     ssize_t ignored = write(STDERR_FILENO, TOLD, sizeof TOLD - 1);
@@ -124,13 +137,15 @@ void pv_end_copy(void) {
 static void fault(int number, siginfo_t* info, void* context) {
     (void)context;
     const uint8_t* at = info->si_addr;
-    if (at >= kept.begin && at < kept.begin + kept.bytes) pv_end_copy();
+    if (at >= kept.begin && at < kept.begin + kept.bytes)
+        pv_end_copy();
     signal(number, SIG_DFL); // a fault of its own: once more, and it ends by it
 }
 
 static void in_child(void) {
     forks++;
-    if (!kept.bytes) return;
+    if (!kept.bytes)
+        return;
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = fault;
@@ -142,7 +157,9 @@ static void in_child(void) {
 
 static int enrolled;
 
-static void enroll(void) { enrolled = pthread_atfork(NULL, NULL, in_child); }
+static void enroll(void) {
+    enrolled = pthread_atfork(NULL, NULL, in_child);
+}
 
 uint32_t pv_fork_count(void) {
     pthread_once(&once, enroll);
@@ -150,7 +167,8 @@ uint32_t pv_fork_count(void) {
 }
 
 int pv_keep_from_forks(void* rows, uint64_t bytes) {
-    if (!pv_fork_count()) return enrolled;
+    if (!pv_fork_count())
+        return enrolled;
     kept.begin = rows;
     kept.bytes = bytes - bytes % (uint64_t)sysconf(_SC_PAGESIZE);
     return 0;

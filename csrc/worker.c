@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See worker.h. A worker owns the state of its envs (allocated here, private to the process) and writes its rows, records, counters,
-// status lines, error slot and transfer region in the slab while a command is open; the learner owns all of them otherwise.
+// See worker.h. A worker owns the state of its envs (allocated here, private to the process) and
+// writes its rows, records, counters, status lines, error slot and transfer region in the slab
+// while a command is open; the learner owns all of them otherwise.
 #include "worker.h"
 
 #include "action.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// ---- starting and ending -----------------------------------------------------------------------------------------------------
+// ---- starting and ending ----
 
 static const char NO_MEMORY[] = "not enough memory for the env states: use fewer envs";
 
@@ -24,21 +25,26 @@ static int fail(pv_worker* worker, int code, const char* text) {
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
     slot->code = (uint32_t)code;
     slot->env = PV_ALL_ENVS;
-    if (text) strncpy(slot->text, text, PV_ERROR_TEXT - 1);
+    if (text)
+        strncpy(slot->text, text, PV_ERROR_TEXT - 1);
     return code;
 }
 
-// Gives the groups of a block whose actions are bytes an array of indices, unless the type reads bytes. Returns a result code.
+// Gives the groups of a block whose actions are bytes an array of indices, unless the type reads
+// bytes. Returns a result code.
 static int open_widened(pv_worker* worker, uint32_t half) {
-    if (worker->type->flags & PV_BYTE_ACTIONS) return PV_OK;
+    if (worker->type->flags & PV_BYTE_ACTIONS)
+        return PV_OK;
     for (uint32_t g = 0; g < worker->slab->spec.group_count; g++) {
         const pv_group_spec* group = &worker->slab->spec.groups[g];
         pv_rows* rows = &worker->blocks[half].rows[g];
-        if (!pv_has_byte_actions(group)) continue;
+        if (!pv_has_byte_actions(group))
+            continue;
         pv_widened* wide = &worker->widened[half * PV_MAX_GROUPS + g];
         void* memory = NULL;
         uint64_t count = rows->count * group->action_dims;
-        if (posix_memalign(&memory, 64, count * sizeof(int32_t))) return PV_ERROR_MEMORY;
+        if (posix_memalign(&memory, 64, count * sizeof(int32_t)))
+            return PV_ERROR_MEMORY;
         *wide = (pv_widened){rows->actions, memory, count};
         memset(memory, 0, count * sizeof(int32_t));
         rows->indices = wide->to;
@@ -49,7 +55,8 @@ static int open_widened(pv_worker* worker, uint32_t half) {
 
 static void widen_actions(const pv_worker* worker, uint32_t half) {
     const pv_widened* wide = &worker->widened[half * PV_MAX_GROUPS];
-    for (uint32_t g = 0; g < worker->slab->spec.group_count; g++) pv_actions_widen(wide[g].from, wide[g].to, wide[g].count);
+    for (uint32_t g = 0; g < worker->slab->spec.group_count; g++)
+        pv_actions_widen(wide[g].from, wide[g].to, wide[g].count);
 }
 
 static int open_block(pv_worker* worker, uint32_t half) {
@@ -57,53 +64,67 @@ static int open_block(pv_worker* worker, uint32_t half) {
     block->context = &worker->context;
     block->spec = &worker->slab->spec;
     pv_slab_block(worker->slab, worker->index, half, block);
-    if (!block->env_count) return PV_OK;
-    if (open_widened(worker, half) || pv_guard_open(worker, half)) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+    if (!block->env_count)
+        return PV_OK;
+    if (open_widened(worker, half) || pv_guard_open(worker, half))
+        return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     if (pv_autoreset_scratch(block) > worker->scratch_bytes) {
         free(worker->scratch);
         worker->scratch_bytes = pv_autoreset_scratch(block);
         worker->scratch = malloc(worker->scratch_bytes);
-        if (!worker->scratch) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+        if (!worker->scratch)
+            return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     }
     uint64_t bytes = pv_align_up(worker->type->bytes(&worker->context, block->env_count), 64);
     if (posix_memalign(&block->state, 64, bytes ? bytes : 64)) {
         block->state = NULL;
         return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     }
-    memset(block->state, 0, bytes ? bytes : 64); // also touches every page, so that step never faults
+    memset(block->state, 0,
+           bytes ? bytes : 64); // also touches every page, so that step never faults
     pv_error_slot* slot = pv_slab_error(worker->slab, worker->index);
     slot->env = PV_ALL_ENVS; // the type may know better
     int code = worker->type->init(block);
-    if (!code) return PV_OK;
+    if (!code)
+        return PV_OK;
     slot->code = (uint32_t)code;
     free(block->state);
     block->state = NULL; // there is nothing to close
     return code;
 }
 
-int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_type* type, const uint8_t* data,
+int pv_worker_open(pv_worker* worker,
+                   void* slab,
+                   uint32_t index,
+                   const pv_env_type* type,
+                   const uint8_t* data,
                    uint64_t data_bytes) {
     memset(worker, 0, sizeof *worker);
     worker->slab = (pv_slab*)slab;
     worker->type = type;
     worker->index = index;
     if (type->abi != PV_ABI || type->struct_bytes != sizeof(pv_env_type)) {
-        return fail(worker, PV_ERROR_ABI, "the env type was built against other puffervec headers: rebuild it");
+        return fail(worker, PV_ERROR_ABI,
+                    "the env type was built against other puffervec headers: rebuild it");
     }
     worker->context.config = pv_slab_at(worker->slab, worker->slab->config_offset);
-    worker->context.params = (const pv_params*)(void*)pv_slab_at(worker->slab, worker->slab->params_offset);
+    worker->context.params =
+        (const pv_params*)(void*)pv_slab_at(worker->slab, worker->slab->params_offset);
     worker->context.data = data;
     worker->context.data_bytes = data_bytes;
     worker->context.autoreset = worker->slab->autoreset;
     worker->seen = calloc(worker->slab->num_buffers, sizeof *worker->seen);
     worker->blocks = calloc(worker->slab->num_buffers, sizeof *worker->blocks);
     worker->widened = calloc(worker->slab->num_buffers * PV_MAX_GROUPS, sizeof *worker->widened);
-    if (!worker->seen || !worker->blocks || !worker->widened) return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
+    if (!worker->seen || !worker->blocks || !worker->widened)
+        return fail(worker, PV_ERROR_MEMORY, NO_MEMORY);
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
-        if (!pv_slab_span(worker->slab, index, half).env_count) continue;
+        if (!pv_slab_span(worker->slab, index, half).env_count)
+            continue;
         worker->seen[half] = pv_load_acquire(&pv_status_line(worker->slab, index, half)->turn);
         int code = open_block(worker, half);
-        if (code) return code;
+        if (code)
+            return code;
     }
     pv_slab_error(worker->slab, worker->index)->env = PV_ALL_ENVS;
     worker->ready = 1;
@@ -113,13 +134,15 @@ int pv_worker_open(pv_worker* worker, void* slab, uint32_t index, const pv_env_t
 void pv_worker_close(pv_worker* worker) {
     for (uint32_t half = 0; worker->blocks && half < worker->slab->num_buffers; half++) {
         pv_block* block = &worker->blocks[half];
-        if (!block->state) continue;
+        if (!block->state)
+            continue;
         worker->type->close(block);
         free(block->state);
     }
     pv_guard_close(worker);
     uint32_t arrays = worker->widened ? worker->slab->num_buffers * PV_MAX_GROUPS : 0;
-    for (uint32_t i = 0; i < arrays; i++) free(worker->widened[i].to);
+    for (uint32_t i = 0; i < arrays; i++)
+        free(worker->widened[i].to);
     free(worker->widened);
     free(worker->blocks);
     free(worker->seen);
@@ -131,13 +154,16 @@ void pv_worker_close(pv_worker* worker) {
     worker->ready = 0;
 }
 
-// ---- states of envs ----------------------------------------------------------------------------------------------------------
+// ---- states of envs ----
 
 // Copies one env's rows of one array out of (or into) the slab.
-static uint8_t* move_rows(void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
+static uint8_t*
+move_rows(void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
     uint8_t* at = (uint8_t*)rows + env * bytes_per_env;
-    if (load) memcpy(at, buffer, bytes_per_env);
-    else memcpy(buffer, at, bytes_per_env);
+    if (load)
+        memcpy(at, buffer, bytes_per_env);
+    else
+        memcpy(buffer, at, bytes_per_env);
     return buffer + bytes_per_env;
 }
 
@@ -152,9 +178,12 @@ static uint8_t* move_env_rows(pv_block* block, uint32_t env, uint8_t* buffer, in
         buffer = move_rows(rows->truncations, env, agents, buffer, load);
         buffer = move_rows(rows->masks, env, agents, buffer, load);
         buffer = move_rows(rows->agent_types, env, agents, buffer, load);
-        if (rows->action_masks) buffer = move_rows(rows->action_masks, env, agents * spec->action_mask_size, buffer, load);
+        if (rows->action_masks)
+            buffer =
+                move_rows(rows->action_masks, env, agents * spec->action_mask_size, buffer, load);
         if (rows->final_observations)
-            buffer = move_rows(rows->final_observations, env, agents * rows->observation_bytes, buffer, load);
+            buffer = move_rows(rows->final_observations, env, agents * rows->observation_bytes,
+                               buffer, load);
     }
     return buffer;
 }
@@ -162,7 +191,8 @@ static uint8_t* move_env_rows(pv_block* block, uint32_t env, uint8_t* buffer, in
 static pv_block* block_of(pv_worker* worker, uint32_t env) {
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
         pv_block* block = &worker->blocks[half];
-        if (env >= block->first_env && env < block->first_env + block->env_count) return block;
+        if (env >= block->first_env && env < block->first_env + block->env_count)
+            return block;
     }
     return NULL;
 }
@@ -171,12 +201,15 @@ static int move_envs(pv_worker* worker, uint32_t first, uint32_t count, int load
     uint8_t* buffer = pv_slab_transfer(worker->slab, worker->index);
     for (uint32_t env = first; env < first + count; env++) {
         pv_block* block = block_of(worker, env);
-        if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+        if (!block)
+            return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
         uint32_t local = env - block->first_env;
         pv_block_at(block, local);
         buffer = move_env_rows(block, local, buffer, load);
-        int code = load ? worker->type->load(block, local, buffer) : worker->type->save(block, local, buffer);
-        if (code) return code;
+        int code = load ? worker->type->load(block, local, buffer)
+                        : worker->type->save(block, local, buffer);
+        if (code)
+            return code;
         buffer += worker->slab->spec.save_bytes;
     }
     return PV_OK;
@@ -189,24 +222,31 @@ static int resets_in_step(const pv_worker* worker) {
 
 static int peek_env(pv_worker* worker, uint32_t env) {
     pv_block* block = block_of(worker, env);
-    if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+    if (!block)
+        return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
     pv_block_at(block, env - block->first_env);
-    return worker->type->peek(block, env - block->first_env, pv_slab_transfer(worker->slab, worker->index));
+    return worker->type->peek(block, env - block->first_env,
+                              pv_slab_transfer(worker->slab, worker->index));
 }
 
 static int poke_env(pv_worker* worker, uint32_t env) {
     pv_block* block = block_of(worker, env);
-    if (!block) return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
+    if (!block)
+        return fail(worker, PV_ERROR_STATE, "asked for an env that this worker does not have");
     uint32_t place = env - block->first_env;
     const uint8_t* state = pv_slab_transfer(worker->slab, worker->index);
     pv_block_at(block, place);
-    if (!worker->type->poke) return pv_block_error(block, place, "its state cannot be set: the env type has no poke");
+    if (!worker->type->poke)
+        return pv_block_error(block, place, "its state cannot be set: the env type has no poke");
     int code = pv_state_check(block, place, state);
-    if (!code) code = worker->type->poke(block, place, state);
-    return !code && resets_in_step(worker) ? pv_autoreset_finished(worker->type, block, place, 1, worker->scratch) : code;
+    if (!code)
+        code = worker->type->poke(block, place, state);
+    return !code && resets_in_step(worker)
+               ? pv_autoreset_finished(worker->type, block, place, 1, worker->scratch)
+               : code;
 }
 
-// ---- serving commands --------------------------------------------------------------------------------------------------------
+// ---- serving commands ----
 
 static void forget_records(pv_block* block) {
     *block->record_count = 0;
@@ -215,48 +255,58 @@ static void forget_records(pv_block* block) {
 
 // Resets the envs whose byte in the slab's reset masks is `which`. Returns a result code.
 static int reset_some(pv_worker* worker, pv_block* block, uint8_t which, const uint64_t* seeds) {
-    const uint8_t* asked = pv_slab_at(worker->slab, worker->slab->reset_masks_offset) + block->first_env;
+    const uint8_t* asked =
+        pv_slab_at(worker->slab, worker->slab->reset_masks_offset) + block->first_env;
     uint8_t* mask = worker->scratch;
     int any = 0;
-    for (uint32_t env = 0; env < block->env_count; env++) any |= mask[env] = asked[env] == which;
+    for (uint32_t env = 0; env < block->env_count; env++)
+        any |= mask[env] = asked[env] == which;
     return any ? worker->type->reset(block, mask, seeds) : PV_OK;
 }
 
 static int reset_block(pv_worker* worker, pv_block* block, int masked, int seeded) {
-    const uint64_t* seeds = (const uint64_t*)(void*)pv_slab_at(worker->slab, worker->slab->seeds_offset) + block->first_env;
-    if (!masked) return worker->type->reset(block, NULL, seeded ? seeds : NULL);
+    const uint64_t* seeds =
+        (const uint64_t*)(void*)pv_slab_at(worker->slab, worker->slab->seeds_offset) +
+        block->first_env;
+    if (!masked)
+        return worker->type->reset(block, NULL, seeded ? seeds : NULL);
     int code = reset_some(worker, block, PV_RESET_SEEDED, seeds);
     return code ? code : reset_some(worker, block, PV_RESET_KEEP, NULL);
 }
 
 static int step_block(pv_worker* worker, pv_block* block) {
     const int ours = resets_in_step(worker);
-    if (ours) pv_autoreset_begin(block);
+    if (ours)
+        pv_autoreset_begin(block);
     int code = worker->type->step(block);
-    return !code && ours ? pv_autoreset_finished(worker->type, block, 0, block->env_count, worker->scratch) : code;
+    return !code && ours
+               ? pv_autoreset_finished(worker->type, block, 0, block->env_count, worker->scratch)
+               : code;
 }
 
-// ---- commands ----------------------------------------------------------------------------------------------------------------
+// ---- commands ----
 
 static int run_command(pv_worker* worker, uint32_t half, const pv_line* command, pv_line* status) {
     pv_block* block = &worker->blocks[half];
     switch (command->semaphore) {
-        case PV_STEP:
-            status->steps++;
-            forget_records(block);
-            return step_block(worker, block);
-        case PV_RESET:
-            if (!command->count) status->steps = 0;
-            forget_records(block);
-            return reset_block(worker, block, command->count != 0, command->seeded);
-        case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
-        case PV_LOAD: return move_envs(worker, command->first, command->count, 1);
-        case PV_PEEK: return peek_env(worker, command->first);
-        case PV_POKE: return poke_env(worker, command->first);
-        case PV_CALL:
-            if (!worker->type->call) return fail(worker, PV_ERROR_STATE, "this env type answers no calls");
-            return worker->type->call(block);
-        default: return PV_OK; // PV_CLOSE
+    case PV_STEP:
+        status->steps++;
+        forget_records(block);
+        return step_block(worker, block);
+    case PV_RESET:
+        if (!command->count)
+            status->steps = 0;
+        forget_records(block);
+        return reset_block(worker, block, command->count != 0, command->seeded);
+    case PV_SAVE: return move_envs(worker, command->first, command->count, 0);
+    case PV_LOAD: return move_envs(worker, command->first, command->count, 1);
+    case PV_PEEK: return peek_env(worker, command->first);
+    case PV_POKE: return poke_env(worker, command->first);
+    case PV_CALL:
+        if (!worker->type->call)
+            return fail(worker, PV_ERROR_STATE, "this env type answers no calls");
+        return worker->type->call(block);
+    default: return PV_OK; // PV_CLOSE
     }
 }
 
@@ -284,18 +334,22 @@ static int serve(pv_worker* worker, uint32_t half) {
     } else {
         slot->env = PV_ALL_ENVS; // no env is at work between turns
     }
-    if (command->semaphore == PV_STEP || command->semaphore == PV_RESET) { // a save or peek is no turn to be timed
+    if (command->semaphore == PV_STEP ||
+        command->semaphore == PV_RESET) { // a save or peek is no turn to be timed
         status->begin_ns = begin_ns;
         status->end_ns = pv_now_ns();
     }
     worker->seen[half] = turn;
     int close = command->semaphore == PV_CLOSE;
-    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
+    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half),
+               code ? PV_FAILED : PV_DONE, turn, &worker->waiter);
     return close;
 }
 
 void pv_worker_serve(pv_worker* worker, uint32_t half) {
-    if (pv_load_acquire(&pv_command_line(worker->slab, worker->index, half)->turn) != worker->seen[half]) serve(worker, half);
+    if (pv_load_acquire(&pv_command_line(worker->slab, worker->index, half)->turn) !=
+        worker->seen[half])
+        serve(worker, half);
 }
 
 uint32_t pv_control_half(const pv_slab* slab, uint32_t worker) {
@@ -310,7 +364,8 @@ void pv_worker_refuse(pv_worker* worker) {
     uint32_t home = pv_control_half(worker->slab, worker->index);
     pv_line* status = pv_status_line(worker->slab, worker->index, home);
     uint32_t turn = pv_load_acquire(&pv_command_line(worker->slab, worker->index, home)->turn);
-    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, home), PV_FAILED, turn, &worker->waiter);
+    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, home), PV_FAILED, turn,
+               &worker->waiter);
 }
 
 void pv_worker_run(pv_worker* worker) {
@@ -318,7 +373,8 @@ void pv_worker_run(pv_worker* worker) {
     uint32_t halves[PV_MAX_BUFFERS];
     int count = 0;
     for (uint32_t half = 0; half < worker->slab->num_buffers; half++) {
-        if (!worker->blocks[half].env_count) continue;
+        if (!worker->blocks[half].env_count)
+            continue;
         halves[count] = half;
         watches[count++].line = pv_command_line(worker->slab, worker->index, half);
     }
@@ -326,17 +382,25 @@ void pv_worker_run(pv_worker* worker) {
     pv_placement_open(&worker->placement);
     const uint32_t forks = pv_fork_count();
     for (int resume = 0;;) {
-        for (int i = 0; i < count; i++) watches[i].seen = worker->seen[halves[i]];
+        for (int i = 0; i < count; i++)
+            watches[i].seen = worker->seen[halves[i]];
         int changed = pv_wait(watches, count, doorbell, &worker->waiter, PV_SLICE_NS, resume);
         resume = changed < 0;
-        if (changed >= 0 && serve(worker, halves[changed])) return;
-        if (PV_UNLIKELY(pv_fork_count() != forks)) pv_end_copy(); // an env forked, and this is the child
+        if (changed >= 0 && serve(worker, halves[changed]))
+            return;
+        if (PV_UNLIKELY(pv_fork_count() != forks))
+            pv_end_copy(); // an env forked, and this is the child
     }
 }
 
-// ---- the learner's side ------------------------------------------------------------------------------------------------------
+// ---- the learner's side ----
 
-void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t semaphore, uint32_t first, uint32_t count,
+void pv_turn_send_one(pv_slab* slab,
+                      uint32_t worker,
+                      uint32_t half,
+                      uint8_t semaphore,
+                      uint32_t first,
+                      uint32_t count,
                       pv_waiter* waiter) {
     pv_line* command = pv_command_line(slab, worker, half);
     command->first = first;
@@ -345,28 +409,42 @@ void pv_turn_send_one(pv_slab* slab, uint32_t worker, uint32_t half, uint8_t sem
     pv_publish(command, worker_doorbell(slab, worker), semaphore, command->turn + 1, waiter);
 }
 
-void pv_turn_send(pv_slab* slab, uint32_t half, uint8_t semaphore, uint8_t seeded, uint32_t count, pv_waiter* waiter) {
+void pv_turn_send(pv_slab* slab,
+                  uint32_t half,
+                  uint8_t semaphore,
+                  uint8_t seeded,
+                  uint32_t count,
+                  pv_waiter* waiter) {
     pv_span workers = pv_slab_workers(slab, half);
-    if (semaphore == PV_STEP) pv_guard_spoil(slab, half);
+    if (semaphore == PV_STEP)
+        pv_guard_spoil(slab, half);
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
         pv_command_line(slab, w, half)->seeded = seeded;
         pv_turn_send_one(slab, w, half, semaphore, 0, count, waiter);
     }
 }
 
-uint64_t pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
+uint64_t
+pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
     uint64_t replaced = pv_actions_write(slab, half, 0, actions, dtype);
     pv_turn_send(slab, half, PV_STEP, 0, 0, waiter);
     return replaced;
 }
 
-int pv_turn_recv_one(pv_slab* slab, uint32_t worker, uint32_t half, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_turn_recv_one(pv_slab* slab,
+                     uint32_t worker,
+                     uint32_t half,
+                     pv_waiter* waiter,
+                     int64_t slice_ns,
+                     int resume) {
     pv_line* status = pv_status_line(slab, worker, half);
     uint32_t turn = pv_command_line(slab, worker, half)->turn;
     uint32_t seen;
     while ((seen = pv_load_acquire(&status->turn)) != turn) {
         pv_watch watch = {status, seen};
-        if (pv_wait(&watch, 1, pv_learner_doorbell(slab, worker, half), waiter, slice_ns, resume) < 0) return -1 - (int)worker;
+        if (pv_wait(&watch, 1, pv_learner_doorbell(slab, worker, half), waiter, slice_ns, resume) <
+            0)
+            return -1 - (int)worker;
     }
     return status->semaphore == PV_FAILED ? PV_TURN_FAILED : 0;
 }
@@ -376,49 +454,72 @@ int pv_turn_flags(const pv_slab* slab, uint32_t half, const pv_waiter* waiter) {
     int flags = 0;
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
         const pv_line* status = pv_status_line(slab, w, half);
-        if (status->semaphore == PV_FAILED) flags |= PV_TURN_FAILED;
-        if (PV_UNLIKELY(waiter->look_ns && status->end_ns >= waiter->look_ns)) flags |= PV_TURN_LOOK;
-        if (*(uint32_t*)(void*)pv_slab_at(slab, pv_slab_records(slab, w, half))) flags |= PV_TURN_RECORDS;
-        if (slab->info_bytes && *(uint32_t*)(void*)pv_slab_at(slab, pv_slab_infos(slab, w, half))) flags |= PV_TURN_INFOS;
+        if (status->semaphore == PV_FAILED)
+            flags |= PV_TURN_FAILED;
+        if (PV_UNLIKELY(waiter->look_ns && status->end_ns >= waiter->look_ns))
+            flags |= PV_TURN_LOOK;
+        if (*(uint32_t*)(void*)pv_slab_at(slab, pv_slab_records(slab, w, half)))
+            flags |= PV_TURN_RECORDS;
+        if (slab->info_bytes && *(uint32_t*)(void*)pv_slab_at(slab, pv_slab_infos(slab, w, half)))
+            flags |= PV_TURN_INFOS;
     }
     return flags;
 }
 
-int pv_turn_recv(pv_slab* slab, uint32_t half, uint32_t last_worker, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_turn_recv(pv_slab* slab,
+                 uint32_t half,
+                 uint32_t last_worker,
+                 pv_waiter* waiter,
+                 int64_t slice_ns,
+                 int resume) {
     pv_span workers = pv_slab_workers(slab, half);
     uint32_t end = workers.first_env + workers.env_count;
-    if (last_worker < end) end = last_worker + 1;
-    // The last worker got its command last: where cores are short it answers last, and one sleep is enough for all.
+    if (last_worker < end)
+        end = last_worker + 1;
+    // The last worker got its command last: where cores are short it answers last, and one sleep is
+    // enough for all.
     for (uint32_t w = end; w > workers.first_env; w--) {
         int result = pv_turn_recv_one(slab, w - 1, half, waiter, slice_ns, resume);
-        if (result < 0) return result;
+        if (result < 0)
+            return result;
         resume = 0;
     }
     return pv_turn_flags(slab, half, waiter);
 }
 
-// Collects the workers of `half` that are not done yet behind watches[count]. Returns the new count.
+// Collects the workers of `half` that are not done yet behind watches[count]. Returns the new
+// count.
 static int watch_half(const pv_slab* slab, uint32_t half, pv_watch* watches, int count) {
     pv_span workers = pv_slab_workers(slab, half);
     for (uint32_t w = workers.first_env; w < workers.first_env + workers.env_count; w++) {
         const pv_line* status = pv_status_line(slab, w, half);
         uint32_t seen = pv_load_acquire(&status->turn);
-        if (seen != pv_command_line(slab, w, half)->turn) watches[count++] = (pv_watch){status, seen};
+        if (seen != pv_command_line(slab, w, half)->turn)
+            watches[count++] = (pv_watch){status, seen};
     }
     return count;
 }
 
-int pv_turn_recv_any(pv_slab* slab, const uint8_t* pending, uint32_t first, pv_waiter* waiter, int64_t slice_ns, int resume) {
+int pv_turn_recv_any(pv_slab* slab,
+                     const uint8_t* pending,
+                     uint32_t first,
+                     pv_waiter* waiter,
+                     int64_t slice_ns,
+                     int resume) {
     pv_watch watches[PV_MAX_WORKERS];
     for (;;) {
         int count = 0;
         for (uint32_t i = 0; i < slab->num_buffers; i++) {
             uint32_t half = (first + i) % slab->num_buffers;
-            if (!pending[half]) continue;
+            if (!pending[half])
+                continue;
             int before = count;
             count = watch_half(slab, half, watches, count);
-            if (count == before) return (int)half;
+            if (count == before)
+                return (int)half;
         }
-        if (!count || pv_wait(watches, count, pv_learner_doorbell(slab, 0, 0), waiter, slice_ns, resume) < 0) return -1;
+        if (!count ||
+            pv_wait(watches, count, pv_learner_doorbell(slab, 0, 0), waiter, slice_ns, resume) < 0)
+            return -1;
     }
 }

@@ -6,7 +6,7 @@
 
 uint64_t covid_lay_out(uint64_t envs, uint8_t* base, covid_block* state) {
     uint64_t at = 0;
-#define TAKE(member, count)             \
+#define TAKE(member, count) \
     state->member = (void*)(base + at); \
     at = pv_align_up(at + (count) * sizeof *state->member, 64)
     TAKE(table, 1);
@@ -33,9 +33,11 @@ static int covid_init(pv_block* block) {
     return PV_OK;
 }
 
-static void covid_close(pv_block* block) { (void)block; }
+static void covid_close(pv_block* block) {
+    (void)block;
+}
 
-// ---- reset -----------------------------------------------------------------------------------------------------------------------
+// ---- reset ----
 
 void covid_forget_episode(const pv_block* block, covid_env* env, uint32_t index) {
     env->task = block->tasks[index];
@@ -86,24 +88,28 @@ static void begin_episode(pv_block* block, const covid_block* state, uint32_t en
 static int covid_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     const covid_block state = covid_state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         pv_block_at(block, env);
         state.envs[env].episode = seeds ? 0 : state.envs[env].episode + 1;
-        if (seeds) state.envs[env].seed = seeds[env];
+        if (seeds)
+            state.envs[env].seed = seeds[env];
         begin_episode(block, &state, env);
     }
     return PV_OK;
 }
 
-// ---- step ------------------------------------------------------------------------------------------------------------------------
+// ---- step ----
 
 // The values of both records of an episode, in the order of `covid_describe`.
 static void fill_values(const covid_table* table, const covid_env* env, float* values) {
     const covid_tally* tally = &env->tally;
     const double days = env->time;
     double dead = 0.0, vaccinated = 0.0;
-    for (uint32_t s = 0; s < COVID_STATES; s++) dead += env->dead[s];
-    for (uint32_t s = 0; s < COVID_STATES; s++) vaccinated += env->vaccinated[s];
+    for (uint32_t s = 0; s < COVID_STATES; s++)
+        dead += env->dead[s];
+    for (uint32_t s = 0; s < COVID_STATES; s++)
+        vaccinated += env->vaccinated[s];
     values[0] = (float)dead;
     values[1] = (float)(100.0 * tally->unemployed / days);
     values[2] = (float)(tally->subsidies * 1e-9);
@@ -120,19 +126,22 @@ static void leave_records(pv_block* block, const covid_block* state, uint32_t en
     const covid_env* of = &state->envs[env];
     for (uint32_t type = 0; type < 2; type++) {
         pv_record* record = pv_block_record(block, env);
-        if (!record) return;
+        if (!record)
+            return;
         record->episode = of->episode;
         record->task = of->task;
         record->slot = record->agent_type = type;
         record->length = (uint32_t)of->time;
-        record->episode_return = (float)(type == COVID_GROUP_PLANNER ? of->tally.planner_return : of->tally.states_return);
+        record->episode_return = (float)(type == COVID_GROUP_PLANNER ? of->tally.planner_return
+                                                                     : of->tally.states_return);
         fill_values(state->table, of, record->values);
     }
 }
 
 static void step_env(pv_block* block, const covid_block* state, uint32_t env) {
     const covid_config* config = covid_config_of(block->context);
-    const pv_rows *states = &block->rows[COVID_GROUP_STATES], *planner = &block->rows[COVID_GROUP_PLANNER];
+    const pv_rows *states = &block->rows[COVID_GROUP_STATES],
+                  *planner = &block->rows[COVID_GROUP_PLANNER];
     covid_env* of = &state->envs[env];
     if (PV_UNLIKELY(of->over)) { // next-step autoreset: this turn's actions are ignored
         of->episode++;
@@ -141,11 +150,12 @@ static void step_env(pv_block* block, const covid_block* state, uint32_t env) {
     }
     const uint64_t first = (uint64_t)env * COVID_STATES;
     const int32_t before = of->illegal;
-    planner->rewards[env] =
-        covid_day(state->table, config, of, states->indices + first, planner->indices[env], states->rewards + first);
+    planner->rewards[env] = covid_day(state->table, config, of, states->indices + first,
+                                      planner->indices[env], states->rewards + first);
     block->counters[0] += (uint64_t)(of->illegal - before);
     covid_write_rows(block, state, env);
-    if (PV_LIKELY(of->time < config->episode_length)) return;
+    if (PV_LIKELY(of->time < config->episode_length))
+        return;
     of->over = 1;
     memset(states->terminals + first, 1, COVID_STATES);
     planner->terminals[env] = 1;

@@ -1,20 +1,21 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `covid`: the two-level economic environment of Trott, Srinivasa, van der Wal, Haneuse, Zheng, "Building a Foundation for
-// Data-Driven, Interpretable, and Robust Policy Design using the AI Economist", 2021 (arXiv:2108.02904), called [T] in this folder.
-// 51 states set the stringency of their measures, a planner pays subsidies; a step is a day. Written from the paper's formulas.
+// `covid`: the two-level economic environment of Trott, Srinivasa, van der Wal, Haneuse, Zheng,
+// "Building a Foundation for Data-Driven, Interpretable, and Robust Policy Design using the AI
+// Economist", 2021 (arXiv:2108.02904), called [T] in this folder. 51 states set the stringency of
+// their measures, a planner pays subsidies; a step is a day. Written from the paper's formulas.
 //
 //   tables.c     what data and settings come to: one table per block, made at init
 //   describe.c   settings, checks, spec
-//   model.c      a day: measures, subsidies, vaccines, infections, unemployment, production, rewards
-//   rows.c       observations and action masks
-//   covid.c      init, reset, step, records
+//   model.c      a day: measures, subsidies, vaccines, infections, unemployment, production,
+//   rewards rows.c       observations and action masks covid.c      init, reset, step, records
 //   saved.c      save, load, peek, poke
 //   curves.h     exponential and logarithm
 //
-// The model is float64, rows are float32. Arrays over states have one lane more than there are states, of nobody, so that loops
-// are whole vectors; all that is added up is 0 there. Nothing in it is random.
+// The model is float64, rows are float32. Arrays over states have one lane more than there are
+// states, of nobody, so that loops are whole vectors; all that is added up is 0 there. Nothing in
+// it is random.
 #pragma once
 
 #include "../env.h"
@@ -47,27 +48,30 @@ typedef struct covid_config {
 
 // The settings that are real numbers, as Python knows them. The param "numbers", in this order.
 typedef struct covid_numbers {
-    double max_annual_subsidy_per_person, daily_vaccines_per_million_people, infectious_days, death_rate,
-        infection_too_sick_to_work_rate, pop_between_age_18_65, risk_free_interest_rate, gdp_per_capita,
-        health_priority_scaling_agents, health_priority_scaling_planner, reward_normalization_factor;
+    double max_annual_subsidy_per_person, daily_vaccines_per_million_people, infectious_days,
+        death_rate, infection_too_sick_to_work_rate, pop_between_age_18_65, risk_free_interest_rate,
+        gdp_per_capita, health_priority_scaling_agents, health_priority_scaling_planner,
+        reward_normalization_factor;
 } covid_numbers;
 
-// How an agent weighs health and the economy ([T], social welfare): weight, exponent of utility, bounds of both indices.
+// How an agent weighs health and the economy ([T], social welfare): weight, exponent of utility,
+// bounds of both indices.
 typedef struct covid_taste {
     double alpha, eta, health_min, health_max, economic_min, economic_max;
 } covid_taste;
 
 // The data of one state. The param "states" has 51 of these, "planner" one covid_taste.
 typedef struct covid_facts {
-    double population, susceptible, infected, recovered, vaccinated, unemployed, beta_intercept, beta_slope, unemployment_bias;
+    double population, susceptible, infected, recovered, vaccinated, unemployed, beta_intercept,
+        beta_slope, unemployment_bias;
     covid_taste taste;
 } covid_facts;
 
 // A taste as the loops use it, a lane per state.
 typedef struct covid_scale {
-    double exponent[COVID_LANES];         // 1 - eta
-    double per_exponent[COVID_LANES];     // 1 / (1 - eta), 0 where eta is 1
-    double health_weight[COVID_LANES];    // per unit of the health index, scaled and weighed
+    double exponent[COVID_LANES];      // 1 - eta
+    double per_exponent[COVID_LANES];  // 1 / (1 - eta), 0 where eta is 1
+    double health_weight[COVID_LANES]; // per unit of the health index, scaled and weighed
     double health_offset[COVID_LANES];
     double economic_weight[COVID_LANES];
     double economic_offset[COVID_LANES];
@@ -86,29 +90,31 @@ typedef struct covid_planner_scale {
 // What is computed once per block.
 typedef struct covid_table {
     covid_numbers numbers;
-    double per_day_sick;           // 1 / infectious_days
-    double daily;                  // production of a worker in a day, USD
-    double people;                 // of all states
-    double decay[COVID_FILTERS];   // exp(-1 / lambda)
-    double forget[COVID_FILTERS];  // exp(-600 / lambda)
+    double per_day_sick;          // 1 / infectious_days
+    double daily;                 // production of a worker in a day, USD
+    double people;                // of all states
+    double decay[COVID_FILTERS];  // exp(-1 / lambda)
+    double forget[COVID_FILTERS]; // exp(-600 / lambda)
     double population[COVID_LANES];
     double per_person[COVID_LANES]; // 1 / population
     double intercept[COVID_LANES];
     double slope[COVID_LANES];
     double bias[COVID_LANES];
-    double per_percent[COVID_LANES]; // population / 100
-    double workforce[COVID_LANES];   // people of working age
-    double doses[COVID_LANES];       // of a delivery
-    double subsidy[COVID_LANES];     // USD a day and level
+    double per_percent[COVID_LANES];    // population / 100
+    double workforce[COVID_LANES];      // people of working age
+    double doses[COVID_LANES];          // of a delivery
+    double subsidy[COVID_LANES];        // USD a day and level
     double per_production[COVID_LANES]; // 1 / maxprod
     double deaths_per[COVID_LANES];     // 1e7 / (365 maxprod)
     double weights[COVID_FILTERS][COVID_LANES];
     covid_scale scale;
     covid_planner_scale planner;
-    double susceptible[COVID_LANES], infected[COVID_LANES], recovered[COVID_LANES], vaccinated[COVID_LANES],
-        unemployed[COVID_LANES]; // at the start
+    double susceptible[COVID_LANES], infected[COVID_LANES], recovered[COVID_LANES],
+        vaccinated[COVID_LANES],
+        unemployed[COVID_LANES];                // at the start
     double filters[COVID_FILTERS][COVID_LANES]; // at the start
-    // Stringency of the 601 days until the start; 1 before the data. Day d <= 0 is at COVID_WINDOW + d.
+    // Stringency of the 601 days until the start; 1 before the data. Day d <= 0 is at COVID_WINDOW
+    // + d.
     uint8_t before[COVID_WINDOW + 1][COVID_LANES];
 } covid_table;
 
@@ -123,32 +129,37 @@ typedef struct covid_env {
     int64_t task;
     int32_t time; // days of this episode
     int32_t subsidy_level;
-    int32_t over; // 1: the next step is a reset
+    int32_t over;    // 1: the next step is a reset
     int32_t illegal; // actions of this episode that the masks forbid
     covid_tally tally;
     int32_t level[COVID_LANES]; // stringency, 1 to 10
     int32_t until[COVID_LANES]; // the time from which on it may be changed again
-    double susceptible[COVID_LANES], infected[COVID_LANES], recovered[COVID_LANES], vaccinated[COVID_LANES], dead[COVID_LANES],
-        unemployed[COVID_LANES]; // people
+    double susceptible[COVID_LANES], infected[COVID_LANES], recovered[COVID_LANES],
+        vaccinated[COVID_LANES], dead[COVID_LANES],
+        unemployed[COVID_LANES];    // people
     double production[COVID_LANES]; // USD of the last day, subsidies included; 0 after a reset
     double filters[COVID_FILTERS][COVID_LANES];
-    uint8_t ring[COVID_RING][COVID_LANES]; // stringency of day d at d mod COVID_RING, for the last beta_delay days
+    uint8_t ring[COVID_RING][COVID_LANES]; // stringency of day d at d mod COVID_RING, for the last
+                                           // beta_delay days
 } covid_env;
 
 // The block's state.
 typedef struct covid_block {
     covid_table* table;
-    covid_env* envs;  // (E,)
+    covid_env* envs;   // (E,)
     uint8_t* numbered; // (E,) 1: which state a row is of stands in the rows
 } covid_block;
 
-static inline const covid_config* covid_config_of(const pv_context* context) { return (const covid_config*)context->config; }
+static inline const covid_config* covid_config_of(const pv_context* context) {
+    return (const covid_config*)context->config;
+}
 
 // Lays the arrays out from `base` on; returns how many bytes they take.
 uint64_t covid_lay_out(uint64_t envs, uint8_t* base, covid_block* state);
 covid_block covid_state_of(const pv_block* block);
 
-// The stringency of a day that the transmission of the next step and the observation of `time` depend on: beta_delay - 1 days ago.
+// The stringency of a day that the transmission of the next step and the observation of `time`
+// depend on: beta_delay - 1 days ago.
 static inline const uint8_t* covid_in_force(const covid_env* env, const covid_config* config) {
     return env->ring[(uint32_t)(env->time - config->beta_delay + 1) % COVID_RING];
 }
@@ -160,8 +171,13 @@ extern const pv_config_field covid_config_fields[];
 // tables.c: fills a zeroed table from checked params.
 void covid_fill_table(const pv_context* context, covid_table* table);
 
-// model.c: one day. actions: (51,) of the states; planner: its action. rewards: (51,) of the states; returns the planner's.
-float covid_day(const covid_table* table, const covid_config* config, covid_env* env, const int32_t* actions, int32_t planner,
+// model.c: one day. actions: (51,) of the states; planner: its action. rewards: (51,) of the
+// states; returns the planner's.
+float covid_day(const covid_table* table,
+                const covid_config* config,
+                covid_env* env,
+                const int32_t* actions,
+                int32_t planner,
                 float* rewards);
 
 // rows.c: observations and action masks of an env, and its flags where its episode has ended.

@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Exponential and logarithm in float64 from additions, multiplications and one division, so that every machine and every vector
-// width gives the same bits, and loops over states become vectors. Largest relative error seen: 3e-16 (tests/c/test_covid_curves.py).
+// Exponential and logarithm in float64 from additions, multiplications and one division, so that
+// every machine and every vector width gives the same bits, and loops over states become vectors.
+// Largest relative error seen: 3e-16 (tests/c/test_covid_curves.py).
 #pragma once
 
 #include "../kernels.h"
 
-#define COVID_LN2_HIGH 6.93147180369123816490e-01 // ln 2 in two parts; the first has 21 zeros behind it (fdlibm, e_exp.c)
+#define COVID_LN2_HIGH \
+    6.93147180369123816490e-01 // ln 2 in two parts; the first has 21 zeros behind it (fdlibm,
+                               // e_exp.c)
 #define COVID_LN2_LOW 1.90821492927058770002e-10
 #define COVID_MOST_EXPONENT 700.0 // beyond it e^x is taken to be e^700 or e^-700
 
@@ -23,9 +26,11 @@ PV_INLINE double covid_from_bits(uint64_t bits) {
     return v;
 }
 
-// e^x = 2^n e^r with |r| <= ln 2 / 2; Taylor's series of e^r, whose first left-out term is below 5e-18.
+// e^x = 2^n e^r with |r| <= ln 2 / 2; Taylor's series of e^r, whose first left-out term is below
+// 5e-18.
 PV_INLINE double covid_exp(double x) {
-    const double round = 6755399441055744.0; // 1.5 * 2^52: adding it rounds to a whole number, which then stands in the low bits
+    const double round = 6755399441055744.0; // 1.5 * 2^52: adding it rounds to a whole number,
+                                             // which then stands in the low bits
     x = x < -COVID_MOST_EXPONENT ? -COVID_MOST_EXPONENT : x;
     x = x > COVID_MOST_EXPONENT ? COVID_MOST_EXPONENT : x;
     const double shifted = x * 1.44269504088896340736 + round, n = shifted - round;
@@ -47,11 +52,13 @@ PV_INLINE double covid_exp(double x) {
     return power + power * p;
 }
 
-// ln x for a normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s), s = (m - 1) / (m + 1).
+// ln x for a normal x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(s), s = (m
+// - 1) / (m + 1).
 PV_INLINE double covid_log(double x) {
     const uint64_t half = 0x3FE6A09E667F3BCDull; // sqrt(1/2)
     const uint64_t bits = covid_bits(x), biased = (bits - half + (1024ull << 52)) >> 52; // e + 1024
-    const double e = covid_from_bits(biased | 0x4330000000000000ull) - (4503599627370496.0 + 1024.0);
+    const double e =
+        covid_from_bits(biased | 0x4330000000000000ull) - (4503599627370496.0 + 1024.0);
     const double m = covid_from_bits(bits - ((biased - 1024) << 52));
     const double s = (m - 1.0) / (m + 1.0), z = s * s;
     double p = 1.0 / 23.0;

@@ -5,7 +5,17 @@
 #include "../kernels.h"
 #include "covid.h"
 
-enum { SUSCEPTIBLE, INFECTED, RECOVERED, DEAD, VACCINATED, UNEMPLOYED, PRODUCTION, IN_FORCE, STRINGENCY };
+enum {
+    SUSCEPTIBLE,
+    INFECTED,
+    RECOVERED,
+    DEAD,
+    VACCINATED,
+    UNEMPLOYED,
+    PRODUCTION,
+    IN_FORCE,
+    STRINGENCY
+};
 
 // What rows show: of each state, and of the calendar.
 typedef struct covid_view {
@@ -13,13 +23,15 @@ typedef struct covid_view {
     float time, subsidy_wait, subsidy, vaccine_wait;
 } covid_view;
 
-PV_CLONES static void look(const covid_table* table, const covid_config* config, const covid_env* env, covid_view* view) {
+PV_CLONES static void
+look(const covid_table* table, const covid_config* config, const covid_env* env, covid_view* view) {
     const double* const people[6] = {env->susceptible, env->infected,   env->recovered,
                                      env->dead,        env->vaccinated, env->unemployed};
     const uint8_t* in_force = covid_in_force(env, config);
     for (uint32_t f = 0; f < 6; f++) {
         const double* from = people[f];
-        PV_APART for (uint32_t s = 0; s < COVID_LANES; s++) view->shown[f][s] = (float)(from[s] * table->per_person[s]);
+        PV_APART for (uint32_t s = 0; s < COVID_LANES; s++) view->shown[f][s] =
+            (float)(from[s] * table->per_person[s]);
     }
     PV_APART for (uint32_t s = 0; s < COVID_LANES; s++) {
         view->shown[PRODUCTION][s] = (float)(env->production[s] * table->per_production[s]);
@@ -28,17 +40,20 @@ PV_CLONES static void look(const covid_table* table, const covid_config* config,
     }
 }
 
-// Days until vaccines are delivered next, as a share of the days until the first delivery (of an interval where that is 0).
+// Days until vaccines are delivered next, as a share of the days until the first delivery (of an
+// interval where that is 0).
 static float vaccine_wait(const covid_config* config, int32_t time) {
     const int32_t start = config->vaccine_delivery_start, every = config->delivery_interval;
-    const int32_t from = time + 1 > start ? time + 1 : start, next = (from + every - 1) / every * every;
+    const int32_t from = time + 1 > start ? time + 1 : start,
+                  next = (from + every - 1) / every * every;
     const int32_t first = start > 0 ? (start + every - 1) / every * every : every;
     return (float)(next - time) / (float)first;
 }
 
 static void look_at_calendar(const covid_config* config, const covid_env* env, covid_view* view) {
     view->time = (float)env->time / (float)config->episode_length;
-    view->subsidy_wait = 1.0f - (float)(env->time % config->subsidy_interval) / (float)config->subsidy_interval;
+    view->subsidy_wait =
+        1.0f - (float)(env->time % config->subsidy_interval) / (float)config->subsidy_interval;
     view->subsidy = (float)env->subsidy_level / (float)config->num_subsidy_levels;
     view->vaccine_wait = vaccine_wait(config, env->time);
 }
@@ -54,7 +69,8 @@ static void number_rows(float* row) {
 static void write_states(const covid_view* view, float* row) {
     for (uint32_t s = 0; s < COVID_STATES; s++, row += COVID_STATE_FLOATS) {
         float* at = row + COVID_STATES;
-        for (uint32_t f = 0; f <= IN_FORCE; f++) at[f] = view->shown[f][s];
+        for (uint32_t f = 0; f <= IN_FORCE; f++)
+            at[f] = view->shown[f][s];
         at[8] = view->time;
         at[9] = view->shown[STRINGENCY][s];
         at[10] = view->subsidy_wait;
@@ -64,7 +80,8 @@ static void write_states(const covid_view* view, float* row) {
 }
 
 static void write_planner(const covid_view* view, float* row) {
-    for (uint32_t f = 0; f <= IN_FORCE; f++, row += COVID_STATES) memcpy(row, view->shown[f], COVID_STATES * sizeof(float));
+    for (uint32_t f = 0; f <= IN_FORCE; f++, row += COVID_STATES)
+        memcpy(row, view->shown[f], COVID_STATES * sizeof(float));
     *row++ = view->time;
     memcpy(row, view->shown[STRINGENCY], COVID_STATES * sizeof(float));
     row += COVID_STATES;
@@ -74,7 +91,8 @@ static void write_planner(const covid_view* view, float* row) {
 }
 
 // Action 0 is always allowed, the others where a state or the planner may act.
-static void write_masks(const covid_config* config, const covid_env* env, uint8_t* states, uint8_t* planner) {
+static void
+write_masks(const covid_config* config, const covid_env* env, uint8_t* states, uint8_t* planner) {
     for (uint32_t s = 0; s < COVID_STATES; s++, states += COVID_MOST_LEVEL + 1) {
         states[0] = 1;
         memset(states + 1, env->time >= env->until[s], COVID_MOST_LEVEL);
@@ -85,16 +103,19 @@ static void write_masks(const covid_config* config, const covid_env* env, uint8_
 
 void covid_write_rows(const pv_block* block, const covid_block* state, uint32_t env) {
     const covid_config* config = covid_config_of(block->context);
-    const pv_rows *states = &block->rows[COVID_GROUP_STATES], *planner = &block->rows[COVID_GROUP_PLANNER];
+    const pv_rows *states = &block->rows[COVID_GROUP_STATES],
+                  *planner = &block->rows[COVID_GROUP_PLANNER];
     const uint64_t first = (uint64_t)env * COVID_STATES;
     float* shown = (float*)(void*)states->observations + first * COVID_STATE_FLOATS;
     covid_view view;
     look(state->table, config, &state->envs[env], &view);
     look_at_calendar(config, &state->envs[env], &view);
-    if (!state->numbered[env]) number_rows(shown);
+    if (!state->numbered[env])
+        number_rows(shown);
     state->numbered[env] = 1;
     write_states(&view, shown);
-    write_planner(&view, (float*)(void*)planner->observations + (uint64_t)env * COVID_PLANNER_FLOATS);
+    write_planner(&view,
+                  (float*)(void*)planner->observations + (uint64_t)env * COVID_PLANNER_FLOATS);
     write_masks(config, &state->envs[env], states->action_masks + first * (COVID_MOST_LEVEL + 1),
                 planner->action_masks + (uint64_t)env * ((uint64_t)config->num_subsidy_levels + 1));
 }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Bodies: all objects that are in the scene at this step, agents and others, in object order. Others follow their log, and are
-// gone before it begins and after it has ended; or they stay where they are when the scene starts, or drive (follow.c).
+// Bodies: all objects that are in the scene at this step, agents and others, in object order.
+// Others follow their log, and are gone before it begins and after it has ended; or they stay where
+// they are when the scene starts, or drive (follow.c).
 #include "kernels.h"
 #include "state.h"
 
@@ -10,9 +11,10 @@
 
 #define NO_FOLLOWER UINT32_MAX
 
-// Lists objects [from, end) that follow their log or stand, from body i on: their numbers and frames. Who is there is not
-// foreseen, so each is listed, and only counted if it is. Frame 0 stands for those that are not: a scene that is driven has an agent,
-// and it has frames. Returns the next body.
+// Lists objects [from, end) that follow their log or stand, from body i on: their numbers and
+// frames. Who is there is not foreseen, so each is listed, and only counted if it is. Frame 0
+// stands for those that are not: a scene that is driven has an agent, and it has frames. Returns
+// the next body.
 static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end, uint32_t i) {
     const pv_object* objects = turn->scene.objects;
     const pv_frame* frames = turn->scene.frames;
@@ -32,7 +34,8 @@ static uint32_t list_logged(const drive_turn* turn, uint32_t from, uint32_t end,
     return i;
 }
 
-// Lists what the log does not move: an agent by its row, or a follower. Its pose is filled in later.
+// Lists what the log does not move: an agent by its row, or a follower. Its pose is filled in
+// later.
 static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t i) {
     drive_bodies* bodies = &turn->scratch.bodies;
     bodies->object[i] = o;
@@ -42,11 +45,15 @@ static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t 
     return i + 1;
 }
 
-// Lists what follower k drives, or what its log moves if that is NO_FOLLOWER. Out of line: with it in list_bodies the loop over logs
-// is no longer inlined there, and a step of real scenes takes 2 to 5 % longer.
-__attribute__((noinline, cold)) static uint32_t list_traffic(drive_turn* turn, uint32_t o, uint32_t k, uint32_t i) {
-    if (k == NO_FOLLOWER) return list_logged(turn, o, o + 1, i);
-    return drive_follower_there(turn, k) ? list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i) : i;
+// Lists what follower k drives, or what its log moves if that is NO_FOLLOWER. Out of line: with it
+// in list_bodies the loop over logs is no longer inlined there, and a step of real scenes takes 2
+// to 5 % longer.
+__attribute__((noinline, cold)) static uint32_t
+list_traffic(drive_turn* turn, uint32_t o, uint32_t k, uint32_t i) {
+    if (k == NO_FOLLOWER)
+        return list_logged(turn, o, o + 1, i);
+    return drive_follower_there(turn, k) ? list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i)
+                                         : i;
 }
 
 typedef float four __attribute__((vector_size(16)));
@@ -66,18 +73,23 @@ PV_INLINE void four_of(const void* a, const void* b, const void* c, const void* 
     memcpy(&row[2], c, sizeof row[2]);
     memcpy(&row[3], d, sizeof row[3]);
     const four low_ab = FOUR(row[0], row[1], 0, 4, 1, 5), low_cd = FOUR(row[2], row[3], 0, 4, 1, 5);
-    const four high_ab = FOUR(row[0], row[1], 2, 6, 3, 7), high_cd = FOUR(row[2], row[3], 2, 6, 3, 7);
+    const four high_ab = FOUR(row[0], row[1], 2, 6, 3, 7),
+               high_cd = FOUR(row[2], row[3], 2, 6, 3, 7);
     of[0] = FOUR(low_ab, low_cd, 0, 1, 4, 5);
     of[1] = FOUR(low_ab, low_cd, 2, 3, 6, 7);
     of[2] = FOUR(high_ab, high_cd, 0, 1, 4, 5);
     of[3] = FOUR(high_ab, high_cd, 2, 3, 6, 7);
 }
 
-_Static_assert(offsetof(pv_frame, heading) == 12 && offsetof(pv_frame, speed) == 14, "they are the last of four numbers");
-_Static_assert(offsetof(pv_object, length_m) == 4 && offsetof(pv_object, height_m) == 8, "sizes are the first numbers");
+_Static_assert(offsetof(pv_frame, heading) == 12 && offsetof(pv_frame, speed) == 14,
+               "they are the last of four numbers");
+_Static_assert(offsetof(pv_object, length_m) == 4 && offsetof(pv_object, height_m) == 8,
+               "sizes are the first numbers");
 
 // Poses and sizes of the bodies listed, as their frames have them: four at a time.
-PV_CLONES static void place_listed(const drive_bodies* bodies, const pv_object* objects, const pv_frame* frames,
+PV_CLONES static void place_listed(const drive_bodies* bodies,
+                                   const pv_object* objects,
+                                   const pv_frame* frames,
                                    const uint32_t* frame) {
     for (uint32_t i = 0; i < bodies->count; i += 4) {
         const uint32_t *at = frame + i, *o = bodies->object + i;
@@ -86,8 +98,10 @@ PV_CLONES static void place_listed(const drive_bodies* bodies, const pv_object* 
         four_of(&frames[at[0]], &frames[at[1]], &frames[at[2]], &frames[at[3]], pose);
         four_of(&objects[o[0]], &objects[o[1]], &objects[o[2]], &objects[o[3]], size);
         memcpy(&turns, &pose[3], sizeof turns);
-        const four ground = pose[2] - 0.5f * size[2], half_width = 0.5f * size[0], half_length = 0.5f * size[1];
-        const four heading = __builtin_convertvector((four_ints)((four_bits)turns << 16) >> 16, four) * HEADING_UNIT;
+        const four ground = pose[2] - 0.5f * size[2], half_width = 0.5f * size[0],
+                   half_length = 0.5f * size[1];
+        const four heading =
+            __builtin_convertvector((four_ints)((four_bits)turns << 16) >> 16, four) * HEADING_UNIT;
         const four speed = __builtin_convertvector(turns >> 16, four) * SPEED_UNIT;
         memcpy(bodies->x + i, &pose[0], sizeof pose[0]);
         memcpy(bodies->y + i, &pose[1], sizeof pose[1]);
@@ -108,7 +122,8 @@ static void place_agent(const drive_turn* turn, uint32_t i, uint32_t row) {
     bodies->heading[i] = agents->heading[row];
     bodies->speed[i] = active ? agents->speed[row] : 0.0f;
     bodies->ground[i] = agents->ground[row];
-    if (!active) bodies->row[i] = DRIVE_STANDING_ROW;
+    if (!active)
+        bodies->row[i] = DRIVE_STANDING_ROW;
 }
 
 static void place_follower(const drive_turn* turn, uint32_t i, uint32_t k) {
@@ -121,8 +136,8 @@ static void place_follower(const drive_turn* turn, uint32_t i, uint32_t k) {
     bodies->ground[i] = now.ground;
 }
 
-// Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away, so that searches need no
-// special case for its end.
+// Fills in sines, cosines and radii. The list is padded to a multiple of 16 with points far away,
+// so that searches need no special case for its end.
 PV_CLONES static void complete_bodies(drive_bodies* bodies) {
     for (uint32_t i = bodies->count; i % PV_LANES; i++) {
         bodies->x[i] = bodies->y[i] = 1e9f;
@@ -138,7 +153,8 @@ PV_CLONES static void complete_bodies(drive_bodies* bodies) {
 }
 
 const pv_frame* drive_body_frame(const drive_turn* turn, uint32_t o, uint32_t t) {
-    if (turn->config->others == DRIVE_IS_others_static) t = (uint32_t)turn->config->init_step;
+    if (turn->config->others == DRIVE_IS_others_static)
+        t = (uint32_t)turn->config->init_step;
     return drive_frame(&turn->scene, &turn->scene.objects[o], t);
 }
 
@@ -150,7 +166,8 @@ static void list_bodies(drive_turn* turn) {
     const uint32_t* follower = turn->followers.object + turn->slot->follower; // (followers,)
     bodies->driven_count = 0;
     for (uint32_t o = 0, objects = turn->scene.head->object_count; o < objects; o++) {
-        const uint32_t agent = row < end ? agents->object[row] : objects, driver = k < followers ? follower[k] : objects;
+        const uint32_t agent = row < end ? agents->object[row] : objects,
+                       driver = k < followers ? follower[k] : objects;
         const uint32_t next = agent < driver ? agent : driver;
         i = list_logged(turn, o, next, i);
         o = next;
@@ -158,7 +175,8 @@ static void list_bodies(drive_turn* turn) {
             const uint32_t flags = agents->flags[row];
             if (flags & DRIVE_TRAFFIC)
                 i = list_traffic(turn, o, flags & DRIVE_BY_IDM && o == driver ? k : NO_FOLLOWER, i);
-            else if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE) : drive_end_of(flags) == DRIVE_END_STAYS)
+            else if (flags & DRIVE_ACTIVE ? !(flags & DRIVE_ALONE)
+                                          : drive_end_of(flags) == DRIVE_END_STAYS)
                 i = list_driven(turn, o, (int32_t)row, i);
             row++;
             k += (uint32_t)(o == driver); // under idm_agents or traffic_idm
@@ -174,9 +192,11 @@ void drive_collect_bodies(drive_turn* turn) {
     drive_bodies* bodies = &turn->scratch.bodies;
     uint32_t* frames = turn->scratch.body_frames;
     list_bodies(turn);
-    for (uint32_t i = bodies->count; i % 4; i++) bodies->object[i] = frames[i] = 0; // read, and not used
+    for (uint32_t i = bodies->count; i % 4; i++)
+        bodies->object[i] = frames[i] = 0; // read, and not used
     place_listed(bodies, turn->scene.objects, turn->scene.frames, frames);
-    if (turn->config->others == DRIVE_IS_others_static) memset(bodies->speed, 0, bodies->count * sizeof(float));
+    if (turn->config->others == DRIVE_IS_others_static)
+        memset(bodies->speed, 0, bodies->count * sizeof(float));
     for (uint32_t n = 0; n < bodies->driven_count; n++) {
         const uint32_t i = bodies->driven[n];
         if (bodies->row[i] >= 0)

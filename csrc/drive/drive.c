@@ -1,21 +1,22 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills num_agents rows. Each scene
-// has its own clock and restarts in place; every resample_steps turns another bundle is drawn. Runs in workers; describe runs
-// in the learner.
+// `drive`: the driving env's table of functions (env.h). An env is a bundle of scenes that fills
+// num_agents rows. Each scene has its own clock and restarts in place; every resample_steps turns
+// another bundle is drawn. Runs in workers; describe runs in the learner.
 //
-// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who is an agent), bundle (which
-// scenes), episode (one scene's step), actions (spaces), dynamics (moves agents), models and walkers (how bodies move), inverse
-// and expert (how to follow a log), bodies (all objects of a step), follow (vehicles that drive by IDM), lanes (ways along the
-// lane graph), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states). index runs in the
-// learner only.
+// Files: tables (settings, observation), scene (compiled scenes), layout (addresses), control (who
+// is an agent), bundle (which scenes), episode (one scene's step), actions (spaces), dynamics
+// (moves agents), models and walkers (how bodies move), inverse and expert (how to follow a log),
+// bodies (all objects of a step), follow (vehicles that drive by IDM), lanes (ways along the lane
+// graph), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states).
+// index runs in the learner only.
 #include "kernels.h"
 #include "state.h"
 
 #include <math.h>
 
-// ---- settings -----------------------------------------------------------------------------------------------------
+// ---- settings ----
 
 #define KIND_int32_t PV_I32
 #define KIND_float PV_F32
@@ -28,53 +29,69 @@ static const pv_config_field config_fields[] = {
 
 static int check_config(const pv_drive_config* config, char* text) {
     // The bounds are written as decimals; float settings are compared as float.
-#define CHECK(type, name, low, high)                                                                                           \
-    if (!(config->name >= (type)(low) && config->name <= (type)(high)))                                                        \
-        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: %s is %g; it must be from %g to %g", #name,                    \
+#define CHECK(type, name, low, high) \
+    if (!(config->name >= (type)(low) && config->name <= (type)(high))) \
+        return pv_describe_error(text, PV_ERROR_CONFIG, \
+                                 "drive: %s is %g; it must be from %g to %g", #name, \
                                  (double)config->name, (double)(low), (double)(high));
     DRIVE_SETTINGS(CHECK)
 #undef CHECK
     return PV_OK;
 }
 
-// ---- describe -----------------------------------------------------------------------------------------------------
+// ---- describe ----
 
 static int check_drawable(const pv_context* context, const drive_block* layout, char* text) {
     const pv_drive_config* config = drive_config_of(context);
     uint32_t count = drive_set(context->data)->scene_count, most = 0;
-    if (layout->scenes) return PV_OK;
-    if (!count) return pv_describe_error(text, PV_ERROR_DATA, "drive: there are no scenes; name a folder that holds some");
+    if (layout->scenes)
+        return PV_OK;
+    if (!count)
+        return pv_describe_error(text, PV_ERROR_DATA,
+                                 "drive: there are no scenes; name a folder that holds some");
     for (uint32_t i = 0; i < count; i++) {
         uint32_t agents = drive_scene_agents(context, i);
-        if (agents > most) most = agents;
+        if (agents > most)
+            most = agents;
     }
-    if (!most) return pv_describe_error(text, PV_ERROR_DATA, "drive: none of the %u scenes has an agent under these settings", count);
+    if (!most)
+        return pv_describe_error(text, PV_ERROR_DATA,
+                                 "drive: none of the %u scenes has an agent under these settings",
+                                 count);
     return pv_describe_error(text, PV_ERROR_CONFIG,
-                             "drive: num_agents is %d, but every scene with agents has more (up to %u); use at least that",
+                             "drive: num_agents is %d, but every scene with agents has more (up to "
+                             "%u); use at least that",
                              config->num_agents, most);
 }
 
 static int drive_describe(const pv_context* context, pv_spec* spec, char* text) {
     const pv_drive_config* config = drive_config_of(context);
     int code = check_config(config, text);
-    if (code) return code;
-    if (!context->data) return pv_describe_error(text, PV_ERROR_DATA, "drive: no compiled scenes were given");
+    if (code)
+        return code;
+    if (!context->data)
+        return pv_describe_error(text, PV_ERROR_DATA, "drive: no compiled scenes were given");
     code = pv_drive_scenes_check(context->data, context->data_bytes, text);
-    if (code) return code;
+    if (code)
+        return code;
     drive_block layout;
     drive_layout(context, 1, &layout);
     if (!drive_rewards_init(context, &layout))
-        return pv_describe_error(text, PV_ERROR_CONFIG, "drive: reward_ranges are not two numbers for each of the %d terms",
-                                 DRIVE_REWARD_COUNT);
+        return pv_describe_error(
+            text, PV_ERROR_CONFIG,
+            "drive: reward_ranges are not two numbers for each of the %d terms",
+            DRIVE_REWARD_COUNT);
     code = check_drawable(context, &layout, text);
-    if (code) return code;
+    if (code)
+        return code;
     spec->group_count = 1;
     pv_group_spec* group = &spec->groups[0];
     strcpy(group->name, "agents");
     group->agents = layout.agents;
     drive_describe_observation(config, &layout, group);
     code = drive_describe_actions(context, group, text);
-    if (code) return code;
+    if (code)
+        return code;
     drive_describe_counters(spec);
     drive_describe_records(config, spec);
     drive_describe_state(&layout, spec);
@@ -97,9 +114,11 @@ static int drive_init(pv_block* block) {
     return PV_OK;
 }
 
-static void drive_close(pv_block* block) { (void)block; }
+static void drive_close(pv_block* block) {
+    (void)block;
+}
 
-// ---- reset and step -----------------------------------------------------------------------------------------------
+// ---- reset and step ----
 
 // Counts the rows that no scene of the bundle uses. They were blanked when the bundle was filled.
 static uint32_t count_padding(const drive_turn* turn) {
@@ -108,17 +127,19 @@ static uint32_t count_padding(const drive_turn* turn) {
     return count;
 }
 
-// Fills the env with scenes and starts them. The rest of the state is cleared, so that its bytes do not depend on what ran there
-// before. goes_on: it may keep some of the bundle that has ended.
+// Fills the env with scenes and starts them. The rest of the state is cleared, so that its bytes do
+// not depend on what ran there before. goes_on: it may keep some of the bundle that has ended.
 static int start_bundle(drive_turn* turn, int goes_on) {
     drive_env* env = turn->state;
     const int had_task = env->task >= 0;
     env->task = turn->block->tasks[turn->env];
     env->step = 0;
     env->over = 0;
-    memset(turn->block->rows[0].agent_types + turn->first_row, 0, turn->layout->agents); // of the rows that stay empty
+    memset(turn->block->rows[0].agent_types + turn->first_row, 0,
+           turn->layout->agents); // of the rows that stay empty
     int code = drive_bundle_fill(turn, goes_on && !had_task);
-    if (code) return code;
+    if (code)
+        return code;
     for (uint32_t slot = 0; slot < env->slots; slot++) {
         drive_turn_slot(turn, slot);
         drive_slot_start(turn);
@@ -129,7 +150,8 @@ static int start_bundle(drive_turn* turn, int goes_on) {
 
 static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         pv_block_at(block, env);
         drive_turn turn;
         drive_turn_open(block, env, &turn);
@@ -140,7 +162,8 @@ static int drive_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
             turn.state->episode++;
         }
         int code = start_bundle(&turn, 0);
-        if (code) return code;
+        if (code)
+            return code;
     }
     return PV_OK;
 }
@@ -165,8 +188,8 @@ static void keep_observations(const drive_turn* turn) {
     }
 }
 
-// Same-step autoreset of `count` rows: calls `start` and then restores the rewards and flags of the last step. The counters are
-// restored too, since a row counts once per turn.
+// Same-step autoreset of `count` rows: calls `start` and then restores the rewards and flags of the
+// last step. The counters are restored too, since a row counts once per turn.
 static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(drive_turn* turn)) {
     float rewards[DRIVE_MAX_AGENTS];
     uint8_t terminals[DRIVE_MAX_AGENTS], truncations[DRIVE_MAX_AGENTS];
@@ -185,7 +208,8 @@ static int restart(drive_turn* turn, uint32_t row, uint32_t count, int (*start)(
     return code;
 }
 
-// What same-step autoreset does with a scene that was stepped: it restarts, or the rows of agents that return begin again.
+// What same-step autoreset does with a scene that was stepped: it restarts, or the rows of agents
+// that return begin again.
 static void begin_again(drive_turn* turn) {
     const drive_slot* slot = turn->slot;
     if (slot->over)
@@ -194,7 +218,8 @@ static void begin_again(drive_turn* turn) {
         restart(turn, slot->row, slot->count, drive_slot_respawn);
 }
 
-// One turn of a scene that is over: it restarts, unless autoreset is disabled or the bundle ends with this turn.
+// One turn of a scene that is over: it restarts, unless autoreset is disabled or the bundle ends
+// with this turn.
 static void step_idle_slot(drive_turn* turn, int last) {
     if (turn->block->context->autoreset == PV_NEXT_STEP && !last) {
         drive_slot_start(turn);
@@ -208,7 +233,8 @@ static int step_env(pv_block* block, uint32_t env) {
     const int same_step = block->context->autoreset == PV_SAME_STEP;
     drive_turn turn;
     drive_turn_open(block, env, &turn);
-    if (turn.state->over) return next_bundle(&turn); // next-step autoreset: this turn's actions are ignored
+    if (turn.state->over)
+        return next_bundle(&turn); // next-step autoreset: this turn's actions are ignored
     turn.state->step++;
     int last = turn.state->step >= (uint32_t)turn.config->resample_steps;
     for (uint32_t slot = 0; slot < turn.state->slots; slot++) {
@@ -218,9 +244,12 @@ static int step_env(pv_block* block, uint32_t env) {
             continue;
         }
         drive_slot_advance(&turn);
-        if (last) drive_slot_cut(&turn);
-        if (same_step) keep_observations(&turn);
-        if (same_step && !last) begin_again(&turn);
+        if (last)
+            drive_slot_cut(&turn);
+        if (same_step)
+            keep_observations(&turn);
+        if (same_step && !last)
+            begin_again(&turn);
     }
     count_padding(&turn);
     turn.state->over = (uint32_t)(last && !same_step);
@@ -231,22 +260,26 @@ static int drive_step(pv_block* block) {
     for (uint32_t env = 0; env < block->env_count; env++) {
         pv_block_at(block, env);
         int code = step_env(block, env);
-        if (code) return code;
+        if (code)
+            return code;
     }
     return PV_OK;
 }
 
-// ---- poke ---------------------------------------------------------------------------------------------------------
+// ---- poke ----
 
 // Scenes and bundles whose last state this is end as in a step.
 static int set_state(drive_turn* turn) {
-    const int same_step = turn->block->context->autoreset == PV_SAME_STEP, was_last = turn->state->over != 0;
+    const int same_step = turn->block->context->autoreset == PV_SAME_STEP,
+              was_last = turn->state->over != 0;
     const int last = turn->state->step >= (uint32_t)turn->config->resample_steps;
     for (uint32_t slot = 0; slot < turn->state->slots; slot++) {
         drive_turn_slot(turn, slot);
         drive_slot_set(turn, was_last, last);
-        if (same_step) keep_observations(turn);
-        if (same_step && !last) begin_again(turn);
+        if (same_step)
+            keep_observations(turn);
+        if (same_step && !last)
+            begin_again(turn);
     }
     turn->state->over = (uint32_t)(last && !same_step);
     return last && same_step ? restart(turn, 0, turn->layout->agents, next_bundle) : PV_OK;
@@ -257,7 +290,8 @@ static int drive_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     drive_turn turn;
     drive_turn_open(block, env, &turn);
     int code = drive_take_state(&turn, in);
-    if (code) return code;
+    if (code)
+        return code;
     memcpy(counters, block->counters, sizeof counters);
     code = set_state(&turn);
     memcpy(block->counters, counters, sizeof counters); // they count steps

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Where everything lies in a block's state, and the pointers to it. The only file that computes such addresses.
+// Where everything lies in a block's state, and the pointers to it. The only file that computes
+// such addresses.
 #include "state.h"
 
 #include <string.h>
@@ -21,36 +22,45 @@ static void measure_scenes(const pv_context* context, drive_block* out) {
     for (uint32_t i = 0; i < drive_set(context->data)->scene_count; i++) {
         const pv_scene_entry* entry = drive_entry(context->data, i);
         uint32_t size = drive_scene_agents(context, i);
-        if (!size || size > out->agents) continue;
+        if (!size || size > out->agents)
+            continue;
         const pv_scene* head = (const pv_scene*)(const void*)(context->data + entry->offset);
         out->scenes++;
-        if (size < smallest) smallest = size;
-        uint64_t followers = (uint64_t)drive_scene_followers(context, i) * out->agents / size; // if the bundle is full of this one
-        if (followers > out->followers) out->followers = (uint32_t)followers;
-        if (head->object_count > bodies) bodies = head->object_count;
+        if (size < smallest)
+            smallest = size;
+        uint64_t followers = (uint64_t)drive_scene_followers(context, i) * out->agents /
+                             size; // if the bundle is full of this one
+        if (followers > out->followers)
+            out->followers = (uint32_t)followers;
+        if (head->object_count > bodies)
+            bodies = head->object_count;
         uint32_t all = head->segment_count[0] + head->segment_count[1] + head->segment_count[2];
-        if (all > segments) segments = all;
+        if (all > segments)
+            segments = all;
     }
     out->slots = out->agents / smallest;
     out->bodies = (uint32_t)pv_align_up(bodies + 1, ROUND);
     out->segments = (uint32_t)pv_align_up(segments + 1, ROUND);
-    out->groups = (uint32_t)pv_align_up(segments / PV_GROUP_LANES + 1, ROUND) + ROUND; // lists are written 16 at a time
+    out->groups = (uint32_t)pv_align_up(segments / PV_GROUP_LANES + 1, ROUND) +
+                  ROUND; // lists are written 16 at a time
 }
 
 static uint64_t scratch_floats(const drive_block* layout) {
     uint64_t near = layout->bodies > layout->segments ? layout->bodies : layout->segments;
     return 20 * (uint64_t)layout->bodies + 8 * (uint64_t)layout->agent_stride + 2 * (near + ROUND) +
-           (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies + layout->numbers;
+           (2 + PV_GROUP_LANES) * (uint64_t)layout->groups + 8 * (uint64_t)layout->bodies +
+           layout->numbers;
 }
 
 static void place_observation(const pv_drive_config* config, drive_block* out) {
     uint32_t end = 0;
-#define PLACE(block, set, kind, k, bound)                                                                                      \
-    out->observed[DRIVE_BLOCK_##block] = end;                                                                                  \
-    if ((uint32_t)(k)) out->blocks |= 1u << DRIVE_BLOCK_##block;                                                               \
-    if (kind != DRIVE_PICTURE && (uint32_t)(k) * DRIVE_COUNT_##set > out->numbers)                                             \
-        out->numbers = (uint32_t)(k) * DRIVE_COUNT_##set;                                                                      \
-    end += (uint32_t)(k) * drive_columns(config, DRIVE_BLOCK_##block, DRIVE_COUNT_##set) *                                     \
+#define PLACE(block, set, kind, k, bound) \
+    out->observed[DRIVE_BLOCK_##block] = end; \
+    if ((uint32_t)(k)) \
+        out->blocks |= 1u << DRIVE_BLOCK_##block; \
+    if (kind != DRIVE_PICTURE && (uint32_t)(k) * DRIVE_COUNT_##set > out->numbers) \
+        out->numbers = (uint32_t)(k) * DRIVE_COUNT_##set; \
+    end += (uint32_t)(k) * drive_columns(config, DRIVE_BLOCK_##block, DRIVE_COUNT_##set) * \
            (kind == DRIVE_PICTURE ? (uint32_t)(k) : drive_number_bytes(config));
     DRIVE_BLOCKS(PLACE)
 #undef PLACE
@@ -66,7 +76,8 @@ static void place_motion(const pv_context* context, drive_block* out) {
     out->repeats = config->replay_failed > 0.0f;
     out->traffic = config->traffic_idm > 0.0f || config->traffic_log > 0.0f;
     out->motion = limited || config->observe_motion || config->dynamics == DRIVE_IS_dynamics_jerk;
-    if (drive_axes_fill(context, &out->axes, text)) memset(&out->axes, 0, sizeof out->axes);
+    if (drive_axes_fill(context, &out->axes, text))
+        memset(&out->axes, 0, sizeof out->axes);
 }
 
 void drive_layout(const pv_context* context, uint32_t env_count, drive_block* out) {
@@ -74,18 +85,26 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     place_observation(drive_config_of(context), out);
     drive_rewards_init(context, out);
     out->agents = (uint32_t)drive_config_of(context)->num_agents;
-    out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) + ROUND; // a slot's vectors may run past the last row
+    out->agent_stride = (uint32_t)pv_align_up(out->agents, ROUND) +
+                        ROUND; // a slot's vectors may run past the last row
     measure_scenes(context, out);
     uint64_t env_end = sizeof(drive_env);
     out->slots_offset = place(&env_end, out->slots * sizeof(drive_slot));
     out->arrays_offset = place(&env_end, (uint64_t)DRIVE_AGENT_FIELD_COUNT * out->agent_stride * 4);
-    if (out->parts) out->judged_offset = place(&env_end, (uint64_t)DRIVE_JUDGED_FIELD_COUNT * out->agent_stride * 4);
-    if (out->conditioned) out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
+    if (out->parts)
+        out->judged_offset =
+            place(&env_end, (uint64_t)DRIVE_JUDGED_FIELD_COUNT * out->agent_stride * 4);
+    if (out->conditioned)
+        out->weights_offset = place(&env_end, (uint64_t)DRIVE_REWARD_COUNT * out->agent_stride * 4);
     place_motion(context, out);
-    if (out->motion) out->motion_offset = place(&env_end, (uint64_t)DRIVE_MOTION_FIELD_COUNT * out->agent_stride * 4);
+    if (out->motion)
+        out->motion_offset =
+            place(&env_end, (uint64_t)DRIVE_MOTION_FIELD_COUNT * out->agent_stride * 4);
     if (drive_config_of(context)->expert_actions)
         out->played_offset = place(&env_end, (uint64_t)out->axes.count * out->agent_stride * 4);
-    if (out->followers) out->followers_offset = place(&env_end, (uint64_t)DRIVE_FOLLOWER_FIELD_COUNT * out->followers * 4);
+    if (out->followers)
+        out->followers_offset =
+            place(&env_end, (uint64_t)DRIVE_FOLLOWER_FIELD_COUNT * out->followers * 4);
     out->env_bytes = pv_align_up(env_end, ALIGNMENT);
     uint64_t end = sizeof *out;
     out->agents_offset = place(&end, drive_set(context->data)->scene_count * sizeof(uint32_t));
@@ -94,7 +113,8 @@ void drive_layout(const pv_context* context, uint32_t env_count, drive_block* ou
     out->order_offset = place(&end, out->scenes * sizeof(uint32_t));
     out->sizes_offset = place(&end, (out->agents + 2) * sizeof(uint32_t));
     out->waste_offset = place(&end, (out->agents + 1) * sizeof(uint32_t));
-    if (drive_scene_weights(context)) out->shares_offset = place(&end, (out->scenes + 1) * sizeof(double));
+    if (drive_scene_weights(context))
+        out->shares_offset = place(&end, (out->scenes + 1) * sizeof(double));
     out->scratch_offset = place(&end, scratch_floats(out) * 4);
     out->envs_offset = place(&end, env_count * out->env_bytes);
     out->bytes = end;
@@ -147,7 +167,8 @@ void drive_scratch_at(const drive_block* layout, uint8_t* state, drive_scratch* 
 
 drive_env* drive_env_at(const pv_block* block, uint32_t env) {
     const drive_block* layout = (const drive_block*)block->state;
-    return (drive_env*)(void*)((uint8_t*)block->state + layout->envs_offset + env * layout->env_bytes);
+    return (drive_env*)(void*)((uint8_t*)block->state + layout->envs_offset +
+                               env * layout->env_bytes);
 }
 
 void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
@@ -161,28 +182,32 @@ void drive_turn_open(pv_block* block, uint32_t env, drive_turn* out) {
     uint8_t* base = (uint8_t*)out->state;
     out->slots = (drive_slot*)(void*)(base + layout->slots_offset);
     uint8_t* at = base + layout->arrays_offset;
-#define FIELD(type, name) out->agents.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * sizeof(type);
+#define FIELD(type, name) \
+    out->agents.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * sizeof(type);
     DRIVE_AGENT_FIELDS(FIELD)
 #undef FIELD
     if (layout->parts) {
         at = base + layout->judged_offset;
-#define FIELD(type, code, name, unit, high) out->judged.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * 4;
+#define FIELD(type, code, name, unit, high) \
+    out->judged.name = (type*)(void*)at, at += (uint64_t)layout->agent_stride * 4;
         DRIVE_JUDGED_FIELDS(FIELD)
 #undef FIELD
     }
     out->weights = (float*)(void*)(base + layout->weights_offset);
     at = base + layout->motion_offset;
-#define FIELD(type, name)                                                                                                      \
-    out->agents.name = layout->motion ? (type*)(void*)at : NULL;                                                               \
+#define FIELD(type, name) \
+    out->agents.name = layout->motion ? (type*)(void*)at : NULL; \
     at += (uint64_t)layout->agent_stride * sizeof(type);
     DRIVE_MOTION_FIELDS(FIELD)
 #undef FIELD
     out->played = layout->played_offset ? (float*)(void*)(base + layout->played_offset) : NULL;
     at = base + layout->followers_offset;
-#define FIELD(type, code, name, unit, low, high) out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
+#define FIELD(type, code, name, unit, low, high) \
+    out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_FIELDS(FIELD)
 #undef FIELD
-#define FIELD(type, name) out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
+#define FIELD(type, name) \
+    out->followers.name = (type*)(void*)at, at += (uint64_t)layout->followers * 4;
     DRIVE_FOLLOWER_CONSTANTS(FIELD)
 #undef FIELD
     drive_scratch_at(layout, (uint8_t*)block->state, &out->scratch);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// What an agent's episode adds up to, and the episode records (DRIVE_RECORD_VALUES) that are made of it.
+// What an agent's episode adds up to, and the episode records (DRIVE_RECORD_VALUES) that are made
+// of it.
 #include "kernels.h"
 #include "state.h"
 
@@ -10,12 +11,13 @@
 void drive_describe_records(const pv_drive_config* config, pv_spec* spec) {
 #define NAME(name) strcpy(spec->record_names[spec->record_count++], #name);
     DRIVE_RECORD_VALUES(NAME)
-    if (!config->metrics) return;
+    if (!config->metrics)
+        return;
     DRIVE_RECORD_METRICS(NAME)
 #undef NAME
 }
 
-// ---- sums ---------------------------------------------------------------------------------------------------------
+// ---- sums ----
 
 void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
@@ -26,25 +28,29 @@ void drive_clear_sums(const drive_turn* turn, uint32_t row) {
     agents->departures[row] = 0;
     agents->goal_step[row] = 0;
     agents->flags[row] &= (1u << DRIVE_AGAIN_SHIFT) - 1;
-    if (!turn->layout->parts) return;
+    if (!turn->layout->parts)
+        return;
 #define CLEAR(type, code, name, unit, high) judged->name[row] = 0;
     DRIVE_JUDGED_FIELDS(CLEAR)
 #undef CLEAR
     judged->least_ttc[row] = DRIVE_MOST_TTC_S;
 }
 
-// At the end of a span: whether it was comfortable, and how far the car is from the path of its log. Jerk is known from the second
-// span on.
+// At the end of a span: whether it was comfortable, and how far the car is from the path of its
+// log. Jerk is known from the second span on.
 static void add_span(const drive_turn* turn, uint32_t row) {
     const drive_judged* judged = &turn->judged;
     const float speed = turn->agents.speed[row], heading = turn->agents.heading[row];
     const float per_s = 1.0f / ((float)DRIVE_SPAN_STEPS * turn->scene.head->dt_s);
     float acceleration = (speed - judged->span_speed[row]) * per_s;
     float yaw_rate = drive_wrap(heading - judged->span_heading[row]) * per_s;
-    float jerk = judged->spans[row] ? (acceleration - judged->span_acceleration[row]) * per_s : 0.0f;
+    float jerk =
+        judged->spans[row] ? (acceleration - judged->span_acceleration[row]) * per_s : 0.0f;
     judged->comfortable_spans[row] +=
-        (uint32_t)(acceleration <= DRIVE_COMFORT_ACCELERATION && acceleration >= -DRIVE_COMFORT_BRAKING &&
-                   drive_abs(speed * yaw_rate) <= DRIVE_COMFORT_LATERAL && drive_abs(jerk) <= DRIVE_COMFORT_JERK &&
+        (uint32_t)(acceleration <= DRIVE_COMFORT_ACCELERATION &&
+                   acceleration >= -DRIVE_COMFORT_BRAKING &&
+                   drive_abs(speed * yaw_rate) <= DRIVE_COMFORT_LATERAL &&
+                   drive_abs(jerk) <= DRIVE_COMFORT_JERK &&
                    drive_abs(yaw_rate) <= DRIVE_COMFORT_YAW_RATE);
     judged->path_sum[row] += drive_path_distance(turn, row);
     judged->spans[row]++;
@@ -69,30 +75,39 @@ static void add_lane(const drive_turn* turn, uint32_t row, const drive_outcome* 
 static void add_stops(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const drive_judged* judged = &turn->judged;
     float speed = drive_abs(turn->agents.speed[row]);
-    judged->since_stop[row] = speed < DRIVE_STANDS_MPS ? 0.0f : judged->since_stop[row] + speed * turn->scene.head->dt_s;
-    if (!step->must_stop || judged->since_stop[row] <= DRIVE_STOP_M) return;
-    if (!judged->signs_run[row]++) judged->stop_sign_step[row] = turn->slot->clock;
+    judged->since_stop[row] =
+        speed < DRIVE_STANDS_MPS ? 0.0f : judged->since_stop[row] + speed * turn->scene.head->dt_s;
+    if (!step->must_stop || judged->since_stop[row] <= DRIVE_STOP_M)
+        return;
+    if (!judged->signs_run[row]++)
+        judged->stop_sign_step[row] = turn->slot->clock;
 }
 
 void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step) {
     const drive_judged* judged = &turn->judged;
     uint32_t steps = ++judged->judged_steps[row];
     judged->acceleration[row] = step->acceleration;
-    if (!turn->config->metrics) return;
+    if (!turn->config->metrics)
+        return;
     if (steps == 1) {
         judged->span_speed[row] = turn->scratch.old_speed[row];
         judged->span_heading[row] = turn->scratch.old_heading[row];
     }
-    if (steps % DRIVE_SPAN_STEPS == 0) add_span(turn, row);
+    if (steps % DRIVE_SPAN_STEPS == 0)
+        add_span(turn, row);
     judged->peak_acceleration[row] = drive_max(judged->peak_acceleration[row], step->acceleration);
     judged->peak_braking[row] = drive_max(judged->peak_braking[row], -step->acceleration);
     judged->peak_lateral[row] = drive_max(judged->peak_lateral[row], drive_abs(step->lateral));
     judged->peak_jerk[row] = drive_max(judged->peak_jerk[row], drive_abs(step->jerk));
-    if (step->red_light && !judged->red_lights[row]++) judged->red_light_step[row] = turn->slot->clock;
+    if (step->red_light && !judged->red_lights[row]++)
+        judged->red_light_step[row] = turn->slot->clock;
     add_stops(turn, row, step);
-    if (step->begun && !judged->contact_step[row]) judged->contact_step[row] = turn->slot->clock;
-    if (step->departed && !judged->departure_step[row]) judged->departure_step[row] = turn->slot->clock;
-    if (step->in_lane) add_lane(turn, row, step);
+    if (step->begun && !judged->contact_step[row])
+        judged->contact_step[row] = turn->slot->clock;
+    if (step->departed && !judged->departure_step[row])
+        judged->departure_step[row] = turn->slot->clock;
+    if (step->in_lane)
+        add_lane(turn, row, step);
     if (step->logged) {
         judged->displacement[row] = step->log_distance;
         judged->displacement_sum[row] += step->log_distance;
@@ -102,21 +117,24 @@ void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* s
     judged->short_ttc_steps[row] += (uint32_t)(step->ttc < DRIVE_SHORT_TTC_S);
 }
 
-// ---- records ------------------------------------------------------------------------------------------------------
+// ---- records ----
 
-// The share of the way from the start to the goal that the agent came: along the lanes, or in the straight line to the goal's
-// circle where they lead nowhere.
+// The share of the way from the start to the goal that the agent came: along the lanes, or in the
+// straight line to the goal's circle where they lead nowhere.
 static float route_share(const drive_turn* turn, uint32_t row) {
     const drive_agents* agents = &turn->agents;
-    if (agents->flags[row] & DRIVE_REACHED) return 1.0f;
+    if (agents->flags[row] & DRIVE_REACHED)
+        return 1.0f;
     float share = agents->flags[row] & DRIVE_NO_GOAL ? -1.0f : drive_way_share(turn, row);
-    if (share >= 0.0f) return drive_min(share, 1.0f);
+    if (share >= 0.0f)
+        return drive_min(share, 1.0f);
     float way = agents->progress[row] + agents->goal_distance[row] - turn->config->goal_radius_m;
     return way > 0.0f ? drive_clamp(agents->progress[row] / way, 0.0f, 1.0f) : 0.0f;
 }
 
 static int is_lawful(const drive_judged* judged, uint32_t row) {
-    return !judged->red_lights[row] && !judged->signs_run[row] && judged->wrong_way[row] <= PV_DRIVE_WRONG_WAY_M &&
+    return !judged->red_lights[row] && !judged->signs_run[row] &&
+           judged->wrong_way[row] <= PV_DRIVE_WRONG_WAY_M &&
            judged->most_over_limit[row] <= DRIVE_OVER_LIMIT_MPS;
 }
 
@@ -157,14 +175,16 @@ static void add_metrics(const drive_turn* turn, uint32_t row, float* v) {
 
 void drive_leave_record(const drive_turn* turn, int complete) {
     pv_record* record = pv_block_record(turn->block, turn->env);
-    if (!record) return;
+    if (!record)
+        return;
     const drive_agents* agents = &turn->agents;
     const drive_slot* slot = turn->slot;
     float v[DRIVE_RECORD_COUNT] = {0}, sum = 0.0f;
     uint32_t driven = 0;
     for (uint32_t row = slot->row; row < slot->row + slot->count; row++) {
         uint32_t flags = agents->flags[row];
-        if (flags & DRIVE_TRAFFIC) continue;
+        if (flags & DRIVE_TRAFFIC)
+            continue;
         driven++;
         sum += agents->episode_return[row];
         v[DRIVE_RECORD_goals] += flags & DRIVE_REACHED ? 1.0f : 0.0f;
@@ -176,7 +196,8 @@ void drive_leave_record(const drive_turn* turn, int complete) {
         v[DRIVE_RECORD_departures] += (float)agents->departures[row];
         v[DRIVE_RECORD_progress_m] += agents->progress[row];
         v[DRIVE_RECORD_goals_again] += (float)(flags >> DRIVE_AGAIN_SHIFT);
-        if (turn->config->metrics) add_metrics(turn, row, v);
+        if (turn->config->metrics)
+            add_metrics(turn, row, v);
     }
     v[DRIVE_RECORD_agents] = (float)driven;
     v[DRIVE_RECORD_complete] = complete ? 1.0f : 0.0f;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are. bicycle.h has the limits.
+// See models.h. Scalar code for one body; no result depends on how wide the machine's vectors are.
+// bicycle.h has the limits.
 #include "bicycle.h"
 
 #define GPUDRIVE_MPS 300.0f    // GPUDrive has no limit; this one keeps numbers finite
@@ -9,7 +10,9 @@
 #define INVERTIBLE_MPS2 6.0f   // Waymax and GPUDrive cut the actions to these
 #define INVERTIBLE_CURVATURE 3.0f
 
-static float limit(float setting) { return setting > 0.0f ? setting : DRIVE_NO_LIMIT; }
+static float limit(float setting) {
+    return setting > 0.0f ? setting : DRIVE_NO_LIMIT;
+}
 
 drive_mover drive_mover_of(const pv_drive_config* config, float dt_s) {
     return (drive_mover){.model = config->dynamics,
@@ -23,7 +26,7 @@ drive_mover drive_mover_of(const pv_drive_config* config, float dt_s) {
                          .max_steering_rate = limit(config->max_steering_rate_radps)};
 }
 
-// ---- models -------------------------------------------------------------------------------------------------------
+// ---- models ----
 
 static void bicycle(const drive_mover* mover, drive_motion* body, const float* action) {
     drive_bicycle(mover, body, action[0], action[1]);
@@ -36,14 +39,16 @@ static void classic_gpudrive(const drive_mover* mover, drive_motion* body, const
     drive_wheels at = drive_grip(mover, middle, body->length, 1, drive_wheels_of(body->steering));
     drive_step_along(body, middle * mover->dt_s, at, body->length);
     body->lateral = middle * middle * at.turn / body->length;
-    drive_set_speed(mover, body, speed, drive_clamp(speed + a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS));
+    drive_set_speed(mover, body, speed,
+                    drive_clamp(speed + a * mover->dt_s, -GPUDRIVE_MPS, GPUDRIVE_MPS));
 }
 
 // slip = tanh(tan(steering) / 2), as PufferDrive has it.
 static drive_wheels pufferdrive_wheels(float steering) {
     float sine, cosine;
     pv_sincos(drive_wrap(steering), &sine, &cosine);
-    float tangent = drive_clamp(sine / drive_sign(drive_max(drive_abs(cosine), 1e-6f), cosine), -1e3f, 1e3f);
+    float tangent =
+        drive_clamp(sine / drive_sign(drive_max(drive_abs(cosine), 1e-6f), cosine), -1e3f, 1e3f);
     drive_wheels found;
     pv_sincos(drive_tanh(0.5f * tangent), &found.sine, &found.cosine);
     found.turn = found.cosine * tangent;
@@ -68,12 +73,15 @@ static float tangent_of(float angle) {
 }
 
 static void invertible_bicycle(const drive_mover* mover, drive_motion* body, const float* action) {
-    float a = drive_limited_acceleration(mover, body, drive_clamp(action[0], -INVERTIBLE_MPS2, INVERTIBLE_MPS2));
+    float a = drive_limited_acceleration(mover, body,
+                                         drive_clamp(action[0], -INVERTIBLE_MPS2, INVERTIBLE_MPS2));
     float curvature = drive_clamp(action[1], -INVERTIBLE_CURVATURE, INVERTIBLE_CURVATURE);
     float v = drive_clamp(body->speed + a * mover->dt_s, -mover->max_reverse, mover->max_speed);
-    float wheelbase = mover->wheelbase_factor * body->length, wanted = drive_atan(curvature * wheelbase);
+    float wheelbase = mover->wheelbase_factor * body->length,
+          wanted = drive_atan(curvature * wheelbase);
     body->steering = drive_limited_steering(mover, body, wanted);
-    if (body->steering != wanted) curvature = tangent_of(body->steering) / wheelbase;
+    if (body->steering != wanted)
+        curvature = tangent_of(body->steering) / wheelbase;
     float most = mover->max_lateral / drive_max(v * v, 1e-6f);
     curvature = drive_clamp(curvature, -most, most);
     float distance = 0.5f * (body->speed + v) * mover->dt_s; // v dt + a dt^2 / 2
@@ -90,7 +98,8 @@ static void delta_local(const drive_mover* mover, drive_motion* body, const floa
     body->x += dx * body->cosine - dy * body->sine;
     body->y += dx * body->sine + dy * body->cosine;
     body->heading = drive_wrap(body->heading + action[2]);
-    drive_set_speed(mover, body, body->speed, drive_sign(drive_sqrt(dx * dx + dy * dy), dx) / mover->dt_s);
+    drive_set_speed(mover, body, body->speed,
+                    drive_sign(drive_sqrt(dx * dx + dy * dy), dx) / mover->dt_s);
 }
 
 static void state(const drive_mover* mover, drive_motion* body, const float* action) {
@@ -110,28 +119,34 @@ static float jerked(float acceleration, float jerk, float dt_s, float low, float
 static void jerk(const drive_mover* mover, drive_motion* body, const float* action) {
     const float dt_s = mover->dt_s, before = body->speed;
     const float wheelbase = mover->wheelbase_factor * DRIVE_PUFFERDRIVE_SIZE * body->length;
-    const float most = mover->max_acceleration, side = drive_min(4.0f, mover->max_lateral), most_jerk = mover->max_jerk;
-    float a = jerked(body->acceleration, drive_clamp(action[0], -most_jerk, most_jerk), dt_s, -drive_min(5.0f, most),
-                     drive_min(2.5f, most));
-    float lateral = jerked(body->lateral, drive_clamp(action[1], -most_jerk, most_jerk), dt_s, -side, side);
+    const float most = mover->max_acceleration, side = drive_min(4.0f, mover->max_lateral),
+                most_jerk = mover->max_jerk;
+    float a = jerked(body->acceleration, drive_clamp(action[0], -most_jerk, most_jerk), dt_s,
+                     -drive_min(5.0f, most), drive_min(2.5f, most));
+    float lateral =
+        jerked(body->lateral, drive_clamp(action[1], -most_jerk, most_jerk), dt_s, -side, side);
     float v = before + 0.5f * (a + body->acceleration) * dt_s;
     v = before * v < 0.0f ? 0.0f
-                          : drive_clamp(v, -drive_min(2.0f, mover->max_reverse), drive_min(20.0f, mover->max_speed));
+                          : drive_clamp(v, -drive_min(2.0f, mover->max_reverse),
+                                        drive_min(20.0f, mover->max_speed));
     float curvature = lateral / drive_max(v * v, 1e-5f);
     curvature = drive_sign(drive_max(drive_abs(curvature), 1e-5f), curvature);
-    float change = drive_min(0.6f, mover->max_steering_rate) * dt_s, steering = drive_atan(curvature * wheelbase);
+    float change = drive_min(0.6f, mover->max_steering_rate) * dt_s,
+          steering = drive_atan(curvature * wheelbase);
     steering = drive_clamp(steering, body->steering - change, body->steering + change);
     body->steering = drive_clamp(steering, -0.55f, 0.55f);
     curvature = tangent_of(body->steering) / wheelbase;
     float grips = mover->max_lateral / drive_max(v * v, 1e-6f);
     curvature = drive_clamp(curvature, -grips, grips);
-    float distance = 0.5f * (v + before) * dt_s, angle = distance * curvature, ahead = distance, aside = 0.0f;
+    float distance = 0.5f * (v + before) * dt_s, angle = distance * curvature, ahead = distance,
+          aside = 0.0f;
     if (drive_abs(curvature) >= 1e-5f && drive_abs(angle) >= 1e-5f) {
         float sine, cosine, half;
         pv_sincos(drive_wrap(angle), &sine, &cosine);
         ahead = sine / curvature;
         pv_sincos(0.5f * drive_wrap(angle), &half, &cosine);
-        aside = 2.0f * half * half / curvature; // (1 - cos(angle)) / curvature, without its loss of digits
+        aside = 2.0f * half * half /
+                curvature; // (1 - cos(angle)) / curvature, without its loss of digits
     }
     body->x += ahead * body->cosine - aside * body->sine;
     body->y += ahead * body->sine + aside * body->cosine;
@@ -141,16 +156,16 @@ static void jerk(const drive_mover* mover, drive_motion* body, const float* acti
     body->acceleration = a;
 }
 
-static void car(const drive_mover* mover, drive_motion* body, const float* action) { bicycle(mover, body, action); }
+static void car(const drive_mover* mover, drive_motion* body, const float* action) {
+    bicycle(mover, body, action);
+}
 
 void drive_move(const drive_mover* mover, drive_motion* body, const float* action) {
     switch (mover->model) {
-#define CASE(set, name)                                                                                                        \
-    case DRIVE_IS_##set##_##name:                                                                                              \
-        name(mover, body, action);                                                                                             \
-        break;
+#define CASE(set, name) \
+    case DRIVE_IS_##set##_##name: name(mover, body, action); break;
         DRIVE_CHOICES_dynamics(CASE)
 #undef CASE
-        default: PV_ASSERT(0);
+            default : PV_ASSERT(0);
     }
 }

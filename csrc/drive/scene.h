@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Compiled driving scenes, the format of .pvs files: one read-only file (or memory block) that every worker maps, so that a
-// scene costs memory once per machine and not once per env. Written by drive_env/scenes/compile.py and sceneset.py with the help
-// of index.c, read by drive.c. docs/pvs.md describes it for those who read or write such files.
+// Compiled driving scenes, the format of .pvs files: one read-only file (or memory block) that
+// every worker maps, so that a scene costs memory once per machine and not once per env. Written by
+// drive_env/scenes/compile.py and sceneset.py with the help of index.c, read by drive.c.
+// docs/pvs.md describes it for those who read or write such files.
 //
-//   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene starts on 64 bytes
-//   scene: | pv_scene with a table of sections | section | section | ...           each section starts on 64 bytes
+//   | pv_scene_set | scene_count x pv_scene_entry | scene 0 | scene 1 | ...        each scene
+//   starts on 64 bytes scene: | pv_scene with a table of sections | section | section | ... each
+//   section starts on 64 bytes
 //
-// Coordinates are metres relative to the scene's origin (the mean of its points), so that float32 keeps millimetres; heights are
-// relative to origin_z. Headings are radians in [-pi, pi), counter-clockwise from +x. All numbers are little-endian. Offsets of
-// scenes count from the start of the file, those of sections from the start of their scene.
+// Coordinates are metres relative to the scene's origin (the mean of its points), so that float32
+// keeps millimetres; heights are relative to origin_z. Headings are radians in [-pi, pi),
+// counter-clockwise from +x. All numbers are little-endian. Offsets of scenes count from the start
+// of the file, those of sections from the start of their scene.
 #pragma once
 
 #include "../base.h"
@@ -21,9 +24,11 @@
 #define PV_SCENE_NAME_BYTES 64
 #define PV_SCENE_SECTIONS 25 // sections of a scene, in the order of DRIVE_SECTIONS below
 
-#define PV_SCENE_HAS_HEIGHT 1     // heights are known; else they are all 0
-#define PV_SCENE_LEVELS 2         // they differ so much in one place that contacts have to look at them (set by the compiler)
-#define PV_SCENE_LANES_INFERRED 4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
+#define PV_SCENE_HAS_HEIGHT 1 // heights are known; else they are all 0
+#define PV_SCENE_LEVELS \
+    2 // they differ so much in one place that contacts have to look at them (set by the compiler)
+#define PV_SCENE_LANES_INFERRED \
+    4 // the source has no connectivity: exits, entries and neighbours of lanes come from geometry
 
 // Segment types, in this order in the segment arrays.
 #define PV_LANE 0
@@ -32,7 +37,8 @@
 #define PV_SEGMENT_TYPES 3
 #define PV_GROUP_LANES 16
 #define PV_MOST_HALF_M 100 // half the length of a segment
-#define PV_MOST_SCENE_BYTES 1073741824 // a scene is checked in one go, at about a second per gigabyte
+#define PV_MOST_SCENE_BYTES \
+    1073741824 // a scene is checked in one go, at about a second per gigabyte
 
 // Object types.
 #define PV_VEHICLE 0
@@ -47,7 +53,8 @@
 #define PV_OBJECT_OF_INTEREST 16   // one of its objects of interest
 #define PV_OBJECT_SDC 32           // the self-driving car
 
-// What tells traffic to stop, and in which state it is. The state's low three bits say what it shows.
+// What tells traffic to stop, and in which state it is. The state's low three bits say what it
+// shows.
 #define PV_STOP_SIGN 0
 #define PV_TRAFFIC_LIGHT 1
 #define PV_YIELD_SIGN 2
@@ -74,11 +81,13 @@ typedef struct pv_scene_set {
     uint64_t bytes; // of the whole file
     uint32_t crc32; // zlib's, of this head (with 0 here) and the entries
     uint32_t scene_count;
-    uint32_t index_k[PV_SEGMENT_TYPES]; // the cell index gives the exact k nearest up to this k, per type
+    uint32_t index_k[PV_SEGMENT_TYPES]; // the cell index gives the exact k nearest up to this k,
+                                        // per type
     float index_range_m;                // ... among segments within this range
-    float simplify_m;                   // no point of a lane or line in the source is farther from its segments than this
-    float simplify_edges_m;             // likewise for road edges
-    float split_m;                      // longest segment
+    float simplify_m; // no point of a lane or line in the source is farther from its segments than
+                      // this
+    float simplify_edges_m; // likewise for road edges
+    float split_m;          // longest segment
     uint32_t unused[3];
 } pv_scene_set; // 64 bytes
 
@@ -105,7 +114,8 @@ typedef struct pv_scene {
     int32_t sdc;                         // index of the self-driving car in objects, or -1
     uint32_t object_count;
     uint32_t segment_count[PV_SEGMENT_TYPES];
-    // Uniform grid over the scene; cell (ix, iy) covers [x0 + ix*cell_m, x0 + (ix+1)*cell_m) x likewise.
+    // Uniform grid over the scene; cell (ix, iy) covers [x0 + ix*cell_m, x0 + (ix+1)*cell_m) x
+    // likewise.
     float grid_x0_m, grid_y0_m, cell_m;
     uint32_t grid_nx, grid_ny;
     uint32_t unused;
@@ -130,22 +140,25 @@ typedef struct pv_frame {
     int16_t speed;       // signed, along the heading, cm/s; PV_FRAME_INVALID: not there
 } pv_frame;
 
-// Neighbouring segments of all types, an array per number; all segments of a scene are in groups once. Unused places of the last
-// group have a half length of -1e6.
+// Neighbouring segments of all types, an array per number; all segments of a scene are in groups
+// once. Unused places of the last group have a half length of -1e6.
 typedef struct pv_road_group {
-    float x[PV_GROUP_LANES], y[PV_GROUP_LANES], ux[PV_GROUP_LANES], uy[PV_GROUP_LANES], half[PV_GROUP_LANES];
+    float x[PV_GROUP_LANES], y[PV_GROUP_LANES], ux[PV_GROUP_LANES], uy[PV_GROUP_LANES],
+        half[PV_GROUP_LANES];
     int32_t type[PV_GROUP_LANES];     // PV_LANE...; 255: unused
     uint16_t segment[PV_GROUP_LANES]; // its index in the arrays of segments
     uint16_t unused[PV_GROUP_LANES];
 } pv_road_group; // 448 bytes
 
-// Candidates of one cell: for any point of the cell they contain the k nearest segments of each type within the index range.
-// A cell without candidates of any kind that is marked PV_CELL_EMPTY was left out of the index: scan all segments instead.
+// Candidates of one cell: for any point of the cell they contain the k nearest segments of each
+// type within the index range. A cell without candidates of any kind that is marked PV_CELL_EMPTY
+// was left out of the index: scan all segments instead.
 typedef struct pv_cell {
     uint32_t first;                   // in candidates; PV_CELL_EMPTY: not indexed
     uint16_t count[PV_SEGMENT_TYPES]; // lanes, then lines, then edges
     uint16_t unused;
 } pv_cell;
+
 #define PV_CELL_EMPTY 0xFFFFFFFFu
 
 // One lane: consecutive segments of type PV_LANE, which have its index as their polyline number.
@@ -162,17 +175,20 @@ typedef struct pv_lane {
     uint8_t unused[3];
 } pv_lane;
 
-// One stop sign, yield sign or traffic light, and the lane that it holds for. A light for several lanes is one control each.
+// One stop sign, yield sign or traffic light, and the lane that it holds for. A light for several
+// lanes is one control each.
 typedef struct pv_control {
-    float x_m, y_m, z_m;                               // where a sign stands; the stop point of a light
-    float heading;                                     // of the traffic that it stops, rad
-    float line_x0_m, line_y0_m, line_x1_m, line_y1_m; // ends of the stop line, from left to right; no length: not known
-    uint32_t states;                                   // its first entry in states
-    uint32_t state_count;                              // frame_count, or 1: always the same
-    uint16_t lane;                                     // or PV_NO_LANE
-    uint8_t kind;                                      // PV_STOP_SIGN...
+    float x_m, y_m, z_m; // where a sign stands; the stop point of a light
+    float heading;       // of the traffic that it stops, rad
+    float line_x0_m, line_y0_m, line_x1_m,
+        line_y1_m;        // ends of the stop line, from left to right; no length: not known
+    uint32_t states;      // its first entry in states
+    uint32_t state_count; // frame_count, or 1: always the same
+    uint16_t lane;        // or PV_NO_LANE
+    uint8_t kind;         // PV_STOP_SIGN...
     uint8_t unused;
-    int32_t id; // of a sign: the map element's; of a light: the lane's in the data set; -1 if there is none
+    int32_t id; // of a sign: the map element's; of a light: the lane's in the data set; -1 if there
+                // is none
 } pv_control;
 
 // A polygon without its closing point.
@@ -188,48 +204,55 @@ typedef struct pv_section_info {
     const char* name;
     uint32_t element_bytes;
 } pv_section_info;
+
 const pv_section_info* pv_drive_sections(uint32_t* count);
 
-// Checks of a set, in two depths, since a file may have gigabytes. PV_ERROR_DATA comes with a text (PV_ERROR_TEXT bytes) that
-// names the byte, the field, what was expected and found.
+// Checks of a set, in two depths, since a file may have gigabytes. PV_ERROR_DATA comes with a text
+// (PV_ERROR_TEXT bytes) that names the byte, the field, what was expected and found.
 //
-// At the start, in the learner: magic, version, sizes, entries, and of each scene its sections and objects. After PV_OK scenes can
-// be opened and their objects counted.
+// At the start, in the learner: magic, version, sizes, entries, and of each scene its sections and
+// objects. After PV_OK scenes can be opened and their objects counted.
 int pv_drive_scenes_check(const uint8_t* data, uint64_t bytes, char* text);
-// Before a scene of such a set is first driven, in each worker: its checksum and everything in it. After PV_OK every accessor
-// stays within the scene's bytes, and all numbers are finite. with_sum 0: without the checksum.
-int pv_drive_scene_check(const uint8_t* data, uint64_t bytes, uint32_t scene, int with_sum, char* text);
+// Before a scene of such a set is first driven, in each worker: its checksum and everything in it.
+// After PV_OK every accessor stays within the scene's bytes, and all numbers are finite. with_sum
+// 0: without the checksum.
+int pv_drive_scene_check(
+    const uint8_t* data, uint64_t bytes, uint32_t scene, int with_sum, char* text);
 /* [/cffi] */
 
 // X(name, type): the sections of a scene. Arrays of segments hold lanes, then lines, then edges.
-#define DRIVE_SECTIONS(X)                                                                                                      \
-    X(objects, pv_object)                                                                                                      \
-    X(frames, pv_frame)                                                                                                        \
-    X(x, float) /* segments: midpoint */                                                                                       \
-    X(y, float)                                                                                                                \
-    X(z, float)                                                                                                                \
-    X(ux, float) /* segments: unit direction in the plane */                                                                   \
-    X(uy, float)                                                                                                               \
-    X(slope, float)       /* segments: rise per metre in that direction */                                                     \
-    X(half, float)        /* segments: half length in the plane */                                                             \
-    X(kind, uint8_t)      /* segments: map_element_id of the road, 255 if it has none */                                       \
-    X(polyline, uint16_t) /* segments: consecutive ones of one polyline share a number; that of a lane is its index */         \
-    X(cells, pv_cell)     /* grid_nx * grid_ny */                                                                              \
-    X(candidates, uint16_t) /* segment indices, ascending within each type */                                                  \
-    X(lanes, pv_lane)                                                                                                          \
-    X(links, uint16_t) /* lane indices: exits and entries */                                                                   \
-    X(controls, pv_control)                                                                                                    \
-    X(states, uint8_t) /* of controls: PV_STATE_... */                                                                         \
-    X(areas, pv_area)                                                                                                          \
-    X(points_x, float) /* of areas */                                                                                          \
-    X(points_y, float)                                                                                                         \
-    X(points_z, float)                                                                                                         \
-    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/pvs.md) */                          \
-    X(boxes, float)  /* low x, low y, high x, high y of all groups, (4, n rounded up to PV_GROUP_LANES) */                     \
-    X(groups, pv_road_group) /* n = segments / PV_GROUP_LANES, rounded up */                                                   \
-    X(rows, float) /* of groups, 8 a segment: x, y, half length, 1, ux, uy, type, angle of u; unused ones are 0 */
+#define DRIVE_SECTIONS(X) \
+    X(objects, pv_object) \
+    X(frames, pv_frame) \
+    X(x, float) /* segments: midpoint */ \
+    X(y, float) \
+    X(z, float) \
+    X(ux, float) /* segments: unit direction in the plane */ \
+    X(uy, float) \
+    X(slope, float)       /* segments: rise per metre in that direction */ \
+    X(half, float)        /* segments: half length in the plane */ \
+    X(kind, uint8_t)      /* segments: map_element_id of the road, 255 if it has none */ \
+    X(polyline, uint16_t) /* segments: consecutive ones of one polyline share a number; that of a \
+                             lane is its index */ \
+    X(cells, pv_cell)     /* grid_nx * grid_ny */ \
+    X(candidates, uint16_t) /* segment indices, ascending within each type */ \
+    X(lanes, pv_lane) \
+    X(links, uint16_t) /* lane indices: exits and entries */ \
+    X(controls, pv_control) \
+    X(states, uint8_t) /* of controls: PV_STATE_... */ \
+    X(areas, pv_area) \
+    X(points_x, float) /* of areas */ \
+    X(points_y, float) \
+    X(points_z, float) \
+    X(text, uint8_t) /* JSON in UTF-8: names, metadata, what the compiler dropped (docs/pvs.md) */ \
+    X(boxes, \
+      float) /* low x, low y, high x, high y of all groups, (4, n rounded up to PV_GROUP_LANES) */ \
+    X(groups, pv_road_group) /* n = segments / PV_GROUP_LANES, rounded up */ \
+    X(rows, float) /* of groups, 8 a segment: x, y, half length, 1, ux, uy, type, angle of u; \
+                      unused ones are 0 */
 
 enum {
+
 #define SECTION(name, type) DRIVE_SECTION_##name,
     DRIVE_SECTIONS(SECTION)
 #undef SECTION
@@ -250,7 +273,9 @@ typedef struct drive_scene {
     float cells_per_m;
 } drive_scene;
 
-static inline const pv_scene_set* drive_set(const uint8_t* data) { return (const pv_scene_set*)(const void*)data; }
+static inline const pv_scene_set* drive_set(const uint8_t* data) {
+    return (const pv_scene_set*)(const void*)data;
+}
 
 static inline const pv_scene_entry* drive_entry(const uint8_t* data, uint32_t scene) {
     return (const pv_scene_entry*)(const void*)(data + sizeof(pv_scene_set)) + scene;
@@ -259,11 +284,15 @@ static inline const pv_scene_entry* drive_entry(const uint8_t* data, uint32_t sc
 void drive_scene_open(const uint8_t* data, uint32_t scene, drive_scene* out);
 
 // True if contacts have to look at heights.
-static inline int drive_has_levels(const drive_scene* scene) { return (scene->head->flags & PV_SCENE_LEVELS) != 0; }
+static inline int drive_has_levels(const drive_scene* scene) {
+    return (scene->head->flags & PV_SCENE_LEVELS) != 0;
+}
 
 // The object's frame at time t, or NULL if it is not there.
-static inline const pv_frame* drive_frame(const drive_scene* scene, const pv_object* object, uint32_t t) {
-    if (t < object->frame_first || t - object->frame_first >= object->frame_count) return NULL;
+static inline const pv_frame*
+drive_frame(const drive_scene* scene, const pv_object* object, uint32_t t) {
+    if (t < object->frame_first || t - object->frame_first >= object->frame_count)
+        return NULL;
     const pv_frame* frame = &scene->frames[object->frames_index + (t - object->frame_first)];
     return frame->speed == PV_FRAME_INVALID ? NULL : frame;
 }

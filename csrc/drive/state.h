@@ -1,17 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// State of the driving env over a block of envs, and what its files call of each other. Runs in workers; the block owns the
-// memory.
+// State of the driving env over a block of envs, and what its files call of each other. Runs in
+// workers; the block owns the memory.
 //
-//   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...  (parts start on 64 bytes)
-//   env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one array per agent field, DRIVE_AGENT_FIELDS) |
-//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] | DRIVE_MOTION_FIELDS, likewise |
-//                 played[A][axes] | the last four only where they are needed
+//   block->state: | drive_block | agents[] order[] sizes[] waste[] | scratch | env 0 | env 1 | ...
+//   (parts start on 64 bytes) env:          | drive_env | drive_slot[slots] | x[A] y[A] ... (one
+//   array per agent field, DRIVE_AGENT_FIELDS) |
+//                 | DRIVE_JUDGED_FIELDS, likewise | weights[A][DRIVE_REWARD_COUNT] |
+//                 DRIVE_MOTION_FIELDS, likewise | played[A][axes] | the last four only where they
+//                 are needed
 //
-// An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing from one turn to the next. A
-// row belongs to one agent for as long as its scene stays in the bundle; the rows of a scene (slot) are consecutive, in object
-// order.
+// An env is flat and holds indices only, so saving and loading copy bytes. Scratch keeps nothing
+// from one turn to the next. A row belongs to one agent for as long as its scene stays in the
+// bundle; the rows of a scene (slot) are consecutive, in object order.
 #pragma once
 
 #include "../env.h"
@@ -32,66 +34,74 @@
 #define DRIVE_SCORED 16u  // ... without a contact or departure until then
 #define DRIVE_BLANK 32u   // done, and its observation row is zeros already
 #define DRIVE_ALONE 64u   // has respawned: nobody sees or touches it, and it nobody
-#define DRIVE_NO_GOAL 128u // starts at its goal: it can never reach it, since it would without having driven
+#define DRIVE_NO_GOAL \
+    128u // starts at its goal: it can never reach it, since it would without having driven
 #define DRIVE_ENDED (7u << DRIVE_END_SHIFT) // how its row has ended, in this step or before
 #define DRIVE_END_SHIFT 8
-#define DRIVE_BY_IDM (1u << 11) // traffic: in this episode no policy drives it, but IDM or its log; not active
+#define DRIVE_BY_IDM \
+    (1u << 11) // traffic: in this episode no policy drives it, but IDM or its log; not active
 #define DRIVE_BY_LOG (1u << 12)
 #define DRIVE_TRAFFIC (DRIVE_BY_IDM | DRIVE_BY_LOG)
 #define DRIVE_AGAIN_SHIFT 16 // above: how often it reached its goal after the first time
 
 // How a row ends.
-#define DRIVE_END_GONE 1u    // terminal, and the agent is gone with the next step
-#define DRIVE_END_STAYS 2u   // terminal, and the agent stays where it is, as an obstacle
-#define DRIVE_END_CUT 3u     // truncation, since the log that it follows has ended; it is gone with the next step
+#define DRIVE_END_GONE 1u  // terminal, and the agent is gone with the next step
+#define DRIVE_END_STAYS 2u // terminal, and the agent stays where it is, as an obstacle
+#define DRIVE_END_CUT \
+    3u // truncation, since the log that it follows has ended; it is gone with the next step
 #define DRIVE_END_RETURNS 4u // terminal, and a new row of it begins at its start
 
-static inline uint32_t drive_end_of(uint32_t flags) { return (flags & DRIVE_ENDED) >> DRIVE_END_SHIFT; }
+static inline uint32_t drive_end_of(uint32_t flags) {
+    return (flags & DRIVE_ENDED) >> DRIVE_END_SHIFT;
+}
 
 // What happened to an agent in a step.
 #define DRIVE_EVENT_CONTACT 1u   // a contact began
 #define DRIVE_EVENT_DEPARTURE 2u // it began to touch a road edge, or crossed one
 #define DRIVE_EVENT_GOAL 4u      // it reached its goal
 
-#define DRIVE_LANE_REACH_M 4.0f     // farther from a lane's centre line a car is in no lane
-#define DRIVE_ALIGNED 0.9659258f    // cosine of 15 degrees: within them a car is aligned with its lane
-#define DRIVE_MOST_TTC_S 5.0f       // no time to collision is longer
-#define DRIVE_SHORT_TTC_S 0.95f     // ... and those below are short
+#define DRIVE_LANE_REACH_M 4.0f  // farther from a lane's centre line a car is in no lane
+#define DRIVE_ALIGNED 0.9659258f // cosine of 15 degrees: within them a car is aligned with its lane
+#define DRIVE_MOST_TTC_S 5.0f    // no time to collision is longer
+#define DRIVE_SHORT_TTC_S 0.95f  // ... and those below are short
 
-// Per agent, by row: first what changes with every step, then what is set when the scene starts, last the episode's sums.
-#define DRIVE_AGENT_FIELDS(X)                                                                                                  \
-    X(float, x) /* m, scene frame */                                                                                           \
-    X(float, y)                                                                                                                \
-    X(float, heading) /* rad, [-pi, pi) */                                                                                     \
-    X(float, cosine)  /* of heading */                                                                                         \
-    X(float, sine)                                                                                                             \
-    X(float, speed)         /* m/s, signed, along the heading */                                                               \
-    X(float, goal_distance) /* m, from the centre */                                                                           \
-    X(uint32_t, flags)      /* DRIVE_ACTIVE ... */                                                                             \
-    X(float, length)        /* m */                                                                                            \
-    X(float, width)                                                                                                            \
-    X(float, goal_x) /* m, scene frame */                                                                                      \
-    X(float, goal_y)                                                                                                           \
-    X(float, ground)            /* height of the ground under it, m; follows the road where the scene has levels */             \
-    X(uint32_t, surface)        /* segment that it stands beside, or DRIVE_NO_SEGMENT */                                       \
-    X(uint32_t, object)         /* index in the scene */                                                                       \
-    X(uint32_t, slot)                                                                                                          \
-    X(float, episode_return)                                                                                                   \
-    X(float, progress)      /* m by which goal_distance shrank */                                                              \
-    X(uint32_t, contacts)   /* contacts that began */                                                                          \
-    X(uint32_t, departures) /* times it began to touch an edge */                                                              \
-    X(uint32_t, goal_step)  /* clock at which the goal was reached first */                                                    \
-    X(float, seen_x)        /* m: where it was when its road block was last filled */                                          \
-    X(float, seen_y)                                                                                                           \
-    X(float, seen_reach)    /* m: and how far that reached, 0: unknown; speeds up the search and changes no result */
+// Per agent, by row: first what changes with every step, then what is set when the scene starts,
+// last the episode's sums.
+#define DRIVE_AGENT_FIELDS(X) \
+    X(float, x) /* m, scene frame */ \
+    X(float, y) \
+    X(float, heading) /* rad, [-pi, pi) */ \
+    X(float, cosine)  /* of heading */ \
+    X(float, sine) \
+    X(float, speed)         /* m/s, signed, along the heading */ \
+    X(float, goal_distance) /* m, from the centre */ \
+    X(uint32_t, flags)      /* DRIVE_ACTIVE ... */ \
+    X(float, length)        /* m */ \
+    X(float, width) \
+    X(float, goal_x) /* m, scene frame */ \
+    X(float, goal_y) \
+    X(float, \
+      ground) /* height of the ground under it, m; follows the road where the scene has levels */ \
+    X(uint32_t, surface) /* segment that it stands beside, or DRIVE_NO_SEGMENT */ \
+    X(uint32_t, object)  /* index in the scene */ \
+    X(uint32_t, slot) \
+    X(float, episode_return) \
+    X(float, progress)      /* m by which goal_distance shrank */ \
+    X(uint32_t, contacts)   /* contacts that began */ \
+    X(uint32_t, departures) /* times it began to touch an edge */ \
+    X(uint32_t, goal_step)  /* clock at which the goal was reached first */ \
+    X(float, seen_x)        /* m: where it was when its road block was last filled */ \
+    X(float, seen_y) \
+    X(float, seen_reach) /* m: and how far that reached, 0: unknown; speeds up the search and \
+                            changes no result */
 
 #define DRIVE_NO_SEGMENT UINT32_MAX
 
-// What a model of dynamics or a limit keeps from step to step. Only there where drive_block.motion is set, else NULL: states of
-// the default have nothing to save here.
-#define DRIVE_MOTION_FIELDS(X)                                                                                                 \
-    X(float, acceleration) /* m/s^2 along the heading, of the last step */                                                     \
-    X(float, lateral)      /* m/s^2 to the left */                                                                             \
+// What a model of dynamics or a limit keeps from step to step. Only there where drive_block.motion
+// is set, else NULL: states of the default have nothing to save here.
+#define DRIVE_MOTION_FIELDS(X) \
+    X(float, acceleration) /* m/s^2 along the heading, of the last step */ \
+    X(float, lateral)      /* m/s^2 to the left */ \
     X(float, steering)     /* rad, of the front wheels */
 
 typedef struct drive_agents {
@@ -101,59 +111,65 @@ typedef struct drive_agents {
 #undef FIELD
 } drive_agents;
 
-// Per agent, by row, where a term of the reward or the metrics ask for a part of a step (DRIVE_PART_...): sums of the episode,
-// except for the first two. X(type, code, name, unit, highest; the lowest is minus that, or 0 of a count)
-#define DRIVE_JUDGED_FIELDS(X)                                                                                                 \
-    X(float, PV_F32, acceleration, "m/s^2", 1e5f)    /* of the last step */                                                    \
-    X(float, PV_F32, displacement, "m", 1e7f)        /* from the log, as it was last */                                        \
-    X(uint32_t, PV_U32, judged_steps, "", 1e9f)                                                                                \
-    X(float, PV_F32, displacement_sum, "m", 1e12f)                                                                             \
-    X(uint32_t, PV_U32, displacement_steps, "", 1e9f)                                                                          \
-    X(uint32_t, PV_U32, lane_steps, "", 1e9f)                                                                                  \
-    X(uint32_t, PV_U32, aligned_steps, "", 1e9f)                                                                               \
-    X(float, PV_F32, lane_offset_sum, "m", 1e10f)                                                                              \
-    X(float, PV_F32, wrong_way, "m", 1e10f)                                                                                    \
-    X(uint32_t, PV_U32, limit_steps, "", 1e9f)                                                                                 \
-    X(uint32_t, PV_U32, speeding_steps, "", 1e9f)                                                                              \
-    X(uint32_t, PV_U32, red_lights, "", 1e9f)        /* crossed */                                                             \
-    X(uint32_t, PV_U32, faults, "", 1e9f)            /* contacts that were its fault */                                        \
-    X(uint32_t, PV_U32, contact_step, "", 1e9f)      /* clock of the first contact; 0: none */                                 \
-    X(uint32_t, PV_U32, departure_step, "", 1e9f)    /* ... departure */                                                       \
-    X(float, PV_F32, span_speed, "m/s", 1e5f)        /* where the last span ended: speed, heading, its mean acceleration */    \
-    X(float, PV_F32, span_heading, "rad", 4.0f)                                                                                \
-    X(float, PV_F32, span_acceleration, "m/s^2", 1e5f)                                                                         \
-    X(uint32_t, PV_U32, spans, "", 1e9f)                                                                                       \
-    X(uint32_t, PV_U32, comfortable_spans, "", 1e9f)                                                                           \
-    X(float, PV_F32, path_sum, "m", 1e12f)           /* at the ends of spans: distances from the log's path */                 \
-    X(float, PV_F32, peak_acceleration, "m/s^2", 1e5f)                                                                         \
-    X(float, PV_F32, peak_braking, "m/s^2", 1e5f)                                                                              \
-    X(float, PV_F32, peak_lateral, "m/s^2", 1e5f)                                                                              \
-    X(float, PV_F32, peak_jerk, "m/s^3", 1e7f)                                                                                 \
-    X(uint32_t, PV_U32, short_ttc_steps, "", 1e9f)                                                                             \
-    X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S)                                                                         \
-    X(float, PV_F32, since_stop, "m", 1e9f)          /* driven since it last stood, or since the start */                      \
-    X(uint32_t, PV_U32, signs_run, "", 1e9f)                                                                                   \
-    X(float, PV_F32, most_over_limit, "m/s", 1e5f)                                                                             \
-    X(uint32_t, PV_U32, red_light_step, "", 1e9f)    /* clock at the first red light that was run; 0: none */                  \
-    X(uint32_t, PV_U32, stop_sign_step, "", 1e9f)    /* ... stop sign */                                                       \
-    X(uint32_t, PV_U32, contact_object, "", 1e9f)    /* 1 + the object of the first contact; 0: none. The rest is of it: */    \
-    X(uint32_t, PV_U32, contact_driver, "", 2.0f)    /* who moves that object: PV_DRIVE_BY_... */                                 \
-    X(uint32_t, PV_U32, contact_fault, "", 1.0f)     /* it was the agent's fault */                                            \
-    X(float, PV_F32, contact_x, "m", 1e7f)           /* the agent before that step, and its speed after it */                  \
-    X(float, PV_F32, contact_y, "m", 1e7f)                                                                                     \
-    X(float, PV_F32, contact_heading, "rad", 4.0f)                                                                             \
-    X(float, PV_F32, contact_speed, "m/s", 1e5f)                                                                               \
-    X(float, PV_F32, other_x, "m", 1e7f)             /* the other, likewise */                                                 \
-    X(float, PV_F32, other_y, "m", 1e7f)                                                                                       \
-    X(float, PV_F32, other_heading, "rad", 4.0f)                                                                               \
+// Per agent, by row, where a term of the reward or the metrics ask for a part of a step
+// (DRIVE_PART_...): sums of the episode, except for the first two. X(type, code, name, unit,
+// highest; the lowest is minus that, or 0 of a count)
+#define DRIVE_JUDGED_FIELDS(X) \
+    X(float, PV_F32, acceleration, "m/s^2", 1e5f) /* of the last step */ \
+    X(float, PV_F32, displacement, "m", 1e7f)     /* from the log, as it was last */ \
+    X(uint32_t, PV_U32, judged_steps, "", 1e9f) \
+    X(float, PV_F32, displacement_sum, "m", 1e12f) \
+    X(uint32_t, PV_U32, displacement_steps, "", 1e9f) \
+    X(uint32_t, PV_U32, lane_steps, "", 1e9f) \
+    X(uint32_t, PV_U32, aligned_steps, "", 1e9f) \
+    X(float, PV_F32, lane_offset_sum, "m", 1e10f) \
+    X(float, PV_F32, wrong_way, "m", 1e10f) \
+    X(uint32_t, PV_U32, limit_steps, "", 1e9f) \
+    X(uint32_t, PV_U32, speeding_steps, "", 1e9f) \
+    X(uint32_t, PV_U32, red_lights, "", 1e9f)     /* crossed */ \
+    X(uint32_t, PV_U32, faults, "", 1e9f)         /* contacts that were its fault */ \
+    X(uint32_t, PV_U32, contact_step, "", 1e9f)   /* clock of the first contact; 0: none */ \
+    X(uint32_t, PV_U32, departure_step, "", 1e9f) /* ... departure */ \
+    X(float, PV_F32, span_speed, "m/s", \
+      1e5f) /* where the last span ended: speed, heading, its mean acceleration */ \
+    X(float, PV_F32, span_heading, "rad", 4.0f) \
+    X(float, PV_F32, span_acceleration, "m/s^2", 1e5f) \
+    X(uint32_t, PV_U32, spans, "", 1e9f) \
+    X(uint32_t, PV_U32, comfortable_spans, "", 1e9f) \
+    X(float, PV_F32, path_sum, "m", \
+      1e12f) /* at the ends of spans: distances from the log's path */ \
+    X(float, PV_F32, peak_acceleration, "m/s^2", 1e5f) \
+    X(float, PV_F32, peak_braking, "m/s^2", 1e5f) \
+    X(float, PV_F32, peak_lateral, "m/s^2", 1e5f) \
+    X(float, PV_F32, peak_jerk, "m/s^3", 1e7f) \
+    X(uint32_t, PV_U32, short_ttc_steps, "", 1e9f) \
+    X(float, PV_F32, least_ttc, "s", DRIVE_MOST_TTC_S) \
+    X(float, PV_F32, since_stop, "m", 1e9f) /* driven since it last stood, or since the start */ \
+    X(uint32_t, PV_U32, signs_run, "", 1e9f) \
+    X(float, PV_F32, most_over_limit, "m/s", 1e5f) \
+    X(uint32_t, PV_U32, red_light_step, "", \
+      1e9f) /* clock at the first red light that was run; 0: none */ \
+    X(uint32_t, PV_U32, stop_sign_step, "", 1e9f) /* ... stop sign */ \
+    X(uint32_t, PV_U32, contact_object, "", \
+      1e9f) /* 1 + the object of the first contact; 0: none. The rest is of it: */ \
+    X(uint32_t, PV_U32, contact_driver, "", 2.0f) /* who moves that object: PV_DRIVE_BY_... */ \
+    X(uint32_t, PV_U32, contact_fault, "", 1.0f)  /* it was the agent's fault */ \
+    X(float, PV_F32, contact_x, "m", \
+      1e7f) /* the agent before that step, and its speed after it */ \
+    X(float, PV_F32, contact_y, "m", 1e7f) \
+    X(float, PV_F32, contact_heading, "rad", 4.0f) \
+    X(float, PV_F32, contact_speed, "m/s", 1e5f) \
+    X(float, PV_F32, other_x, "m", 1e7f) /* the other, likewise */ \
+    X(float, PV_F32, other_y, "m", 1e7f) \
+    X(float, PV_F32, other_heading, "rad", 4.0f) \
     X(float, PV_F32, other_speed, "m/s", 1e5f)
 
 // Of DRIVE_AGENT_FIELDS, what the readable state shows beside them.
-#define DRIVE_SUM_FIELDS(X)                                                                                                    \
-    X(float, PV_F32, episode_return, "", 1e30f)                                                                                \
-    X(float, PV_F32, progress, "m", 1e9f)                                                                                      \
-    X(uint32_t, PV_U32, contacts, "", 1e9f)                                                                                    \
-    X(uint32_t, PV_U32, departures, "", 1e9f)                                                                                  \
+#define DRIVE_SUM_FIELDS(X) \
+    X(float, PV_F32, episode_return, "", 1e30f) \
+    X(float, PV_F32, progress, "m", 1e9f) \
+    X(uint32_t, PV_U32, contacts, "", 1e9f) \
+    X(uint32_t, PV_U32, departures, "", 1e9f) \
     X(uint32_t, PV_U32, goal_step, "", 1e9f)
 
 typedef struct drive_judged {
@@ -163,25 +179,27 @@ typedef struct drive_judged {
 } drive_judged;
 
 #define FIELD(type, code, name, unit, high) +1
+
 enum { DRIVE_JUDGED_FIELD_COUNT = 0 DRIVE_JUDGED_FIELDS(FIELD) };
+
 #undef FIELD
 
 // What an agent did in a step. The parts that nobody asks for are 0.
 typedef struct drive_outcome {
-    uint32_t begun; // contacts that began
-    int departed;   // began to touch a road edge, or crossed one
-    int arrived;    // reached its goal
-    float goal_share; // what it is paid for that, in shares of reward_goal
-    float nearer;   // m by which the goal came nearer
+    uint32_t begun;                    // contacts that began
+    int departed;                      // began to touch a road edge, or crossed one
+    int arrived;                       // reached its goal
+    float goal_share;                  // what it is paid for that, in shares of reward_goal
+    float nearer;                      // m by which the goal came nearer
     float acceleration, jerk, lateral; // MOTION: m/s^2 along the heading, m/s^3, m/s^2 to the left
     float yaw_rate;                    // MOTION: rad/s
     int in_lane;                       // LANE: a lane is in reach
-    float lane_cos;    // LANE: of the angle between the car's direction and the lane
-    float lane_offset; // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
-    int has_limit;     // LANE: it has a speed limit
-    float over_limit;  // LANE: m/s by which the car is faster
-    int red_light;     // LIGHT: crossed a stop line at red
-    int must_stop;     // LIGHT: crossed one at which every car has to stop
+    float lane_cos;     // LANE: of the angle between the car's direction and the lane
+    float lane_offset;  // LANE: m from its centre line, DRIVE_LANE_REACH_M without one
+    int has_limit;      // LANE: it has a speed limit
+    float over_limit;   // LANE: m/s by which the car is faster
+    int red_light;      // LIGHT: crossed a stop line at red
+    int must_stop;      // LIGHT: crossed one at which every car has to stop
     float haste;        // m/s above HASTE times the speed that reaches the goal in time
     float log_distance; // LOG: m
     int logged;         // LOG: the log has a frame
@@ -189,16 +207,21 @@ typedef struct drive_outcome {
 } drive_outcome;
 
 #define FIELD(type, name) +1
-enum { DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD), DRIVE_MOTION_FIELD_COUNT = 0 DRIVE_MOTION_FIELDS(FIELD) };
+
+enum {
+    DRIVE_AGENT_FIELD_COUNT = 0 DRIVE_AGENT_FIELDS(FIELD),
+    DRIVE_MOTION_FIELD_COUNT = 0 DRIVE_MOTION_FIELDS(FIELD)
+};
+
 #undef FIELD
 
 // A scene of the bundle.
 typedef struct drive_slot {
     uint32_t scene;
-    uint32_t row;   // its first row
-    uint32_t count; // its rows
-    uint32_t clock; // steps of this episode
-    uint32_t over;  // the episode ended: the next turn starts another
+    uint32_t row;                      // its first row
+    uint32_t count;                    // its rows
+    uint32_t clock;                    // steps of this episode
+    uint32_t over;                     // the episode ended: the next turn starts another
     uint32_t follower, follower_count; // its followers (follow.c): the first, and how many
     uint32_t failed;  // an agent did not score in the last episode that ended by itself
     uint32_t repeats; // how often it was drawn again since it was drawn
@@ -227,35 +250,39 @@ typedef struct drive_axes {
     drive_axis axes[DRIVE_MAX_AXES];
 } drive_axes;
 
-// Where the parts lie, in bytes from block->state, and constants of the block. At the front of block->state.
+// Where the parts lie, in bytes from block->state, and constants of the block. At the front of
+// block->state.
 typedef struct drive_block {
-    uint32_t agents;       // A: rows per env
-    uint32_t agent_stride; // A rounded up, elements between two agent arrays
-    uint32_t slots;        // most scenes in a bundle
-    uint32_t scenes;       // eligible scenes
-    uint32_t bodies;       // room for the objects of any eligible scene, rounded up
-    uint32_t segments;     // room for the segments of any eligible scene, rounded up
-    uint32_t groups;       // room for the groups of segments of any eligible scene, rounded up
-    uint32_t numbers;      // of the largest block
-    uint32_t blocks;       // that a row has, a bit each
-    uint64_t agents_offset; // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
+    uint32_t agents;         // A: rows per env
+    uint32_t agent_stride;   // A rounded up, elements between two agent arrays
+    uint32_t slots;          // most scenes in a bundle
+    uint32_t scenes;         // eligible scenes
+    uint32_t bodies;         // room for the objects of any eligible scene, rounded up
+    uint32_t segments;       // room for the segments of any eligible scene, rounded up
+    uint32_t groups;         // room for the groups of segments of any eligible scene, rounded up
+    uint32_t numbers;        // of the largest block
+    uint32_t blocks;         // that a row has, a bit each
+    uint64_t agents_offset;  // uint32_t[all scenes]: rows that a scene needs, 0: cannot be drawn
     uint64_t checked_offset; // uint8_t[all scenes]: 1 once drive_scene_verify has passed it
     uint64_t opened_offset;  // drive_scene[all scenes]: of those that it has passed
-    uint64_t order_offset; // uint32_t[scenes]: eligible scenes by size, then by index
-    uint64_t sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
-    uint64_t waste_offset; // uint32_t[A + 1]: fewest rows that stay empty of n free ones
-    uint64_t shares_offset; // double[scenes + 1]: sums of the weights of order[0 .. n); 0: all scenes weigh the same
+    uint64_t order_offset;   // uint32_t[scenes]: eligible scenes by size, then by index
+    uint64_t
+        sizes_offset; // uint32_t[A + 2]: scenes of n agents are order[sizes[n] .. sizes[n + 1])
+    uint64_t waste_offset;  // uint32_t[A + 1]: fewest rows that stay empty of n free ones
+    uint64_t shares_offset; // double[scenes + 1]: sums of the weights of order[0 .. n); 0: all
+                            // scenes weigh the same
     uint64_t scratch_offset;
     uint64_t envs_offset;
     uint64_t env_bytes;
-    uint64_t bytes;                       // of all
-    uint64_t slots_offset, arrays_offset, judged_offset, weights_offset; // within an env; the last two are 0 where not needed
-    uint32_t followers;        // room for the followers of a bundle
-    uint64_t followers_offset; // within an env
-    uint32_t parts;       // DRIVE_PART_... that are measured
-    uint32_t paid;        // bit t: term t has a weight
-    uint32_t conditioned; // bit t: the weight of term t is drawn for each agent
-    float ranges[DRIVE_REWARD_COUNT][2]; // of the weights: lowest, highest
+    uint64_t bytes; // of all
+    uint64_t slots_offset, arrays_offset, judged_offset,
+        weights_offset;                   // within an env; the last two are 0 where not needed
+    uint32_t followers;                   // room for the followers of a bundle
+    uint64_t followers_offset;            // within an env
+    uint32_t parts;                       // DRIVE_PART_... that are measured
+    uint32_t paid;                        // bit t: term t has a weight
+    uint32_t conditioned;                 // bit t: the weight of term t is drawn for each agent
+    float ranges[DRIVE_REWARD_COUNT][2];  // of the weights: lowest, highest
     uint32_t observed[DRIVE_BLOCK_COUNT]; // where each block starts in an observation row, in bytes
     uint32_t motion;                      // agents have DRIVE_MOTION_FIELDS
     uint32_t traffic;                     // some of them may be traffic
@@ -269,15 +296,15 @@ typedef struct drive_block {
 #define DRIVE_LOGGED_ROW (-1)   // an object that follows its log
 #define DRIVE_STANDING_ROW (-2) // an agent that stays where its row has ended
 #define DRIVE_FOLLOWER_ROW (-3) // and downward: a follower
-#define DRIVE_NOWHERE_M 1e9f // coordinate of what is not there
+#define DRIVE_NOWHERE_M 1e9f    // coordinate of what is not there
 
 // Objects that are in the scene at this step, agents and others, in object order.
 typedef struct drive_bodies {
     float *x, *y, *heading, *cosine, *sine, *speed, *half_length, *half_width, *radius; // (bodies,)
-    float* ground; // (bodies,) height of its underside, m
-    uint32_t* object;                                                                   // (bodies,)
-    int32_t* row;   // (bodies,) the agent's row, or DRIVE_..._ROW
-    uint32_t count; // the rest, up to a multiple of 16, are points far away
+    float* ground;    // (bodies,) height of its underside, m
+    uint32_t* object; // (bodies,)
+    int32_t* row;     // (bodies,) the agent's row, or DRIVE_..._ROW
+    uint32_t count;   // the rest, up to a multiple of 16, are points far away
     uint32_t* driven; // (bodies,) those that are not where a log has them, ascending
     uint32_t driven_count;
 } drive_bodies;
@@ -286,25 +313,26 @@ typedef struct drive_bodies {
 typedef struct drive_scratch {
     drive_bodies bodies;
     float *old_x, *old_y, *old_cosine, *old_sine; // (A,) agents' poses before this step
-    float* old_ground;                            // (A,) ... and heights, where the scene has levels
-    float *old_speed, *old_heading;               // (A,) likewise, where a step's motion is measured
-    uint32_t* body_frames;                        // (bodies,) of those that follow their log
-    float *was_x, *was_y, *was_heading, *was_ground; // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there
-    float* planned;                               // (bodies,) their accelerations, m/s^2
-    uint32_t* new_contacts;                       // (A,) of this step
-    float* square;                                // (max(segments, bodies),) squared distances
-    uint32_t* index;                              // (max(segments, bodies),)
-    uint32_t *road_groups, *close_groups;         // (all groups of a scene,)
-    int32_t* road_keys;                           // (all groups of a scene * 16,)
-    float* body_rows;                             // (bodies, 8)
-    float* numbers;                               // (of the largest block,) before they are encoded
-    uint8_t* touch;                               // (bodies,)
+    float* old_ground;              // (A,) ... and heights, where the scene has levels
+    float *old_speed, *old_heading; // (A,) likewise, where a step's motion is measured
+    uint32_t* body_frames;          // (bodies,) of those that follow their log
+    float *was_x, *was_y, *was_heading,
+        *was_ground;        // (bodies,) followers before this step; x: DRIVE_NOWHERE_M if not there
+    float* planned;         // (bodies,) their accelerations, m/s^2
+    uint32_t* new_contacts; // (A,) of this step
+    float* square;          // (max(segments, bodies),) squared distances
+    uint32_t* index;        // (max(segments, bodies),)
+    uint32_t *road_groups, *close_groups; // (all groups of a scene,)
+    int32_t* road_keys;                   // (all groups of a scene * 16,)
+    float* body_rows;                     // (bodies, 8)
+    float* numbers;                       // (of the largest block,) before they are encoded
+    uint8_t* touch;                       // (bodies,)
 } drive_scratch;
 
 // The nearest found: sorted by distance, ties by index.
 typedef struct drive_near {
     uint32_t count;
-    uint32_t most; // as many were looked for
+    uint32_t most;  // as many were looked for
     float within_m; // of edges in no order: all that are this near are there
     uint32_t index[DRIVE_MAX_K];
     float square[DRIVE_MAX_K]; // squared distances, m^2
@@ -328,7 +356,8 @@ typedef struct drive_turn {
     drive_agents agents; // (A,)
     drive_judged judged; // (A,), where layout->parts
     float* weights;      // (A, DRIVE_REWARD_COUNT) where layout->conditioned
-    float* played;       // (A, axes) what experts have played in this step; NULL: actions come from outside
+    float*
+        played; // (A, axes) what experts have played in this step; NULL: actions come from outside
     drive_followers followers; // (layout->followers,)
     drive_scratch scratch;
     drive_slot* slot;  // the slot at hand
@@ -340,16 +369,22 @@ static inline const pv_drive_config* drive_config_of(const pv_context* context) 
 }
 
 static inline uint32_t drive_number_bytes(const pv_drive_config* config) {
-    static const uint32_t bytes[] = {[DRIVE_IS_row_dtype_float32] = 4, [DRIVE_IS_row_dtype_float16] = 2, [DRIVE_IS_row_dtype_uint8] = 1};
+    static const uint32_t bytes[] = {[DRIVE_IS_row_dtype_float32] = 4,
+                                     [DRIVE_IS_row_dtype_float16] = 2,
+                                     [DRIVE_IS_row_dtype_uint8] = 1};
     return bytes[config->row_dtype];
 }
 
-// The frame of the log that belongs to the slot's clock. Beyond the end of the log nobody has a frame.
-static inline uint32_t drive_log_frame(const drive_turn* turn) { return turn->slot->clock + (uint32_t)turn->config->init_step; }
+// The frame of the log that belongs to the slot's clock. Beyond the end of the log nobody has a
+// frame.
+static inline uint32_t drive_log_frame(const drive_turn* turn) {
+    return turn->slot->clock + (uint32_t)turn->config->init_step;
+}
 
 // True if the agent is to reach its goal still, or again.
 static inline int drive_seeks_goal(const pv_drive_config* config, uint32_t flags) {
-    if (flags & DRIVE_NO_GOAL) return 0;
+    if (flags & DRIVE_NO_GOAL)
+        return 0;
     return !(flags & DRIVE_REACHED) || config->goal_behavior >= DRIVE_IS_goal_behavior_respawn;
 }
 
@@ -364,8 +399,11 @@ static inline uint32_t drive_end_at_goal(const pv_drive_config* config) {
 }
 
 static inline uint32_t drive_episode_steps(const drive_turn* turn) {
-    const uint32_t frames = turn->scene.head->frame_count, first = (uint32_t)turn->config->init_step;
-    return turn->config->max_steps ? (uint32_t)turn->config->max_steps : frames > first + 1 ? frames - first - 1 : 1;
+    const uint32_t frames = turn->scene.head->frame_count,
+                   first = (uint32_t)turn->config->init_step;
+    return turn->config->max_steps ? (uint32_t)turn->config->max_steps
+           : frames > first + 1    ? frames - first - 1
+                                   : 1;
 }
 
 static inline uint32_t drive_left_steps(const drive_turn* turn) {
@@ -380,7 +418,8 @@ static inline float drive_left_s(const drive_turn* turn) {
 
 // Radius of the circle around an agent's box.
 static inline float drive_circle_of(const drive_agents* agents, uint32_t row) {
-    return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] + agents->width[row] * agents->width[row]);
+    return 0.5f * __builtin_sqrtf(agents->length[row] * agents->length[row] +
+                                  agents->width[row] * agents->width[row]);
 }
 
 // layout.c
@@ -392,94 +431,160 @@ drive_scene* drive_opened(const drive_block* layout); // (all scenes,)
 void drive_turn_slot(drive_turn* turn, uint32_t slot);
 
 // control.c
-int drive_object_controlled(const pv_context* context, const drive_scene* scene, const pv_object* object);
-uint32_t drive_scene_agents(const pv_context* context, uint32_t scene_index); // counts them; may be more than an env has rows
-// True if it starts within the goal radius of its goal: it can never reach it, since it would without having driven.
-int drive_starts_at_goal(const pv_drive_config* config, const pv_object* object, const pv_frame* start);
-void drive_draw_traffic(const drive_turn* turn); // takes agents of the slot, which starts, out of the policy's hands
+int drive_object_controlled(const pv_context* context,
+                            const drive_scene* scene,
+                            const pv_object* object);
+uint32_t drive_scene_agents(const pv_context* context,
+                            uint32_t scene_index); // counts them; may be more than an env has rows
+// True if it starts within the goal radius of its goal: it can never reach it, since it would
+// without having driven.
+int drive_starts_at_goal(const pv_drive_config* config,
+                         const pv_object* object,
+                         const pv_frame* start);
+void drive_draw_traffic(
+    const drive_turn* turn); // takes agents of the slot, which starts, out of the policy's hands
 
 // bundle.c
-uint32_t drive_scene_rows(const drive_block* block, uint32_t scene_index);    // ... as drive_bundle_init found; 0: too many
-void drive_bundle_init(const pv_context* context, drive_block* block);        // fills agents, order, sizes, waste and shares
-const float* drive_scene_weights(const pv_context* context);                  // (scenes,), NULL: all the same
-int drive_scene_verify(pv_block* block, uint32_t env, uint32_t scene_index);  // checks a scene whole, before it is first driven
-// Draws the slots of turn->state, all else of which is cleared. goes_on: the bundle at hand has ended, and scenes that failed may
-// stay.
+uint32_t drive_scene_rows(const drive_block* block,
+                          uint32_t scene_index); // ... as drive_bundle_init found; 0: too many
+void drive_bundle_init(const pv_context* context,
+                       drive_block* block); // fills agents, order, sizes, waste and shares
+const float* drive_scene_weights(const pv_context* context); // (scenes,), NULL: all the same
+int drive_scene_verify(pv_block* block,
+                       uint32_t env,
+                       uint32_t scene_index); // checks a scene whole, before it is first driven
+// Draws the slots of turn->state, all else of which is cleared. goes_on: the bundle at hand has
+// ended, and scenes that failed may stay.
 int drive_bundle_fill(drive_turn* turn, int goes_on);
 
 // actions.c
 int drive_axes_fill(const pv_context* context, drive_axes* out, char* text);
 int drive_describe_actions(const pv_context* context, pv_group_spec* group, char* text);
-void drive_action_read(const drive_turn* turn, uint32_t row, float* action);     // of the row, on the model's axes
-void drive_previous_action(const drive_turn* turn, uint32_t row, float* action); // what moved the row in this step
-void drive_action_fit(const pv_drive_config* config, const drive_axes* axes, float* action); // cuts, or takes the nearest value
+void drive_action_read(const drive_turn* turn,
+                       uint32_t row,
+                       float* action); // of the row, on the model's axes
+void drive_previous_action(const drive_turn* turn,
+                           uint32_t row,
+                           float* action); // what moved the row in this step
+void drive_action_fit(const pv_drive_config* config,
+                      const drive_axes* axes,
+                      float* action); // cuts, or takes the nearest value
 
-// expert.c: how to be where the object's log is at time t (between its neighbours in a gap); zeros where the log has ended
-void drive_expert_action(const drive_mover* mover, const drive_scene* scene, const pv_object* object, uint32_t t,
-                         const drive_motion* body, float* action);
+// expert.c: how to be where the object's log is at time t (between its neighbours in a gap); zeros
+// where the log has ended
+void drive_expert_action(const drive_mover* mover,
+                         const drive_scene* scene,
+                         const pv_object* object,
+                         uint32_t t,
+                         const drive_motion* body,
+                         float* action);
 // The speed with which experts start at time t.
-float drive_expert_start(const pv_drive_config* config, const drive_scene* scene, const pv_object* object, uint32_t t);
+float drive_expert_start(const pv_drive_config* config,
+                         const drive_scene* scene,
+                         const pv_object* object,
+                         uint32_t t);
 
 // dynamics.c
-void drive_dynamics(drive_turn* turn);       // moves the slot's agents by their actions or their log
+void drive_dynamics(drive_turn* turn); // moves the slot's agents by their actions or their log
 void drive_sincos_array(const float* angle, float* sine, float* cosine, uint32_t count);
 
 // height.c
 void drive_place_height(const drive_turn* turn, uint32_t row, float centre_z_m);
-void drive_follow_ground(drive_turn* turn);                                     // after drive_dynamics: heights of the slot's agents
-int drive_edge_on_level(const drive_turn* turn, uint32_t row, uint32_t segment); // ... near enough to touch the agent
+void drive_follow_ground(drive_turn* turn); // after drive_dynamics: heights of the slot's agents
+int drive_edge_on_level(const drive_turn* turn,
+                        uint32_t row,
+                        uint32_t segment); // ... near enough to touch the agent
 
 // follow.c: followers are numbered within their slot
 int drive_is_follower(const pv_context* context, const drive_scene* scene, const pv_object* object);
 uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index);
 void drive_followers_prepare(const drive_turn* turn); // sets what stays for an episode
 void drive_followers_start(const drive_turn* turn);
-void drive_follow(drive_turn* turn); // moves them from the slot's clock to the next, before anybody else has moved
-void drive_follow_agents(const drive_turn* turn, uint32_t first, uint32_t end); // puts agents where they are, under idm_agents
-void drive_follow_again(const drive_turn* turn, uint32_t row); // an agent is back at its start: so is what moves it
+void drive_follow(drive_turn* turn); // moves them from the slot's clock to the next, before anybody
+                                     // else has moved
+void drive_follow_agents(const drive_turn* turn,
+                         uint32_t first,
+                         uint32_t end); // puts agents where they are, under idm_agents
+void drive_follow_again(const drive_turn* turn,
+                        uint32_t row); // an agent is back at its start: so is what moves it
 int drive_follower_there(const drive_turn* turn, uint32_t k);
 drive_follower drive_follower_now(const drive_turn* turn, uint32_t k);
 int drive_follower_can_be(const drive_turn* turn, uint32_t k, uint32_t phase, uint32_t to);
-int drive_followers_sound(const drive_turn* turn); // as agents of a loaded env: a step can go on from them
+int drive_followers_sound(
+    const drive_turn* turn); // as agents of a loaded env: a step can go on from them
 
 // lanes.c
 #define DRIVE_JOIN_M 10.0f // an agent farther from all lanes has no way to a next goal
-// The nearest lane segment within reach that leads at most 45 degrees off a direction, and is on the level of `ground`.
-uint32_t drive_lane_segment_at(const drive_turn* turn, float x, float y, float cosine, float sine, float ground, float reach_m);
-// The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by step, draws and the lane: a
-// way that is walked twice is the same.
-uint32_t drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws);
-// How much of the shortest way from its start to its goal the agent has come: the share up to the way's point nearest to it. Below
-// 0 where there is no way along the lanes.
+// The nearest lane segment within reach that leads at most 45 degrees off a direction, and is on
+// the level of `ground`.
+uint32_t drive_lane_segment_at(const drive_turn* turn,
+                               float x,
+                               float y,
+                               float cosine,
+                               float sine,
+                               float ground,
+                               float reach_m);
+// The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by
+// step, draws and the lane: a way that is walked twice is the same.
+uint32_t
+drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws);
+// How much of the shortest way from its start to its goal the agent has come: the share up to the
+// way's point nearest to it. Below 0 where there is no way along the lanes.
 float drive_way_share(const drive_turn* turn, uint32_t row);
-int drive_next_goal(const drive_turn* turn, uint32_t row); // gives the agent a goal farther along its lane; 0: there is none
+int drive_next_goal(
+    const drive_turn* turn,
+    uint32_t row); // gives the agent a goal farther along its lane; 0: there is none
 
 // bodies.c
 void drive_collect_bodies(drive_turn* turn); // fills scratch.bodies for the slot's clock
-const pv_frame* drive_body_frame(const drive_turn* turn, uint32_t o, uint32_t t); // where an object that is no agent is at t
+const pv_frame* drive_body_frame(const drive_turn* turn,
+                                 uint32_t o,
+                                 uint32_t t); // where an object that is no agent is at t
 
 // collide.c
-void drive_collisions(drive_turn* turn, int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
+void drive_collisions(drive_turn* turn,
+                      int moved); // sets DRIVE_COLLIDED and scratch.new_contacts of the slot's rows
 int drive_touches_edge(const drive_turn* turn, uint32_t row, const drive_near* edges, int moved);
 
 // segments.c: the k nearest segments of a type; writes k entries to out
-void drive_write_segments(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
-                          const drive_scratch* scratch, float* out, drive_near* near);
-uint32_t drive_segments_near(const drive_scene* scene, int type, float x, float y, float radius_m,
-                             const drive_scratch* scratch); // as drive_segments_within, by the cell's list where that holds them all
+void drive_write_segments(const drive_scene* scene,
+                          int type,
+                          const drive_pose* at,
+                          uint32_t k,
+                          float range_m,
+                          const drive_scratch* scratch,
+                          float* out,
+                          drive_near* near);
+uint32_t drive_segments_near(const drive_scene* scene,
+                             int type,
+                             float x,
+                             float y,
+                             float radius_m,
+                             const drive_scratch* scratch); // as drive_segments_within, by the
+                                                            // cell's list where that holds them all
 uint32_t drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m);
 
-// Prefetch what a search around a point will read: first its cell, then, once that has arrived, the cell's lists.
+// Prefetch what a search around a point will read: first its cell, then, once that has arrived, the
+// cell's lists.
 void drive_prefetch_cell(const drive_scene* scene, float x, float y);
 void drive_prefetch_lists(const drive_scene* scene, float x, float y);
 
-// ... or of all segments within the range some of each of four rings, sorted by distance: see segments.c
-void drive_write_spread(const drive_scene* scene, int type, const drive_pose* at, uint32_t k, float range_m,
-                        const drive_scratch* scratch, float* out, drive_near* near);
+// ... or of all segments within the range some of each of four rings, sorted by distance: see
+// segments.c
+void drive_write_spread(const drive_scene* scene,
+                        int type,
+                        const drive_pose* at,
+                        uint32_t k,
+                        float range_m,
+                        const drive_scratch* scratch,
+                        float* out,
+                        drive_near* near);
 
-// roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and returns how many are there. *reach_m:
-// a radius within which there are k if the caller knows one, or 0; receives another one.
+// roads.c: the k nearest segments of all types, in no order of distance. Writes k entries and
+// returns how many are there. *reach_m: a radius within which there are k if the caller knows one,
+// or 0; receives another one.
 #define DRIVE_REACH_SLACK_M 0.01f
+
 typedef struct drive_roads_search {
     const drive_pose* at;
     float heading;
@@ -488,29 +593,52 @@ typedef struct drive_roads_search {
     float guess_m;   // about how far the last one is, or 0
     float edges_m;   // road edges within this are handed out
     int gpudrive;    // columns of GPUDrive, not of PufferDrive
-    int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer than k
+    int exact_reach; // *reach_m is to be the distance of the last entry, also if there are fewer
+                     // than k
 } drive_roads_search;
 
-uint32_t drive_write_roads(const drive_scene* scene, const drive_roads_search* search, const drive_scratch* scratch, float* out,
-                           float* reach_m, drive_near* edges);
-uint32_t drive_road_count(const drive_scene* scene, const drive_pose* at, float range_m, const drive_scratch* scratch);
-// All segments of some types (a bit each), in no order, into scratch.index and, their squared distances, scratch.square.
-uint32_t drive_segments_within(const drive_scene* scene, uint32_t types, float x, float y, float radius_m,
+uint32_t drive_write_roads(const drive_scene* scene,
+                           const drive_roads_search* search,
+                           const drive_scratch* scratch,
+                           float* out,
+                           float* reach_m,
+                           drive_near* edges);
+uint32_t drive_road_count(const drive_scene* scene,
+                          const drive_pose* at,
+                          float range_m,
+                          const drive_scratch* scratch);
+// All segments of some types (a bit each), in no order, into scratch.index and, their squared
+// distances, scratch.square.
+uint32_t drive_segments_within(const drive_scene* scene,
+                               uint32_t types,
+                               float x,
+                               float y,
+                               float radius_m,
                                const drive_scratch* scratch);
 
-// ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within the range
-void drive_write_route(const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
-uint32_t drive_write_controls(const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near);
+// ahead.c: points of the way to the goal; the k nearest lights and signs, and how many are within
+// the range
+void drive_write_route(
+    const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out);
+uint32_t drive_write_controls(
+    const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near);
 
 // lidar.c: writes an entry per ray
 void drive_write_lidar(const drive_turn* turn, uint32_t row, const drive_pose* at, float* out);
 
-// encode.c: turns `k` entries of a block into the row's type. objects: those that are all zeros are not there.
-void drive_encode(const pv_drive_config* config, const pv_drive_column* columns, uint32_t column_count, uint32_t k, int objects,
-                  const float* numbers, void* out);
+// encode.c: turns `k` entries of a block into the row's type. objects: those that are all zeros are
+// not there.
+void drive_encode(const pv_drive_config* config,
+                  const pv_drive_column* columns,
+                  uint32_t column_count,
+                  uint32_t k,
+                  int objects,
+                  const float* numbers,
+                  void* out);
 
 // partners.c: the k nearest bodies, not that of `row`; writes k entries to out
 enum { DRIVE_PLAIN, DRIVE_TYPED, DRIVE_PUFFERDRIVE, DRIVE_GPUDRIVE }; // which columns
+
 typedef struct drive_partner_search {
     const drive_bodies* bodies;
     const float* rows; // drive_scratch.body_rows
@@ -522,8 +650,12 @@ typedef struct drive_partner_search {
     float range_m;
 } drive_partner_search;
 
-void drive_lay_out_bodies(drive_turn* turn); // what those of PufferDrive are made of, after the bodies were collected
-void drive_write_partners(const drive_partner_search* search, int columns, const drive_scratch* scratch, float* out,
+void drive_lay_out_bodies(
+    drive_turn* turn); // what those of PufferDrive are made of, after the bodies were collected
+void drive_write_partners(const drive_partner_search* search,
+                          int columns,
+                          const drive_scratch* scratch,
+                          float* out,
                           drive_near* near);
 uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float radius_m);
 
@@ -531,43 +663,59 @@ uint32_t drive_body_count(const drive_bodies* bodies, float x, float y, float ra
 void drive_write_raster(const drive_turn* turn, uint32_t row, const drive_pose* pose, uint8_t* out);
 
 // observe.c
-void drive_describe_observation(const pv_drive_config* config, const drive_block* layout, pv_group_spec* group);
+void drive_describe_observation(const pv_drive_config* config,
+                                const drive_block* layout,
+                                pv_group_spec* group);
 void drive_describe_counters(pv_spec* spec);
-void drive_prefetch(const drive_turn* turn, uint32_t row);                         // prefetches for the rows after `row`
-void drive_observe_edges(const drive_turn* turn, uint32_t row, drive_near* edges); // writes the edges and hands them out
-void drive_observe(const drive_turn* turn, uint32_t row);                          // writes the rest of the row
+void drive_prefetch(const drive_turn* turn, uint32_t row); // prefetches for the rows after `row`
+void drive_observe_edges(const drive_turn* turn,
+                         uint32_t row,
+                         drive_near* edges);              // writes the edges and hands them out
+void drive_observe(const drive_turn* turn, uint32_t row); // writes the rest of the row
 
 // reward.c
-int drive_rewards_init(const pv_context* context, drive_block* out); // parts, paid, conditioned and ranges; 0: ranges are wrong
-void drive_draw_weights(const drive_turn* turn, uint32_t row);      // at the start of an agent's episode
-void drive_conditions(const drive_turn* turn, uint32_t row, float* out); // (DRIVE_REWARD_COUNT,) its weights, in [-1, 1]
-float drive_goal_distance(const drive_agents* agents, uint32_t row); // from the agent's centre to its goal
+int drive_rewards_init(
+    const pv_context* context,
+    drive_block* out); // parts, paid, conditioned and ranges; 0: ranges are wrong
+void drive_draw_weights(const drive_turn* turn, uint32_t row); // at the start of an agent's episode
+void drive_conditions(const drive_turn* turn,
+                      uint32_t row,
+                      float* out); // (DRIVE_REWARD_COUNT,) its weights, in [-1, 1]
+float drive_goal_distance(const drive_agents* agents,
+                          uint32_t row); // from the agent's centre to its goal
 // Judges one agent's step. Returns its reward; *events says what happened (DRIVE_EVENT_...).
 float drive_judge(drive_turn* turn, uint32_t row, int offroad, uint32_t* events);
 
 // measure.c
 void drive_step_begin(const drive_turn* turn); // before the agents move
 void drive_measure(const drive_turn* turn, uint32_t row, drive_outcome* step);
-int drive_follows_lane(const drive_turn* turn, uint32_t row); // it has a lane, and is within 15 degrees of it
+int drive_follows_lane(const drive_turn* turn,
+                       uint32_t row); // it has a lane, and is within 15 degrees of it
 
 // logged.c
-float drive_path_distance(const drive_turn* turn, uint32_t row);  // m from the path of the agent's log
-uint32_t drive_log_arrival(const drive_turn* turn, uint32_t row); // steps until the log is at the goal; 0: never
+float drive_path_distance(const drive_turn* turn,
+                          uint32_t row); // m from the path of the agent's log
+uint32_t drive_log_arrival(const drive_turn* turn,
+                           uint32_t row); // steps until the log is at the goal; 0: never
 
 // metrics.c
-void drive_clear_sums(const drive_turn* turn, uint32_t row);    // of the agent's episode
+void drive_clear_sums(const drive_turn* turn, uint32_t row); // of the agent's episode
 void drive_add_step(const drive_turn* turn, uint32_t row, const drive_outcome* step);
 void drive_describe_records(const pv_drive_config* config, pv_spec* spec);
-void drive_leave_record(const drive_turn* turn, int complete); // of the slot's episode; complete: it ended by itself
+void drive_leave_record(const drive_turn* turn,
+                        int complete); // of the slot's episode; complete: it ended by itself
 
 // episode.c
 void drive_slot_start(drive_turn* turn);   // (re)starts the slot's scene and writes its rows
 void drive_slot_advance(drive_turn* turn); // one step of the slot's scene
 void drive_slot_cut(drive_turn* turn);     // truncates the open episodes
-int drive_slot_respawn(drive_turn* turn);  // same-step autoreset: begins the new rows of agents that return
-void drive_rows_blank(const drive_turn* turn, uint32_t row, uint32_t count); // writes rows without an agent
-// Makes the slot whole after drive_take_state and writes its rows, as after a step that led there, but rewards are 0. was_last:
-// the bundle had ended; last: it ends in this state.
+int drive_slot_respawn(
+    drive_turn* turn); // same-step autoreset: begins the new rows of agents that return
+void drive_rows_blank(const drive_turn* turn,
+                      uint32_t row,
+                      uint32_t count); // writes rows without an agent
+// Makes the slot whole after drive_take_state and writes its rows, as after a step that led there,
+// but rewards are 0. was_last: the bundle had ended; last: it ends in this state.
 void drive_slot_set(drive_turn* turn, int was_last, int last);
 
 // saved.c
@@ -575,4 +723,6 @@ void drive_describe_state(const drive_block* layout, pv_spec* spec);
 int drive_save(pv_block* block, uint32_t env, uint8_t* out);
 int drive_load(pv_block* block, uint32_t env, const uint8_t* in);
 int drive_peek(pv_block* block, uint32_t env, uint8_t* out);
-int drive_take_state(drive_turn* turn, const uint8_t* in); // into agents, clocks and step; or refuses it and changes nothing
+int drive_take_state(
+    drive_turn* turn,
+    const uint8_t* in); // into agents, clocks and step; or refuses it and changes nothing

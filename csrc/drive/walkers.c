@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// Pedestrians and cyclists with dynamics of their own (models.h): unicycles (LaValle, Planning Algorithms, 2006, section 13.1.2)
-// with limits. They have the action space of the cars: an acceleration, and a steering angle that means another thing to each.
+// Pedestrians and cyclists with dynamics of their own (models.h): unicycles (LaValle, Planning
+// Algorithms, 2006, section 13.1.2) with limits. They have the action space of the cars: an
+// acceleration, and a steering angle that means another thing to each.
 //
-//   pedestrian   turns to the direction heading + steering within 0.5 s, also while it stands; walks at up to 3 m/s. 0.5 s and
-//                the largest acceleration, from standing to 1.34 m/s in that time, are those of Helbing and Molnar, Social force
-//                model for pedestrian dynamics, 1995.
-//   cyclist      curvature = tan(steering) / wheelbase, at most what a lean of 19 degrees holds: g tan(lean) / v^2.
+//   pedestrian   turns to the direction heading + steering within 0.5 s, also while it stands;
+//   walks at up to 3 m/s. 0.5 s and
+//                the largest acceleration, from standing to 1.34 m/s in that time, are those of
+//                Helbing and Molnar, Social force model for pedestrian dynamics, 1995.
+//   cyclist      curvature = tan(steering) / wheelbase, at most what a lean of 19 degrees holds: g
+//   tan(lean) / v^2.
 //
-// Where the model has no steering angle: a curvature k is the angle k * 1 m for pedestrians and itself for cyclists; a jerk is
-// the acceleration that it makes in 0.5 s, a lateral one a steering angle of 0.25 rad per m/s^3. Models that set poses set those
-// of everybody.
+// Where the model has no steering angle: a curvature k is the angle k * 1 m for pedestrians and
+// itself for cyclists; a jerk is the acceleration that it makes in 0.5 s, a lateral one a steering
+// angle of 0.25 rad per m/s^3. Models that set poses set those of everybody.
 #include "models.h"
 
 #define TURN_S 0.5f
@@ -31,7 +34,11 @@ static float wheelbase_of(const drive_mover* mover, const drive_motion* body) {
 }
 
 // What an action means to a walker: acceleration and steering angle.
-static void wish_of(const drive_mover* mover, int type, const drive_motion* body, const float* action, float* wish) {
+static void wish_of(const drive_mover* mover,
+                    int type,
+                    const drive_motion* body,
+                    const float* action,
+                    float* wish) {
     wish[0] = action[0];
     wish[1] = action[1];
     if (mover->model == DRIVE_IS_dynamics_jerk) {
@@ -71,24 +78,33 @@ static void cyclist(const drive_mover* mover, drive_motion* body, const float* w
 
 void drive_walk(const drive_mover* mover, int type, drive_motion* body, const float* action) {
     float wish[2];
-    if (mover->model == DRIVE_IS_dynamics_delta_local || mover->model == DRIVE_IS_dynamics_state || type == PV_OTHER) {
+    if (mover->model == DRIVE_IS_dynamics_delta_local || mover->model == DRIVE_IS_dynamics_state ||
+        type == PV_OTHER) {
         drive_move(mover, body, action);
         return;
     }
     wish_of(mover, type, body, action, wish);
-    if (type == PV_PEDESTRIAN) pedestrian(mover, body, wish);
-    else cyclist(mover, body, wish);
+    if (type == PV_PEDESTRIAN)
+        pedestrian(mover, body, wish);
+    else
+        cyclist(mover, body, wish);
 }
 
-void drive_inverse_walk(const drive_mover* mover, int type, const drive_motion* body, const drive_aim* aim, float* action) {
-    if (mover->model == DRIVE_IS_dynamics_delta_local || mover->model == DRIVE_IS_dynamics_state || type == PV_OTHER) {
+void drive_inverse_walk(const drive_mover* mover,
+                        int type,
+                        const drive_motion* body,
+                        const drive_aim* aim,
+                        float* action) {
+    if (mover->model == DRIVE_IS_dynamics_delta_local || mover->model == DRIVE_IS_dynamics_state ||
+        type == PV_OTHER) {
         drive_inverse(mover, body, aim, action);
         return;
     }
     drive_course course = drive_course_to(mover, body, aim, 1, 0.0f);
     action[0] = (course.speed - body->speed) / mover->dt_s;
     action[1] = course.turn * (TURN_S / mover->dt_s);
-    if (type == PV_PEDESTRIAN) return;
+    if (type == PV_PEDESTRIAN)
+        return;
     float curvature = course.distance > GAP_M ? course.turn / course.distance : 0.0f;
     int is_curvature = mover->model == DRIVE_IS_dynamics_invertible_bicycle;
     action[1] = is_curvature ? curvature : drive_atan(curvature * wheelbase_of(mover, body));

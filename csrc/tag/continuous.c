@@ -3,8 +3,8 @@
 //
 // tag_continuous: reset and step. See continuous.h.
 //
-// The order of a step is WarpDrive's: everybody moves, observations are taken (so they show who was in the game before this step's
-// tags), then runners are tagged.
+// The order of a step is WarpDrive's: everybody moves, observations are taken (so they show who was
+// in the game before this step's tags), then runners are tagged.
 #include "continuous.h"
 
 #include "../kernels.h"
@@ -14,9 +14,10 @@
 #include <string.h>
 
 uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
-    const uint64_t agents = tag_agents(config), rows = envs * agents, tile = agents > TAG_TILE ? agents : TAG_TILE;
+    const uint64_t agents = tag_agents(config), rows = envs * agents,
+                   tile = agents > TAG_TILE ? agents : TAG_TILE;
     uint64_t at = 0;
-#define TAKE(member, count)             \
+#define TAKE(member, count) \
     state->member = (void*)(base + at); \
     at = pv_align_up(at + ((count) + TAG_SLACK) * sizeof *state->member, 64)
     TAKE(constants, 1);
@@ -33,8 +34,9 @@ uint64_t tag_lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag
     TAKE(over, envs);
     TAKE(stale, envs);
     TAKE(returns, 2 * envs);
-    float** const by_row[] = {&state->x, &state->y, &state->speed, &state->direction, &state->acceleration, &state->alive,
-                              &state->tagger};
+    float** const by_row[] = {
+        &state->x,     &state->y,     &state->speed, &state->direction, &state->acceleration,
+        &state->alive, &state->tagger};
     for (size_t i = 0; i < sizeof by_row / sizeof by_row[0]; i++) {
         *by_row[i] = (float*)(void*)(base + at);
         at = pv_align_up(at + (rows + TAG_SLACK) * sizeof(float), 64);
@@ -77,18 +79,21 @@ static uint64_t tag_bytes(const pv_context* context, uint32_t env_count) {
     return tag_lay_out(tag_config_of(context), env_count, NULL, &unused);
 }
 
-// ---- init ------------------------------------------------------------------------------------------------------------------------
+// ---- init ----
 
 static void fill_constants(const pv_context* context, tag_constants* constants) {
     const tag_config* config = tag_config_of(context);
     uint64_t count;
-    memcpy(&constants->rewards, pv_params_find(context->params, "rewards", PV_F64, &count), sizeof(tag_rewards));
-    memcpy(&constants->margin, pv_params_find(context->params, "margin", PV_F32, &count), sizeof(float));
+    memcpy(&constants->rewards, pv_params_find(context->params, "rewards", PV_F64, &count),
+           sizeof(tag_rewards));
+    memcpy(&constants->margin, pv_params_find(context->params, "margin", PV_F32, &count),
+           sizeof(float));
     constants->cap[TAG_RUNNER] = config->max_speed * config->skill_level_runner;
     constants->cap[TAG_TAGGER] = config->max_speed * config->skill_level_tagger;
     for (int edge = 0; edge < 2; edge++) {
         double hit = edge ? constants->rewards.edge_hit : 0.0;
-        constants->base[TAG_RUNNER][edge] = 0.0 + hit + constants->rewards.runner_step; // 0.0 + -0.0 is 0.0
+        constants->base[TAG_RUNNER][edge] =
+            0.0 + hit + constants->rewards.runner_step; // 0.0 + -0.0 is 0.0
         constants->base[TAG_TAGGER][edge] = 0.0 + hit + constants->rewards.tagger_step;
     }
     constants->per_length = (float)(1.0 / ((double)config->grid_length * sqrt(2.0)));
@@ -99,7 +104,8 @@ static void fill_constants(const pv_context* context, tag_constants* constants) 
 static void fill_ids(const uint8_t* types, uint32_t agents, int32_t* ids) {
     for (int type = TAG_TAGGER; type >= TAG_RUNNER; type--) {
         for (uint32_t i = 0; i < agents; i++) {
-            if (types[i] == type) *ids++ = (int32_t)i;
+            if (types[i] == type)
+                *ids++ = (int32_t)i;
         }
     }
 }
@@ -113,27 +119,33 @@ static int tag_init(pv_block* block) {
     const float* changes = pv_params_find(context->params, "acceleration_changes", PV_F32, &count);
     memcpy(state.acceleration_change, changes, count * sizeof(float));
     const float* turns = pv_params_find(context->params, "turn_changes", PV_F32, &count);
-    for (uint64_t i = 0; i < count; i++) state.turn_change[i] = fmodf(turns[i], TAG_TWO_PI); // then one correction is enough
+    for (uint64_t i = 0; i < count; i++)
+        state.turn_change[i] = fmodf(turns[i], TAG_TWO_PI); // then one correction is enough
     const uint8_t* types = pv_params_find(context->params, "types", PV_U8, &count);
     fill_ids(types, agents, state.ids);
-    for (uint64_t r = 0; r < (uint64_t)block->env_count * agents; r++) state.tagger[r] = (float)types[r % agents];
+    for (uint64_t r = 0; r < (uint64_t)block->env_count * agents; r++)
+        state.tagger[r] = (float)types[r % agents];
     return PV_OK;
 }
 
-static void tag_close(pv_block* block) { (void)block; }
+static void tag_close(pv_block* block) {
+    (void)block;
+}
 
-// ---- reset -----------------------------------------------------------------------------------------------------------------------
+// ---- reset ----
 
 static void place(const pv_block* block, const tag_state* state, uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config);
-    const uint64_t first = (uint64_t)env * agents, seed = state->seed[env], episode = state->episode[env];
+    const uint64_t first = (uint64_t)env * agents, seed = state->seed[env],
+                   episode = state->episode[env];
     const char* const names[] = {"start_x", "start_y", "start_direction"};
     float* const arrays[] = {state->x + first, state->y + first, state->direction + first};
     if (!config->random_starts) {
         uint64_t count;
         for (int a = 0; a < 3; a++)
-            memcpy(arrays[a], pv_params_find(block->context->params, names[a], PV_F32, &count), agents * sizeof(float));
+            memcpy(arrays[a], pv_params_find(block->context->params, names[a], PV_F32, &count),
+                   agents * sizeof(float));
         return;
     }
     for (uint32_t i = 0; i < agents; i++) {
@@ -151,7 +163,8 @@ void tag_forget_episode(pv_block* block, const tag_state* state, uint32_t env) {
     state->returns[2 * (uint64_t)env] = state->returns[2 * (uint64_t)env + 1] = 0.0f;
 }
 
-// Sets the state of a new episode of an env, the one at `at` of the tile. Its rows are written with those of the others.
+// Sets the state of a new episode of an env, the one at `at` of the tile. Its rows are written with
+// those of the others.
 static void begin_episode(pv_block* block, const tag_state* state, uint32_t env, uint64_t at) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config);
@@ -164,7 +177,8 @@ static void begin_episode(pv_block* block, const tag_state* state, uint32_t env,
     memset(state->speed + first, 0, agents * sizeof(float));
     memset(state->acceleration + first, 0, agents * sizeof(float));
     memset(state->left_at + first, 0, agents * sizeof(int32_t));
-    for (uint32_t i = 0; i < agents; i++) state->alive[first + i] = 1.0f;
+    for (uint32_t i = 0; i < agents; i++)
+        state->alive[first + i] = 1.0f;
     tag_scale(state, first, at, agents);
 }
 
@@ -177,16 +191,19 @@ static void write_reset_rows(const pv_block* block, const tag_state* state, uint
     memset(rows->terminals + first, 0, agents);
     memset(rows->truncations + first, 0, agents);
     memset(rows->masks + first, 1, agents);
-    for (uint32_t i = 0; i < agents; i++) rows->agent_types[first + i] = (uint8_t)state->tagger[first + i];
+    for (uint32_t i = 0; i < agents; i++)
+        rows->agent_types[first + i] = (uint8_t)state->tagger[first + i];
 }
 
 static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     tag_state state = tag_state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
-        if (seeds) state.seed[env] = seeds[env];
+        if (seeds)
+            state.seed[env] = seeds[env];
         begin_episode(block, &state, env, 0);
         write_reset_rows(block, &state, env);
         tag_observe(block, &state, env, 1);
@@ -194,7 +211,7 @@ static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds
     return PV_OK;
 }
 
-// ---- step: everybody moves -------------------------------------------------------------------------------------------------------
+// ---- step: everybody moves ----
 
 // Rows [first, first + count) of the block: the tile.
 typedef struct tile_rows {
@@ -210,10 +227,12 @@ static void look_up(const pv_block* block, const tag_state* state, tile_rows til
     }
 }
 
-// Turns, speeds up and moves every row. Agents that are out stand still; envs that are over are moved for nothing.
+// Turns, speeds up and moves every row. Agents that are out stand still; envs that are over are
+// moved for nothing.
 PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_rows tile) {
     const float length = tag_config_of(block->context)->grid_length;
-    const float runner_cap = state->constants->cap[TAG_RUNNER], tagger_cap = state->constants->cap[TAG_TAGGER];
+    const float runner_cap = state->constants->cap[TAG_RUNNER],
+                tagger_cap = state->constants->cap[TAG_TAGGER];
     const float* restrict faster = state->faster;
     const float* restrict turn = state->turn;
     const float* restrict alive = state->alive + tile.first;
@@ -253,15 +272,18 @@ PV_CLONES static void move(const pv_block* block, const tag_state* state, tile_r
 PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, tile_rows tile) {
     const pv_rows* rows = &block->rows[0];
     const tag_constants constants = *state->constants;
-    const float runner = (float)constants.base[TAG_RUNNER][0], runner_edge = (float)constants.base[TAG_RUNNER][1];
-    const float tagger = (float)constants.base[TAG_TAGGER][0], tagger_edge = (float)constants.base[TAG_TAGGER][1];
+    const float runner = (float)constants.base[TAG_RUNNER][0],
+                runner_edge = (float)constants.base[TAG_RUNNER][1];
+    const float tagger = (float)constants.base[TAG_TAGGER][0],
+                tagger_edge = (float)constants.base[TAG_TAGGER][1];
     const float* restrict alive = state->alive + tile.first;
     const float* restrict type = state->tagger + tile.first;
     const int32_t* restrict edge = state->edge;
     float* restrict rewards = rows->rewards + tile.first;
     uint8_t* restrict masks = rows->masks + tile.first;
     PV_APART for (uint64_t r = 0; r < tile.count; r++) {
-        float inside = type[r] != 0.0f ? tagger : runner, outside = type[r] != 0.0f ? tagger_edge : runner_edge;
+        float inside = type[r] != 0.0f ? tagger : runner,
+              outside = type[r] != 0.0f ? tagger_edge : runner_edge;
         float reward = edge[r] ? outside : inside;
         rewards[r] = alive[r] != 0.0f ? reward : 0.0f;
         masks[r] = alive[r] != 0.0f;
@@ -270,10 +292,12 @@ PV_CLONES static void write_rows(const pv_block* block, const tag_state* state, 
     memset(rows->truncations + tile.first, 0, tile.count);
 }
 
-// ---- step: tags and ends of one env ----------------------------------------------------------------------------------------------
+// ---- step: tags and ends of one env ----
 
-// Distance of a runner to its nearest tagger, whose place in state->ids goes to *nearest; ties to the lowest id.
-static float nearest_tagger(const tag_state* state, uint64_t first, int32_t taggers, int32_t runner, int32_t* nearest) {
+// Distance of a runner to its nearest tagger, whose place in state->ids goes to *nearest; ties to
+// the lowest id.
+static float nearest_tagger(
+    const tag_state* state, uint64_t first, int32_t taggers, int32_t runner, int32_t* nearest) {
     const float x = state->x[first + (uint64_t)runner], y = state->y[first + (uint64_t)runner];
     float best = INFINITY;
     for (int32_t k = 0; k < taggers; k++) {
@@ -287,8 +311,10 @@ static float nearest_tagger(const tag_state* state, uint64_t first, int32_t tagg
     return best;
 }
 
-// Whether any runner of the env may be near enough to a tagger: a quick look, since in most steps there is none.
-PV_CLONES static int any_near(const tag_state* state, uint64_t first, uint32_t agents, int32_t taggers) {
+// Whether any runner of the env may be near enough to a tagger: a quick look, since in most steps
+// there is none.
+PV_CLONES static int
+any_near(const tag_state* state, uint64_t first, uint32_t agents, int32_t taggers) {
     const float margin = state->constants->margin, square = margin * margin * 1.00001f;
     const float* restrict x = state->x + first;
     const float* restrict y = state->y + first;
@@ -305,10 +331,12 @@ PV_CLONES static int any_near(const tag_state* state, uint64_t first, uint32_t a
     return any;
 }
 
-// Fills state->sums with the rewards of the env's agents so far, in float64. The env is at `at` of the tile.
+// Fills state->sums with the rewards of the env's agents so far, in float64. The env is at `at` of
+// the tile.
 static void open_sums(const tag_state* state, uint64_t first, uint64_t at, uint32_t agents) {
     for (uint32_t i = 0; i < agents; i++) {
-        const double base = state->constants->base[state->tagger[first + i] != 0.0f][state->edge[at + i]];
+        const double base =
+            state->constants->base[state->tagger[first + i] != 0.0f][state->edge[at + i]];
         state->sums[i] = state->alive[first + i] != 0.0f ? base : 0.0;
     }
 }
@@ -323,12 +351,16 @@ static void tag_runners(const pv_block* block, const tag_state* state, uint32_t 
         const int32_t runner = runners[k];
         const uint64_t row = first + (uint64_t)runner;
         int32_t tagger = 0;
-        if (state->alive[row] == 0.0f) continue;
-        if (!(nearest_tagger(state, first, config->num_taggers, runner, &tagger) < state->constants->margin)) continue;
+        if (state->alive[row] == 0.0f)
+            continue;
+        if (!(nearest_tagger(state, first, config->num_taggers, runner, &tagger) <
+              state->constants->margin))
+            continue;
         state->sums[runner] += rewards->runner_tag;
         state->sums[tagger] += rewards->tagger_tag;
         state->tags[env]++;
-        if (!config->runner_exits_game_after_tagged) continue;
+        if (!config->runner_exits_game_after_tagged)
+            continue;
         state->alive[row] = 0.0f;
         state->left_at[row] = state->time[env];
         state->left[env]--;
@@ -343,24 +375,28 @@ static void reward_end(const pv_block* block, const tag_state* state, uint32_t e
     const uint64_t first = (uint64_t)env * tag_agents(config);
     for (int32_t k = config->num_taggers; k < config->num_taggers + config->num_runners; k++) {
         int32_t runner = state->ids[k];
-        if (state->alive[first + (uint64_t)runner] != 0.0f) state->sums[runner] += state->constants->rewards.runner_end;
+        if (state->alive[first + (uint64_t)runner] != 0.0f)
+            state->sums[runner] += state->constants->rewards.runner_end;
     }
 }
 
-// Flags the rows of those who were in the game when the episode ended; runners tagged in the last step have their flag.
+// Flags the rows of those who were in the game when the episode ended; runners tagged in the last
+// step have their flag.
 void tag_end_rows(const pv_block* block, const tag_state* state, uint32_t env) {
     const pv_rows* rows = &block->rows[0];
     const uint32_t agents = tag_agents(tag_config_of(block->context));
     const uint64_t first = (uint64_t)env * agents;
     uint8_t* flags = state->left[env] ? rows->truncations : rows->terminals;
-    for (uint64_t r = first; r < first + agents; r++) flags[r] |= state->alive[r] != 0.0f;
+    for (uint64_t r = first; r < first + agents; r++)
+        flags[r] |= state->alive[r] != 0.0f;
 }
 
 // Steps that the env's runners were in the game, summed.
 static int64_t survived(const tag_state* state, uint32_t env, uint64_t first, uint32_t agents) {
     int64_t sum = 0;
     for (uint64_t r = first; r < first + agents; r++) {
-        if (state->tagger[r] == 0.0f) sum += state->alive[r] != 0.0f ? state->time[env] : state->left_at[r];
+        if (state->tagger[r] == 0.0f)
+            sum += state->alive[r] != 0.0f ? state->time[env] : state->left_at[r];
     }
     return sum;
 }
@@ -372,7 +408,8 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env)
     const float steps = (float)survived(state, env, (uint64_t)env * agents, agents);
     for (uint32_t type = 0; type < 2; type++) {
         pv_record* record = pv_block_record(block, env);
-        if (!record) return;
+        if (!record)
+            return;
         record->episode = state->episode[env];
         record->task = state->task[env];
         record->slot = type;
@@ -386,7 +423,11 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env)
     }
 }
 
-static void add_returns(const tag_state* state, uint32_t env, const float* rewards, const float* tagger, uint32_t agents) {
+static void add_returns(const tag_state* state,
+                        uint32_t env,
+                        const float* rewards,
+                        const float* tagger,
+                        uint32_t agents) {
     float runners = 0.0f, taggers = 0.0f;
     for (uint32_t i = 0; i < agents; i++) {
         runners += rewards[i] * (1.0f - tagger[i]);
@@ -406,12 +447,16 @@ static void finish_step(pv_block* block, const tag_state* state, uint32_t env, u
     const int near = any_near(state, first, agents, config->num_taggers);
     if (PV_UNLIKELY(near | timed_out)) {
         open_sums(state, first, at, agents);
-        if (near) tag_runners(block, state, env);
-        if (timed_out) reward_end(block, state, env);
-        for (uint32_t i = 0; i < agents; i++) rewards[i] = (float)state->sums[i];
+        if (near)
+            tag_runners(block, state, env);
+        if (timed_out)
+            reward_end(block, state, env);
+        for (uint32_t i = 0; i < agents; i++)
+            rewards[i] = (float)state->sums[i];
     }
     add_returns(state, env, rewards, state->tagger + first, agents);
-    if (PV_LIKELY(!timed_out && state->left[env])) return;
+    if (PV_LIKELY(!timed_out && state->left[env]))
+        return;
     state->over[env] = 1;
     tag_end_rows(block, state, env);
     leave_records(block, state, env);
@@ -437,14 +482,16 @@ static void step_tile(pv_block* block, const tag_state* state, uint32_t first, u
     tag_observe(block, state, first, count);
     for (uint32_t env = first; env < first + count; env++) {
         pv_block_at(block, env);
-        if (state->time[env]) finish_step(block, state, env, (uint64_t)(env - first) * agents);
+        if (state->time[env])
+            finish_step(block, state, env, (uint64_t)(env - first) * agents);
     }
 }
 
 static int tag_step(pv_block* block) {
     const tag_state state = tag_state_of(block);
     const uint32_t tile = tag_tile_envs(tag_config_of(block->context)), envs = block->env_count;
-    for (uint32_t first = 0; first < envs; first += tile) step_tile(block, &state, first, envs - first < tile ? envs - first : tile);
+    for (uint32_t first = 0; first < envs; first += tile)
+        step_tile(block, &state, first, envs - first < tile ? envs - first : tile);
     return PV_OK;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `tag_continuous`: Tag in the plane, equal to TagContinuous of WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End
-// Deep Multi-Agent RL on a GPU", 2021), step by step. Taggers (type 1) chase runners (type 0) in a square of side grid_length. An
-// agent chooses a change of its acceleration and a turn; a runner that is nearer to a tagger than the tagging distance is tagged.
+// `tag_continuous`: Tag in the plane, equal to TagContinuous of WarpDrive (Lan, Srinivasa, Wang,
+// Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), step by step. Taggers
+// (type 1) chase runners (type 0) in a square of side grid_length. An agent chooses a change of its
+// acceleration and a turn; a runner that is nearer to a tagger than the tagging distance is tagged.
 //
-// Ours besides: a runner that leaves the game ends with a terminal and its rows are masked from the next step on; an episode ends
-// with a terminal where no runner is left and with a truncation at the time limit; starts may be random.
+// Ours besides: a runner that leaves the game ends with a terminal and its rows are masked from the
+// next step on; an episode ends with a terminal where no runner is left and with a truncation at
+// the time limit; starts may be random.
 //
 //   describe.c     settings, bounds, spec
 //   continuous.c   reset, step: moves, tags, rewards, records
@@ -14,8 +16,9 @@
 //   neighbours.c   observations of the K nearest
 //   saved.c        save, load, peek, poke
 //
-// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that moving is a few flat loops. A
-// step goes through tiles of a few envs, so that what it computes for one tile stays in the first cache until it is used.
+// State arrays have one entry per row, in the order of the block's rows (env, then agent), so that
+// moving is a few flat loops. A step goes through tiles of a few envs, so that what it computes for
+// one tile stays in the first cache until it is used.
 #pragma once
 
 #include "../env.h"
@@ -24,7 +27,8 @@
 #define TAG_RUNNER 0
 #define TAG_TAGGER 1
 
-// Mirrored by TagContinuousConfig (puffervec/envs/tag_continuous.py), which says what each member means.
+// Mirrored by TagContinuousConfig (puffervec/envs/tag_continuous.py), which says what each member
+// means.
 typedef struct tag_config {
     int32_t num_taggers;
     int32_t num_runners;
@@ -52,7 +56,8 @@ typedef struct tag_config {
     int32_t random_starts;
 } tag_config;
 
-// Rewards as Python knows them: they are added in float64 and rounded once, as NumPy does. The param "rewards", in this order.
+// Rewards as Python knows them: they are added in float64 and rounded once, as NumPy does. The
+// param "rewards", in this order.
 typedef struct tag_rewards {
     double edge_hit, tagger_step, runner_step, tagger_tag, runner_tag, runner_end;
 } tag_rewards;
@@ -60,10 +65,10 @@ typedef struct tag_rewards {
 // What is computed once per block.
 typedef struct tag_constants {
     tag_rewards rewards;
-    float margin;        // tagging_distance * grid_length
-    float cap[2];        // top speed by agent type
-    double base[2][2];   // reward of a step without a tag, by agent type and whether it hit the edge
-    float per_length;    // factors that scale differences to observations
+    float margin;      // tagging_distance * grid_length
+    float cap[2];      // top speed by agent type
+    double base[2][2]; // reward of a step without a tag, by agent type and whether it hit the edge
+    float per_length;  // factors that scale differences to observations
     float per_speed;
     float per_turn;
 } tag_constants;
@@ -72,16 +77,21 @@ typedef struct tag_constants {
 #define TAG_TILE 256 // rows of a tile, if an env has not more
 #define TAG_SLACK 64 // entries behind an array that may be read
 
-static inline const tag_config* tag_config_of(const pv_context* context) { return (const tag_config*)context->config; }
+static inline const tag_config* tag_config_of(const pv_context* context) {
+    return (const tag_config*)context->config;
+}
 
-static inline uint32_t tag_agents(const tag_config* config) { return (uint32_t)(config->num_taggers + config->num_runners); }
+static inline uint32_t tag_agents(const tag_config* config) {
+    return (uint32_t)(config->num_taggers + config->num_runners);
+}
 
 static inline uint32_t tag_tile_envs(const tag_config* config) {
     uint32_t envs = TAG_TILE / tag_agents(config);
     return envs ? envs : 1;
 }
 
-// The block's state: pointers into one allocation, made anew from its base at each call. E envs, N agents.
+// The block's state: pointers into one allocation, made anew from its base at each call. E envs, N
+// agents.
 typedef struct tag_state {
     tag_constants* constants;   // (1,)
     float* acceleration_change; // (num_acceleration_levels + 1,) action tables
@@ -104,33 +114,36 @@ typedef struct tag_state {
     float* alive;               // (E*N,) 1: still in the game, else 0
     float* tagger;              // (E*N,) 1: a tagger, 0: a runner; the same in all envs
     int32_t* left_at;           // (E*N,) the time at which a runner left the game
-    float* guess;               // (E*N,) a guess: squared distance within which the K nearest are. Any guess leads to the same rows.
-    uint8_t* stale;             // (E,) 1: who is in the game has changed since observations were written
-    // Scratch of a tile: index 0 is its first row. All arrays have room behind for loads of whole vectors.
-    float* shown[TAG_SHOWN];    // (tile,) x, y, speed, acceleration, direction, scaled as observed
-    float* seen;                // (tile,) 1: in the game as observations show it
-    int32_t* edge;              // (tile,) 1: hit the edge in this step
-    float* faster;              // (tile,) change of acceleration
-    float* turn;                // (tile,) change of direction
-    float* px;                  // (N,) places of an env's agents; those who are out are far away
-    float* py;                  // (N,)
-    uint32_t* start;            // (N + 2,) of a crowd: where the agents of a cell begin
-    uint32_t* place;            // (N,) of a crowd: where an agent is in the three arrays that follow
-    float* sorted_x;            // (N,) places by cell
-    float* sorted_y;            // (N,)
-    uint32_t* sorted_id;        // (N,)
-    float* near_x;              // (N,) places in the cells around one agent
-    float* near_y;              // (N,)
-    uint32_t* near_id;          // (N,)
-    float* square;              // (N,) squared distances from one agent
-    uint32_t* index;            // (N,) agents that may be among its nearest
-    uint64_t* near;             // (N,) agents by distance
-    float* records;             // (N, 8) what observations show of each agent
+    float* guess;   // (E*N,) a guess: squared distance within which the K nearest are. Any guess
+                    // leads to the same rows.
+    uint8_t* stale; // (E,) 1: who is in the game has changed since observations were written
+    // Scratch of a tile: index 0 is its first row. All arrays have room behind for loads of whole
+    // vectors.
+    float* shown[TAG_SHOWN]; // (tile,) x, y, speed, acceleration, direction, scaled as observed
+    float* seen;             // (tile,) 1: in the game as observations show it
+    int32_t* edge;           // (tile,) 1: hit the edge in this step
+    float* faster;           // (tile,) change of acceleration
+    float* turn;             // (tile,) change of direction
+    float* px;               // (N,) places of an env's agents; those who are out are far away
+    float* py;               // (N,)
+    uint32_t* start;         // (N + 2,) of a crowd: where the agents of a cell begin
+    uint32_t* place;         // (N,) of a crowd: where an agent is in the three arrays that follow
+    float* sorted_x;         // (N,) places by cell
+    float* sorted_y;         // (N,)
+    uint32_t* sorted_id;     // (N,)
+    float* near_x;           // (N,) places in the cells around one agent
+    float* near_y;           // (N,)
+    uint32_t* near_id;       // (N,)
+    float* square;           // (N,) squared distances from one agent
+    uint32_t* index;         // (N,) agents that may be among its nearest
+    uint64_t* near;          // (N,) agents by distance
+    float* records;          // (N, 8) what observations show of each agent
 } tag_state;
 
 // Others that an agent observes: M.
 static inline uint32_t tag_others(const tag_config* config) {
-    return config->use_full_observation ? tag_agents(config) - 1 : (uint32_t)config->num_other_agents_observed;
+    return config->use_full_observation ? tag_agents(config) - 1
+                                        : (uint32_t)config->num_other_agents_observed;
 }
 
 // Lays the arrays out from `base` on; returns how many bytes they take.
@@ -142,9 +155,11 @@ int tag_continuous_describe(const pv_context* context, pv_spec* spec, char* text
 extern const pv_config_field tag_config_fields[];
 extern const uint32_t tag_config_count;
 
-// observe.c: fills state->shown from the state of `count` rows from `first` on, which become the tile's from `at` on.
+// observe.c: fills state->shown from the state of `count` rows from `first` on, which become the
+// tile's from `at` on.
 void tag_scale(const tag_state* state, uint64_t first, uint64_t at, uint64_t count);
-// Writes the observations of the envs [first, first + count), which are the tile: shown and seen are up to date.
+// Writes the observations of the envs [first, first + count), which are the tile: shown and seen
+// are up to date.
 void tag_observe(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
 
 // What the observation of one env is made of.
@@ -157,19 +172,26 @@ typedef struct tag_view {
 } tag_view;
 
 // The view of an env of the tile that begins with env `tile`.
-static inline tag_view tag_view_of(const pv_block* block, const tag_state* state, uint32_t tile, uint32_t env) {
+static inline tag_view
+tag_view_of(const pv_block* block, const tag_state* state, uint32_t tile, uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
-    const uint64_t agents = tag_agents(config), at = (env - tile) * agents, floats_of_env = agents * (7 * tag_others(config) + 1);
+    const uint64_t agents = tag_agents(config), at = (env - tile) * agents,
+                   floats_of_env = agents * (7 * tag_others(config) + 1);
     tag_view view = {.tagger = state->tagger + env * agents,
                      .seen = state->seen + at,
                      .time = (float)state->time[env] / (float)config->episode_length,
                      .out = (float*)(void*)block->rows[0].observations + env * floats_of_env};
-    for (int f = 0; f < TAG_SHOWN; f++) view.shown[f] = state->shown[f] + at;
+    for (int f = 0; f < TAG_SHOWN; f++)
+        view.shown[f] = state->shown[f] + at;
     return view;
 }
 
-// neighbours.c: writes the observations of the K nearest of the envs [first, first + count), which are the tile.
-void tag_observe_nearest(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count);
+// neighbours.c: writes the observations of the K nearest of the envs [first, first + count), which
+// are the tile.
+void tag_observe_nearest(const pv_block* block,
+                         const tag_state* state,
+                         uint32_t first,
+                         uint32_t count);
 
 // saved.c
 #define TAG_SAVED_HEAD 48

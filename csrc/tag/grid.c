@@ -1,16 +1,19 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `tag_grid`: the discrete game of Tag on a grid, equal to TagGridWorld of WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast
-// End-to-End Deep Multi-Agent RL on a GPU", 2021), step by step. Runs in a worker; the block's state is structure of arrays.
+// `tag_grid`: the discrete game of Tag on a grid, equal to TagGridWorld of WarpDrive (Lan,
+// Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), step by
+// step. Runs in a worker; the block's state is structure of arrays.
 //
-// num_taggers taggers (type 0) chase one runner (type 1, the last agent) on cells 0..grid_length. A step moves everybody at once; a
-// tagger on the runner's cell after the move tags. Ours besides: a tag is a terminal and the time limit a truncation; starts may be
-// random or drawn from several layouts (off by default); task >= 0 picks a layout.
+// num_taggers taggers (type 0) chase one runner (type 1, the last agent) on cells 0..grid_length. A
+// step moves everybody at once; a tagger on the runner's cell after the move tags. Ours besides: a
+// tag is a terminal and the time limit a truncation; starts may be random or drawn from several
+// layouts (off by default); task >= 0 picks a layout.
 //
-// State arrays have one entry per row, in the order of the block's rows (env, then agent). A step takes a chunk of envs at a time,
-// whose rows stay in the first cache, through a few loops over rows or envs that become vectors; only envs that begin or end are
-// handled one by one, after that. Stores limit it: an env of five agents takes 15 for its observations alone.
+// State arrays have one entry per row, in the order of the block's rows (env, then agent). A step
+// takes a chunk of envs at a time, whose rows stay in the first cache, through a few loops over
+// rows or envs that become vectors; only envs that begin or end are handled one by one, after that.
+// Stores limit it: an env of five agents takes 15 for its observations alone.
 #include "../env.h"
 #include "../rng.h"
 #include "grid_rows.h"
@@ -32,14 +35,10 @@ typedef struct tag_config {
 
 static const pv_config_field config_fields[] = {
 #define FIELD(name, kind) {#name, kind, offsetof(tag_config, name)}
-    FIELD(num_taggers, PV_I32),
-    FIELD(grid_length, PV_I32),
-    FIELD(episode_length, PV_I32),
-    FIELD(wall_hit_penalty, PV_F32),
-    FIELD(tag_reward_for_tagger, PV_F32),
-    FIELD(tag_penalty_for_runner, PV_F32),
-    FIELD(step_cost_for_tagger, PV_F32),
-    FIELD(use_full_observation, PV_I32),
+    FIELD(num_taggers, PV_I32),           FIELD(grid_length, PV_I32),
+    FIELD(episode_length, PV_I32),        FIELD(wall_hit_penalty, PV_F32),
+    FIELD(tag_reward_for_tagger, PV_F32), FIELD(tag_penalty_for_runner, PV_F32),
+    FIELD(step_cost_for_tagger, PV_F32),  FIELD(use_full_observation, PV_I32),
     FIELD(random_starts, PV_I32),
 #undef FIELD
 };
@@ -67,9 +66,13 @@ typedef struct tag_state {
     uint8_t* tagged; // (chunk envs,)
 } tag_state;
 
-static const tag_config* config_of(const pv_context* context) { return (const tag_config*)context->config; }
+static const tag_config* config_of(const pv_context* context) {
+    return (const tag_config*)context->config;
+}
 
-static uint32_t agents_of(const tag_config* config) { return (uint32_t)config->num_taggers + 1; }
+static uint32_t agents_of(const tag_config* config) {
+    return (uint32_t)config->num_taggers + 1;
+}
 
 // Envs that are stepped together: of few agents a multiple of the widest vectors.
 static uint32_t chunk_of(const tag_config* config) {
@@ -78,9 +81,10 @@ static uint32_t chunk_of(const tag_config* config) {
 }
 
 static uint64_t lay_out(const tag_config* config, uint64_t envs, uint8_t* base, tag_state* state) {
-    uint64_t rows = envs * agents_of(config), chunk = chunk_of(config), chunk_rows = chunk * agents_of(config), at = 0;
-#define TAKE(member, count)                                                   \
-    state->member = (void*)(base + at);                                       \
+    uint64_t rows = envs * agents_of(config), chunk = chunk_of(config),
+             chunk_rows = chunk * agents_of(config), at = 0;
+#define TAKE(member, count) \
+    state->member = (void*)(base + at); \
     at = pv_align_up(at + (count) * sizeof *state->member, 64)
     TAKE(seed, envs);
     TAKE(episode, envs);
@@ -107,20 +111,24 @@ static tag_state state_of(const pv_block* block) {
     return state;
 }
 
-// ---- describe ------------------------------------------------------------------------------------------------------------------
+// ---- describe ----
 
 static int check(const tag_config* config, char* text) {
     if (config->num_taggers < 1 || config->num_taggers > MOST_TAGGERS)
-        return pv_describe_error(text, PV_ERROR_CONFIG, "num_taggers is %d: use 1 to %d", config->num_taggers, MOST_TAGGERS);
+        return pv_describe_error(text, PV_ERROR_CONFIG, "num_taggers is %d: use 1 to %d",
+                                 config->num_taggers, MOST_TAGGERS);
     if (config->grid_length < 1 || config->grid_length > 100000)
-        return pv_describe_error(text, PV_ERROR_CONFIG, "grid_length is %d: use 1 to 100000", config->grid_length);
+        return pv_describe_error(text, PV_ERROR_CONFIG, "grid_length is %d: use 1 to 100000",
+                                 config->grid_length);
     if (config->episode_length < 1 || config->episode_length > 10000000)
-        return pv_describe_error(text, PV_ERROR_CONFIG, "episode_length is %d: use 1 to 10000000", config->episode_length);
-    const float rewards[4] = {config->wall_hit_penalty, config->tag_reward_for_tagger, config->tag_penalty_for_runner,
-                              config->step_cost_for_tagger};
+        return pv_describe_error(text, PV_ERROR_CONFIG, "episode_length is %d: use 1 to 10000000",
+                                 config->episode_length);
+    const float rewards[4] = {config->wall_hit_penalty, config->tag_reward_for_tagger,
+                              config->tag_penalty_for_runner, config->step_cost_for_tagger};
     for (int i = 0; i < 4; i++) {
         if (!(fabsf(rewards[i]) <= MOST_REWARD)) // or NaN; sums over an episode stay finite
-            return pv_describe_error(text, PV_ERROR_CONFIG, "a reward is %g: use a finite number from -1e9 to 1e9",
+            return pv_describe_error(text, PV_ERROR_CONFIG,
+                                     "a reward is %g: use a finite number from -1e9 to 1e9",
                                      (double)rewards[i]);
     }
     return PV_OK;
@@ -133,19 +141,28 @@ static int check_starts(const pv_context* context, char* text) {
     const int32_t* y = pv_params_find(context->params, "start_y", PV_I32, &count_y);
     if (!x || !y || count_x != count_y || count_x == 0 || count_x % agents)
         return pv_describe_error(text, PV_ERROR_CONFIG,
-                                 "starting_location_x has %llu and starting_location_y %llu entries: give both one per agent "
+                                 "starting_location_x has %llu and starting_location_y %llu "
+                                 "entries: give both one per agent "
                                  "(%llu), or layouts x agents",
-                                 (unsigned long long)count_x, (unsigned long long)count_y, (unsigned long long)agents);
+                                 (unsigned long long)count_x, (unsigned long long)count_y,
+                                 (unsigned long long)agents);
     for (uint64_t i = 0; i < count_x; i++) {
         if (x[i] < 0 || x[i] > config->grid_length || y[i] < 0 || y[i] > config->grid_length)
-            return pv_describe_error(text, PV_ERROR_CONFIG, "starting location %llu is (%d, %d): cells are 0 to %d",
+            return pv_describe_error(text, PV_ERROR_CONFIG,
+                                     "starting location %llu is (%d, %d): cells are 0 to %d",
                                      (unsigned long long)i, x[i], y[i], config->grid_length);
     }
     return PV_OK;
 }
 
-static void add(pv_group_spec* group, const char* name, const char* unit, uint32_t count, float high, float scale) {
-    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, unit, PV_F32, count, 0, 0.0f, high, scale);
+static void add(pv_group_spec* group,
+                const char* name,
+                const char* unit,
+                uint32_t count,
+                float high,
+                float scale) {
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, name, unit, PV_F32,
+                 count, 0, 0.0f, high, scale);
 }
 
 static void describe_rows(const tag_config* config, pv_group_spec* group) {
@@ -170,14 +187,17 @@ static void describe_rows(const tag_config* config, pv_group_spec* group) {
 }
 
 static void add_state(pv_spec* spec, const char* name, uint32_t dtype, uint32_t count, float high) {
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count, 0, 0.0f, high, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, name, "", dtype, count,
+                 0, 0.0f, high, 1.0f);
 }
 
 static int tag_describe(const pv_context* context, pv_spec* spec, char* text) {
     const tag_config* config = config_of(context);
     int code = check(config, text);
-    if (!code) code = check_starts(context, text);
-    if (code) return code;
+    if (!code)
+        code = check_starts(context, text);
+    if (code)
+        return code;
     spec->group_count = 1;
     describe_rows(config, &spec->groups[0]);
     strcpy(spec->record_names[spec->record_count++], "tagged");
@@ -203,17 +223,21 @@ static int tag_init(pv_block* block) {
     tag_state state = state_of(block);
     const uint32_t agents = agents_of(config), rows = chunk_of(config) * agents;
     const float cost = config->step_cost_for_tagger;
-    for (uint32_t r = 0; r < rows; r++) state.calm[r] = (r + 1) % agents ? -cost : cost;
+    for (uint32_t r = 0; r < rows; r++)
+        state.calm[r] = (r + 1) % agents ? -cost : cost;
     fill_ends(state.ends, agents);
     return PV_OK;
 }
 
-static void tag_close(pv_block* block) { (void)block; }
+static void tag_close(pv_block* block) {
+    (void)block;
+}
 
-// ---- observations ----------------------------------------------------------------------------------------------------------------
+// ---- observations ----
 
 // The shares of the grid at which the agents of these rows stand.
-static inline void show(const tag_config* config, const tag_state* state, uint64_t first, uint32_t rows) {
+static inline void
+show(const tag_config* config, const tag_state* state, uint64_t first, uint32_t rows) {
     const float length = (float)config->grid_length;
     const int32_t* restrict x = state->x + first;
     const int32_t* restrict y = state->y + first;
@@ -226,10 +250,16 @@ static inline void show(const tag_config* config, const tag_state* state, uint64
 }
 
 // Writes what changes in the rows of an env, which is number `index` of those that were shown.
-PV_INLINE void observe(const pv_block* block, const tag_state* state, uint32_t agents, uint32_t env, uint32_t index, float time) {
+PV_INLINE void observe(const pv_block* block,
+                       const tag_state* state,
+                       uint32_t agents,
+                       uint32_t env,
+                       uint32_t index,
+                       float time) {
     const uint64_t first = (uint64_t)env * agents, at = (uint64_t)index * agents;
     const float *x = state->shown_x + at, *y = state->shown_y + at;
-    float* row = (float*)(void*)(block->rows[0].observations + first * block->rows[0].observation_bytes);
+    float* row =
+        (float*)(void*)(block->rows[0].observations + first * block->rows[0].observation_bytes);
     if (config_of(block->context)->use_full_observation) {
         write_full(state->ends, row, x, y, agents, time);
     } else {
@@ -238,7 +268,7 @@ PV_INLINE void observe(const pv_block* block, const tag_state* state, uint32_t a
     }
 }
 
-// ---- reset -----------------------------------------------------------------------------------------------------------------------
+// ---- reset ----
 
 static void place(const pv_block* block, const tag_state* state, uint32_t env) {
     const tag_config* config = config_of(block->context);
@@ -258,8 +288,10 @@ static void place(const pv_block* block, const tag_state* state, uint32_t env) {
     const int32_t* start_x = pv_params_find(block->context->params, "start_x", PV_I32, &count);
     const int32_t* start_y = pv_params_find(block->context->params, "start_y", PV_I32, &count);
     uint64_t layouts = count / agents, layout = 0;
-    if (state->task[env] >= 0) layout = (uint64_t)state->task[env] % layouts;
-    else if (layouts > 1) layout = pv_rng_below(seed, episode, 0, 0, (uint32_t)layouts);
+    if (state->task[env] >= 0)
+        layout = (uint64_t)state->task[env] % layouts;
+    else if (layouts > 1)
+        layout = pv_rng_below(seed, episode, 0, 0, (uint32_t)layouts);
     memcpy(x, start_x + layout * agents, agents * sizeof(int32_t));
     memcpy(y, start_y + layout * agents, agents * sizeof(int32_t));
 }
@@ -296,16 +328,18 @@ static void begin_episode(pv_block* block, const tag_state* state, uint32_t env)
 static int tag_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     tag_state state = state_of(block);
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         pv_block_at(block, env);
         state.episode[env] = seeds ? 0 : state.episode[env] + 1;
-        if (seeds) state.seed[env] = seeds[env];
+        if (seeds)
+            state.seed[env] = seeds[env];
         begin_episode(block, &state, env);
     }
     return PV_OK;
 }
 
-// ---- step ------------------------------------------------------------------------------------------------------------------------
+// ---- step ----
 
 static inline int32_t clip(int32_t value, int32_t high) {
     int32_t raised = value > 0 ? value : 0;
@@ -313,7 +347,8 @@ static inline int32_t clip(int32_t value, int32_t high) {
 }
 
 // Moves the rows of a chunk and gives each the reward of a step without a tag.
-static inline void move(const pv_block* block, const tag_state* state, uint64_t first, uint32_t rows) {
+static inline void
+move(const pv_block* block, const tag_state* state, uint64_t first, uint32_t rows) {
     const tag_config* config = config_of(block->context);
     const int32_t high = config->grid_length;
     const float penalty = config->wall_hit_penalty;
@@ -324,18 +359,23 @@ static inline void move(const pv_block* block, const tag_state* state, uint64_t 
     float* restrict rewards = block->rows[0].rewards + first;
     for (uint32_t r = 0; r < rows; r++) {
         int32_t action = actions[r];
-        int32_t to_x = x[r] + (action == 1) - (action == 2), to_y = y[r] + (action == 3) - (action == 4);
+        int32_t to_x = x[r] + (action == 1) - (action == 2),
+                to_y = y[r] + (action == 3) - (action == 4);
         int32_t new_x = clip(to_x, high), new_y = clip(to_y, high);
         int32_t beyond = (new_x ^ to_x) | (new_y ^ to_y);
-        float at_wall = calm[r] - penalty; // computed for all: a branch would keep the loop from becoming vectors
+        float at_wall =
+            calm[r] -
+            penalty; // computed for all: a branch would keep the loop from becoming vectors
         rewards[r] = beyond != 0 ? at_wall : calm[r];
         x[r] = new_x;
         y[r] = new_y;
     }
 }
 
-// Lets time pass in the envs of a chunk. Returns whether one of them was over, or is now by the time limit.
-static inline int tick(const tag_config* config, const tag_state* state, uint32_t begin, uint32_t envs) {
+// Lets time pass in the envs of a chunk. Returns whether one of them was over, or is now by the
+// time limit.
+static inline int
+tick(const tag_config* config, const tag_state* state, uint32_t begin, uint32_t envs) {
     const int32_t last = config->episode_length;
     const float length = (float)last;
     int32_t* restrict time = state->time + begin;
@@ -348,12 +388,15 @@ static inline int tick(const tag_config* config, const tag_state* state, uint32_
         clock[i] = (float)now / length;
         any |= now >= last;
     }
-    for (uint32_t i = 0; i < envs; i++) any |= over[i];
+    for (uint32_t i = 0; i < envs; i++)
+        any |= over[i];
     return any;
 }
 
-// Replaces the step reward by the tag reward, keeping the wall penalty: a reward is one of four values.
-static __attribute__((noinline, cold)) void reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
+// Replaces the step reward by the tag reward, keeping the wall penalty: a reward is one of four
+// values.
+static __attribute__((noinline, cold)) void
+reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
     const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
     for (uint32_t i = 0; i <= taggers; i++) {
         float without_wall = i < taggers ? -cost : cost;
@@ -366,20 +409,24 @@ static void leave_records(pv_block* block, const tag_state* state, uint32_t env,
     float taggers = (float)config_of(block->context)->num_taggers;
     for (uint32_t type = 0; type < 2; type++) {
         pv_record* record = pv_block_record(block, env);
-        if (!record) return;
+        if (!record)
+            return;
         record->episode = state->episode[env];
         record->task = state->task[env];
         record->slot = type;
         record->agent_type = type;
         record->length = (uint32_t)state->time[env];
-        record->episode_return = type ? state->runner_return[env] : state->tagger_return[env] / taggers;
+        record->episode_return =
+            type ? state->runner_return[env] : state->tagger_return[env] / taggers;
         record->values[0] = (float)tagged;
         record->values[1] = type ? 1.0f : taggers;
     }
 }
 
-// Steps a chunk of envs, those that are over too: they are put right afterwards. Returns whether one of them was over, or is now.
-PV_INLINE int step_chunk(const pv_block* block, const tag_state* state, uint32_t agents, uint32_t begin, uint32_t envs) {
+// Steps a chunk of envs, those that are over too: they are put right afterwards. Returns whether
+// one of them was over, or is now.
+PV_INLINE int step_chunk(
+    const pv_block* block, const tag_state* state, uint32_t agents, uint32_t begin, uint32_t envs) {
     const tag_config* config = config_of(block->context);
     const uint64_t begin_row = (uint64_t)begin * agents;
     int any = tick(config, state, begin, envs);
@@ -391,9 +438,11 @@ PV_INLINE int step_chunk(const pv_block* block, const tag_state* state, uint32_t
         float* rewards = block->rows[0].rewards + first;
         pv_block_at(block, env);
         int tagged = is_tagged(state->ends, state->x + first, state->y + first, taggers);
-        if (PV_UNLIKELY(tagged)) reward_tag(config, rewards, taggers);
+        if (PV_UNLIKELY(tagged))
+            reward_tag(config, rewards, taggers);
         float sum = 0.0f;
-        for (uint32_t i = 0; i < taggers; i++) sum += rewards[i];
+        for (uint32_t i = 0; i < taggers; i++)
+            sum += rewards[i];
         state->tagger_return[env] += sum;
         state->runner_return[env] += rewards[taggers];
         state->tagged[index] = (uint8_t)tagged;
@@ -403,12 +452,14 @@ PV_INLINE int step_chunk(const pv_block* block, const tag_state* state, uint32_t
     return any;
 }
 
-// Loops over few agents are short: with their number known they are unrolled, which takes an eighth off a step with full rows, and a
-// third off one with partial rows.
-typedef int step_function(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs);
-#define STEP(name, agents)                                                                                      \
-    PV_CLONES static int name(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs) {   \
-        return step_chunk(block, state, agents, begin, envs);                                                   \
+// Loops over few agents are short: with their number known they are unrolled, which takes an eighth
+// off a step with full rows, and a third off one with partial rows.
+typedef int
+step_function(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs);
+#define STEP(name, agents) \
+    PV_CLONES static int name(const pv_block* block, const tag_state* state, uint32_t begin, \
+                              uint32_t envs) { \
+        return step_chunk(block, state, agents, begin, envs); \
     }
 STEP(step_many, agents_of(config_of(block->context)))
 STEP(step_2, 2)
@@ -437,16 +488,19 @@ static int tag_step(pv_block* block) {
     const tag_state state = state_of(block);
     const tag_config* config = config_of(block->context);
     const uint32_t chunk = chunk_of(config), few = agents_of(config) - 2;
-    step_function* const step = few < sizeof step_few / sizeof step_few[0] ? step_few[few] : step_many;
+    step_function* const step =
+        few < sizeof step_few / sizeof step_few[0] ? step_few[few] : step_many;
     for (uint32_t begin = 0; begin < block->env_count; begin += chunk) {
         uint32_t envs = block->env_count - begin < chunk ? block->env_count - begin : chunk;
-        if (!step(block, &state, begin, envs)) continue;
-        for (uint32_t index = 0; index < envs; index++) turn_over(block, &state, begin + index, state.tagged[index]);
+        if (!step(block, &state, begin, envs))
+            continue;
+        for (uint32_t index = 0; index < envs; index++)
+            turn_over(block, &state, begin + index, state.tagged[index]);
     }
     return PV_OK;
 }
 
-// ---- save, load, peek, poke ------------------------------------------------------------------------------------------------------
+// ---- save, load, peek, poke ----
 
 // The flat form of one env; positions follow.
 typedef struct tag_saved {
@@ -461,12 +515,13 @@ _Static_assert(sizeof(tag_saved) == 40, "tag_describe counts 40 bytes");
 static int tag_save(pv_block* block, uint32_t env, uint8_t* out) {
     tag_state state = state_of(block);
     uint32_t agents = agents_of(config_of(block->context));
-    tag_saved saved = {state.seed[env],          state.episode[env], state.task[env],
-                       state.time[env],          state.over[env],    state.tagger_return[env],
+    tag_saved saved = {state.seed[env],         state.episode[env], state.task[env],
+                       state.time[env],         state.over[env],    state.tagger_return[env],
                        state.runner_return[env]};
     memcpy(out, &saved, sizeof saved);
     memcpy(out + sizeof saved, state.x + (uint64_t)env * agents, agents * sizeof(int32_t));
-    memcpy(out + sizeof saved + agents * sizeof(int32_t), state.y + (uint64_t)env * agents, agents * sizeof(int32_t));
+    memcpy(out + sizeof saved + agents * sizeof(int32_t), state.y + (uint64_t)env * agents,
+           agents * sizeof(int32_t));
     return PV_OK;
 }
 
@@ -477,17 +532,21 @@ static int tag_load(pv_block* block, uint32_t env, const uint8_t* in) {
     tag_saved saved;
     memcpy(&saved, in, sizeof saved);
     int32_t last = saved.over ? config->episode_length : config->episode_length - 1;
-    if (saved.time < 0 || saved.time > last || !isfinite(saved.tagger_return) || !isfinite(saved.runner_return))
-        return pv_block_error(block, env, "saved state: time %d of %d, returns %g and %g are no state to go on from",
-                              saved.time, config->episode_length, (double)saved.tagger_return, (double)saved.runner_return);
+    if (saved.time < 0 || saved.time > last || !isfinite(saved.tagger_return) ||
+        !isfinite(saved.runner_return))
+        return pv_block_error(
+            block, env, "saved state: time %d of %d, returns %g and %g are no state to go on from",
+            saved.time, config->episode_length, (double)saved.tagger_return,
+            (double)saved.runner_return);
     const uint8_t *in_x = in + sizeof saved, *in_y = in_x + agents * sizeof(int32_t);
     for (uint32_t i = 0; i < agents; i++) {
         int32_t x, y;
         memcpy(&x, in_x + i * sizeof x, sizeof x);
         memcpy(&y, in_y + i * sizeof y, sizeof y);
         if (x < 0 || x > config->grid_length || y < 0 || y > config->grid_length)
-            return pv_block_error(block, env, "saved state: agent %u stands on (%d, %d), outside 0 to %d", i, x, y,
-                                  config->grid_length);
+            return pv_block_error(block, env,
+                                  "saved state: agent %u stands on (%d, %d), outside 0 to %d", i, x,
+                                  y, config->grid_length);
     }
     memcpy(state.x + (uint64_t)env * agents, in_x, agents * sizeof(int32_t));
     memcpy(state.y + (uint64_t)env * agents, in_y, agents * sizeof(int32_t));
@@ -505,7 +564,8 @@ static int tag_peek(pv_block* block, uint32_t env, uint8_t* out) {
     tag_state state = state_of(block);
     uint32_t agents = agents_of(config_of(block->context));
     memcpy(out, state.x + (uint64_t)env * agents, agents * sizeof(int32_t));
-    memcpy(out + agents * sizeof(int32_t), state.y + (uint64_t)env * agents, agents * sizeof(int32_t));
+    memcpy(out + agents * sizeof(int32_t), state.y + (uint64_t)env * agents,
+           agents * sizeof(int32_t));
     memcpy(out + 2 * agents * sizeof(int32_t), &state.time[env], sizeof(int32_t));
     return PV_OK;
 }
@@ -519,7 +579,8 @@ static int tag_poke(pv_block* block, uint32_t env, const uint8_t* in) {
     memcpy(x, in, bytes);
     memcpy(y, in + bytes, bytes);
     memcpy(&state.time[env], in + 2 * bytes, sizeof(int32_t));
-    const int tagged = state.time[env] > 0 && is_tagged(state.ends, x, y, taggers); // a start on one cell is no tag
+    const int tagged = state.time[env] > 0 &&
+                       is_tagged(state.ends, x, y, taggers); // a start on one cell is no tag
     const int late = !tagged && state.time[env] >= config->episode_length;
     if (state.over[env] && !tagged && !late) { // its next episode
         state.episode[env]++;

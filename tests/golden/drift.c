@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `drift`: a test env whose numbers change where arithmetic does: with denormals flushed to zero, another rounding mode, fused
-// multiply-adds, reordered sums. If its golden hashes hold, so would those of any env. Actions are two floats. Its contract is env.h's.
+// `drift`: a test env whose numbers change where arithmetic does: with denormals flushed to zero,
+// another rounding mode, fused multiply-adds, reordered sums. If its golden hashes hold, so would
+// those of any env. Actions are two floats. Its contract is env.h's.
 #include "pv_env.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ typedef struct drift_config {
     int32_t episode_length;
 } drift_config;
 
-static const pv_config_field config_fields[] = {{"episode_length", PV_I32, offsetof(drift_config, episode_length)}};
+static const pv_config_field config_fields[] = {
+    {"episode_length", PV_I32, offsetof(drift_config, episode_length)}};
 
 typedef struct drift {
     uint64_t seed, episode;
@@ -25,12 +27,15 @@ typedef struct drift {
     float episode_return;
 } drift;
 
-static drift* env_at(pv_block* block, uint32_t env) { return (drift*)block->state + env; }
+static drift* env_at(pv_block* block, uint32_t env) {
+    return (drift*)block->state + env;
+}
 
 static int drift_describe(const pv_context* context, pv_spec* spec, char* text) {
     const drift_config* config = (const drift_config*)context->config;
     if (config->episode_length < 1)
-        return pv_describe_error(text, PV_ERROR_CONFIG, "episode_length is %d: use at least 1", config->episode_length);
+        return pv_describe_error(text, PV_ERROR_CONFIG, "episode_length is %d: use at least 1",
+                                 config->episode_length);
     pv_group_spec* group = &spec->groups[spec->group_count++];
     strcpy(group->name, "agents");
     group->agents = 1;
@@ -40,8 +45,10 @@ static int drift_describe(const pv_context* context, pv_spec* spec, char* text) 
         group->action_low[d] = -1.0f;
         group->action_high[d] = 1.0f;
     }
-    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "numbers", "", PV_F32, 4, 0, -100.0f, 100.0f, 1.0f);
-    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "tiny", "", PV_F32, 0, 0, 0.0f, 1.0f, 1.0f);
+    pv_add_field(group->fields, &group->field_count, &group->observation_bytes, "numbers", "",
+                 PV_F32, 4, 0, -100.0f, 100.0f, 1.0f);
+    pv_add_field(spec->state_fields, &spec->state_count, &spec->state_bytes, "tiny", "", PV_F32, 0,
+                 0, 0.0f, 1.0f, 1.0f);
     spec->save_bytes = sizeof(drift);
     spec->records_per_turn = 1;
     return PV_OK;
@@ -57,13 +64,16 @@ static int drift_init(pv_block* block) {
     return PV_OK;
 }
 
-static void drift_close(pv_block* block) { (void)block; }
+static void drift_close(pv_block* block) {
+    (void)block;
+}
 
 static void write_row(pv_block* block, uint32_t env, float reward, int truncation) {
     const pv_rows* rows = &block->rows[0];
     const drift* state = env_at(block, env);
     float sum = 0.0f;
-    for (int i = 0; i < SUMMED; i++) sum += state->terms[i];
+    for (int i = 0; i < SUMMED; i++)
+        sum += state->terms[i];
     const float shown[4] = {state->tiny, state->fused, state->swing, sum};
     memcpy(rows->observations + env * rows->observation_bytes, shown, sizeof shown);
     rows->rewards[env] = reward;
@@ -77,7 +87,8 @@ static void begin_episode(pv_block* block, uint32_t env) {
     drift* state = env_at(block, env);
     state->step = state->over = 0;
     state->episode_return = state->swing = 0.0f;
-    state->tiny = 1e-37f * (1.0f + pv_rng_f32(state->seed, state->episode, 0, 0)); // just above the least normal number
+    state->tiny = 1e-37f * (1.0f + pv_rng_f32(state->seed, state->episode, 0,
+                                              0)); // just above the least normal number
     state->fused = pv_rng_f32(state->seed, state->episode, 0, 1);
     for (uint32_t i = 0; i < SUMMED; i++) {
         const float drawn = pv_rng_f32(state->seed, state->episode, 0, 2 + i);
@@ -88,10 +99,12 @@ static void begin_episode(pv_block* block, uint32_t env) {
 
 static int drift_reset(pv_block* block, const uint8_t* mask, const uint64_t* seeds) {
     for (uint32_t env = 0; env < block->env_count; env++) {
-        if (mask && !mask[env]) continue;
+        if (mask && !mask[env])
+            continue;
         drift* state = env_at(block, env);
         state->episode = seeds ? 0 : state->episode + 1;
-        if (seeds) state->seed = seeds[env];
+        if (seeds)
+            state->seed = seeds[env];
         begin_episode(block, env);
     }
     return PV_OK;
@@ -99,7 +112,8 @@ static int drift_reset(pv_block* block, const uint8_t* mask, const uint64_t* see
 
 static void leave_record(pv_block* block, uint32_t env) {
     pv_record* record = pv_block_record(block, env);
-    if (!record) return;
+    if (!record)
+        return;
     const drift* state = env_at(block, env);
     record->episode = state->episode;
     record->task = -1;
@@ -114,22 +128,26 @@ static void step_env(pv_block* block, uint32_t env, int32_t episode_length) {
         begin_episode(block, env);
         return;
     }
-    const float* action = block->rows[0].values + 2 * (uint64_t)env; // finite and in bounds: puffervec has looked
+    const float* action =
+        block->rows[0].values + 2 * (uint64_t)env; // finite and in bounds: puffervec has looked
     state->step++;
     state->tiny *= 0.5f;
     state->fused = state->fused * 0.99f + 0.1f * action[0];
     state->swing = state->swing * 0.9f + action[1];
-    for (int i = 0; i < SUMMED; i++) state->terms[i] = state->terms[i] * -0.999f + state->fused * 1e-3f;
+    for (int i = 0; i < SUMMED; i++)
+        state->terms[i] = state->terms[i] * -0.999f + state->fused * 1e-3f;
     state->over = state->step >= (uint32_t)episode_length;
     const float reward = state->swing * 0.125f;
     state->episode_return += reward;
     write_row(block, env, reward, (int)state->over);
-    if (state->over) leave_record(block, env);
+    if (state->over)
+        leave_record(block, env);
 }
 
 static int drift_step(pv_block* block) {
     const int32_t length = ((const drift_config*)block->context->config)->episode_length;
-    for (uint32_t env = 0; env < block->env_count; env++) step_env(block, env, length);
+    for (uint32_t env = 0; env < block->env_count; env++)
+        step_env(block, env, length);
     return PV_OK;
 }
 

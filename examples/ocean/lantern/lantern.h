@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// `lantern`, in the convention of PufferLib's Ocean, as it would stand there: it knows nothing of puffervec.
+// `lantern`, in the convention of PufferLib's Ocean, as it would stand there: it knows nothing of
+// puffervec.
 //
-// A corridor of cells, one lantern, one agent. Actions: 0 wait, 1 left, 2 right, 3 light. To light on the lantern's cell is
-// worth 1 and ends the episode; to light anywhere else costs 1 and ends it too, as does the time limit.
+// A corridor of cells, one lantern, one agent. Actions: 0 wait, 1 left, 2 right, 3 light. To light
+// on the lantern's cell is worth 1 and ends the episode; to light anywhere else costs 1 and ends it
+// too, as does the time limit.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +19,8 @@ typedef struct {
 
 typedef struct {
     Log log;
-    unsigned char* observations; // (2 * size,) one-hot of the agent's cell, one-hot of the lantern's
+    unsigned char*
+        observations; // (2 * size,) one-hot of the agent's cell, one-hot of the lantern's
     int* actions;
     float* rewards;
     unsigned char* terminals;
@@ -68,8 +71,10 @@ void c_step(Lantern* env) {
         end_episode(env, lit ? 1.0f : -1.0f, lit);
         return;
     }
-    if (action == 1 && env->agent > 0) env->agent--;
-    if (action == 2 && env->agent < env->size - 1) env->agent++;
+    if (action == 1 && env->agent > 0)
+        env->agent--;
+    if (action == 2 && env->agent < env->size - 1)
+        env->agent++;
     if (env->tick >= env->max_ticks) {
         end_episode(env, 0, 0);
         return;
@@ -78,4 +83,6 @@ void c_step(Lantern* env) {
     observe(env);
 }
 
-void c_close(Lantern* env) { (void)env; }
+void c_close(Lantern* env) {
+    (void)env;
+}
