@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TRAINER := $(VENV)/.trainer
 C_FILES := $(shell find csrc -name '*.[ch]')
+FORMATTED_C := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 FUZZ_COUNT ?= 1000000
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
@@ -33,7 +34,7 @@ $(TRAINER): $(SOURCES)
 
 $(STAMP): $(SOURCES)
 	$(INSTALL)
-	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff mypy pettingzoo stable-baselines3 \
+	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff clang-format mypy pettingzoo stable-baselines3 \
 		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray \
 		mkdocs-material 'mkdocstrings[python]'
 	@touch $@
@@ -80,12 +81,14 @@ analyze: $(STAMP) ## gcc's static analyzer over the C code
 			-c -o /dev/null $$file || exit 1; \
 	done
 
-lint: $(STAMP) ## ruff over the Python code
+lint: $(STAMP) ## ruff and clang-format over the code
 	$(BIN)/ruff check .
-	$(BIN)/python scripts/check_sizes.py
+	$(BIN)/ruff format --check -q .
+	$(BIN)/clang-format --dry-run -Werror $(FORMATTED_C)
 
-fmt: $(STAMP) ## format the Python code
+fmt: $(STAMP) ## format the code
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(FORMATTED_C)
 
 type: $(STAMP) ## mypy --strict over the packages
 	$(BIN)/mypy

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The extension module, the public headers and the long description; everything else stands in pyproject.toml.
+"""The extension module, the public headers and the long description; everything else stands in
+pyproject.toml.
 
 Switches of the build: csrc/build_ffi.py.
 """
@@ -17,7 +18,10 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 if sys.platform == "win32":
-    sys.exit("puffervec runs on Linux (macOS is planned, and untested), not on Windows: use the Windows Subsystem for Linux")
+    sys.exit(
+        "puffervec runs on Linux (macOS is planned, and untested), not on Windows: use the "
+        "Windows Subsystem for Linux"
+    )
 
 ROOT = Path(__file__).resolve().parent
 os.chdir(ROOT)
@@ -38,19 +42,31 @@ class BuildWithHeaders(build_py):
         for header in PUBLIC_HEADERS:
             shutil.copy2(ROOT / "csrc" / header, include / header)
         check = runpy.run_path(str(ROOT / "csrc" / "build_ffi.py"))["source_check"]()
-        (include / "sources.crc32").write_text(f"{check:#010x}\n")  # compared at import by puffervec/_ffi.py
+        (include / "sources.crc32").write_text(
+            f"{check:#010x}\n"
+        )  # compared at import by puffervec/_ffi.py
 
 
 def long_description() -> str:
-    """Return README.md with links that lead to the repository: a package index shows the text alone."""
+    """Return README.md with links that lead to the repository: a package index shows the text
+    alone.
+    """
     home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)", rf"\g<1>{home}/raw/main/", text)
-    return re.sub(r"(\]\()(?!https?:|#)", rf"\g<1>{home}/blob/main/", text)  # also those whose text is a picture
+    return re.sub(
+        r"(\]\()(?!https?:|#)", rf"\g<1>{home}/blob/main/", text
+    )  # also those whose text is a picture
 
 
 options = {"bdist_wheel": {"py_limited_api": "cp311"}}
-variant = "sanitize" if os.environ.get("PUFFERVEC_SANITIZE") else "debug" if os.environ.get("PUFFERVEC_DEBUG") else ""
+variant = (
+    "sanitize"
+    if os.environ.get("PUFFERVEC_SANITIZE")
+    else "debug"
+    if os.environ.get("PUFFERVEC_DEBUG")
+    else ""
+)
 if variant:  # its own object files
     options["build"] = {"build_temp": f"build/temp.{variant}"}
 

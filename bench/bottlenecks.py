@@ -51,14 +51,16 @@ STRAGGLING_ENVS = 8  # One worker each, so that none waits for another's step.
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A cause of slowness. burden: called at every turn; around: the context in which the trainer is made."""
+    """A cause of slowness. burden: called at every turn; around: the context in which the trainer
+    is made.
+    """
 
     what: str
     burden: Burden | None = None
     around: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
-# ---- the causes -----------------------------------------------------------------------------------
+# ---- the causes ----------------------------------------------------------------------------------
 
 
 def synchronise(trainer: Trainer) -> Callable[[], None]:
@@ -118,7 +120,7 @@ def _product_s(matrix: torch.Tensor, count: int = 200) -> float:
         return (time.perf_counter() - begin) / count
 
 
-# ---- samples -----------------------------------------------------------------------------------------------
+# ---- samples -------------------------------------------------------------------------------------
 
 
 def sample(config: TrainConfig, cause: Cause, seconds: float) -> dict[str, Any]:
@@ -160,7 +162,10 @@ def causes(device: torch.device, simulation_s: float) -> dict[str, Cause]:
     cuda = device.type == "cuda"
     return {
         "synchronisation": Cause(
-            "a wait and a number read back at every turn" if cuda else "a number read back at every turn", synchronise
+            "a wait and a number read back at every turn"
+            if cuda
+            else "a number read back at every turn",
+            synchronise,
         ),
         "copies": Cause("the slab is pageable memory", around=pageable)
         if cuda
@@ -175,26 +180,39 @@ def causes(device: torch.device, simulation_s: float) -> dict[str, Cause]:
 NOTHING = Cause("nothing")
 
 
-def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[dict[str, Any]], float]:
-    """Measure all causes in turns. Returns the rows of the table, and how much of the machine others took."""
+def run(
+    options: argparse.Namespace, note: Callable[[str], None]
+) -> tuple[list[dict[str, Any]], float]:
+    """Measure all causes in turns. Returns the rows of the table, and how much of the machine
+    others took.
+    """
     device = choose_device(options.device)
     config = runs.settled(runs.config_of(runs.RUNS[options.env], options.device))
     found = causes(device, runs.simulation_half_s(config))
     variants = {"": functools.partial(sample, config, NOTHING, options.seconds)}
-    variants |= {name: functools.partial(sample, config, cause, options.seconds) for name, cause in found.items()}
+    variants |= {
+        name: functools.partial(sample, config, cause, options.seconds)
+        for name, cause in found.items()
+    }
     for way, vec in STRAGGLERS.items():
         for even in (True, False):
             straggling = straggler_config(even, vec, options.device)
-            variants[f"{way} {even}"] = functools.partial(sample, straggling, NOTHING, options.seconds)
+            variants[f"{way} {even}"] = functools.partial(
+                sample, straggling, NOTHING, options.seconds
+            )
     taken = common.interleave(variants, options.repeats, note, options.attempts)
     pairs = [(name, cause.what, "", name) for name, cause in found.items()]
     pairs += [("stragglers", way, f"{way} True", f"{way} False") for way in STRAGGLERS]
     return [row(*pair, taken.results) for pair in pairs], taken.foreign
 
 
-def row(cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+def row(
+    cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, Any]:
     """Return a line of the table. off, on: variants without and with the cause."""
-    without, with_it = ([float(one["agent_steps_per_s"]) for one in results[name]] for name in (off, on))
+    without, with_it = (
+        [float(one["agent_steps_per_s"]) for one in results[name]] for name in (off, on)
+    )
     return {
         "cause": cause,
         "what": what,
@@ -208,15 +226,25 @@ def row(cause: str, what: str, off: str, on: str, results: Mapping[str, Sequence
 def draw_left(table: Sequence[Mapping[str, Any]], title: str, axis: Axes) -> None:
     """Draw the share of the speed that each cause leaves."""
     labels = [f"{line['cause']}:\n{line['what']}" for line in table]
-    runs.bars(axis, labels, [line["left"] for line in table], title, "agent-steps/s with the cause / without it")
+    runs.bars(
+        axis,
+        labels,
+        [line["left"] for line in table],
+        title,
+        "agent-steps/s with the cause / without it",
+    )
     axis.axvline(1.0, color="#999999", linewidth=1)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "bottlenecks", 10.0)
-    flags.add_argument("--env", default="drive", help=f"of {','.join(runs.RUNS)} (default: %(default)s)")
+    flags.add_argument(
+        "--env", default="drive", help=f"of {','.join(runs.RUNS)} (default: %(default)s)"
+    )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
     options = flags.parse_args(arguments)
@@ -241,7 +269,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "what four causes cost, agent-steps/s",
         ("cause", "what is switched on", "off", "on", "cost", "±", *runs.FACT_COLUMNS),
         cells,
-        [f"stragglers: {STRAGGLING_ENVS} envs whose steps sleep; off: all for the mean time. The others: {options.env}."],
+        [
+            f"stragglers: {STRAGGLING_ENVS} envs whose steps sleep; off: all for the mean time. "
+            f"The others: {options.env}."
+        ],
     )
     common.finish("bottlenecks", options, common.machine(), foreign, rows)
     return 0

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What several cores of this machine can do together: independent C loops at the same time, without a vector env.
+"""What several cores of this machine can do together: independent C loops at the same time, without
+a vector env.
 
-Two cores seldom do twice the work of one: they share caches, memory bandwidth and sometimes a physical core. So a vector env is
-compared with as many simultaneous loops as it has workers, measured in the same run.
+Two cores seldom do twice the work of one: they share caches, memory bandwidth and sometimes a
+physical core. So a vector env is compared with as many simultaneous loops as it has workers,
+measured in the same run.
 
     python -m bench.ceiling '{"name": "tag_grid", ...}' COPY TURNS     one such loop; started by c_loops
 """
@@ -28,14 +30,17 @@ READY, GO = "ready", "go"
 
 
 def wait_for_others() -> None:
-    """Report that this process is ready to be timed, and wait until the others are ready too. For processes of `at_once`."""
+    """Report that this process is ready to be timed, and wait until the others are ready too. For
+    processes of `at_once`.
+    """
     print(READY, flush=True)
     if sys.stdin.readline().strip() != GO:
         raise PuffervecError("the benchmark that started this process has ended")
 
 
 def at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Run commands that call `wait_for_others` and print a line of JSON at the end. Returns that JSON of each, in order.
+    """Run commands that call `wait_for_others` and print a line of JSON at the end. Returns that
+    JSON of each, in order.
 
     Raises:
         PuffervecError: one of them failed; the others are ended.
@@ -60,7 +65,9 @@ def at_once(commands: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 def c_loops(workload: Workload, copies: int, turns: int) -> float:
-    """Return the seconds per turn of all envs of a workload when `copies` processes share them, each in a C loop of its own."""
+    """Return the seconds per turn of all envs of a workload when `copies` processes share them,
+    each in a C loop of its own.
+    """
     shared = json.dumps({**dataclasses.asdict(workload), "num_envs": workload.num_envs // copies})
     command = [sys.executable, "-m", "bench.ceiling", shared]
     found = at_once([[*command, str(copy), str(turns)] for copy in range(copies)])

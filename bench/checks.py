@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the checks of a release build cost: steps per second as shipped (A) and with all checks removed (B), in turns.
+"""What the checks of a release build cost: steps per second as shipped (A) and with all checks
+removed (B), in turns.
 
     python bench/checks.py                       probe, tag_grid, drive and a Python env; the target is less than 2 %
     python bench/checks.py --envs drive --repeats 15
 
-B checks neither actions nor the order of calls nor the floating-point mode, and does not note the turn, step and env at work
-(an error needs them to name the env of a dead worker). Both variants are copies of the sources, built in a temporary folder
-with the same flags.
+B checks neither actions nor the order of calls nor the floating-point mode, and does not note the
+turn, step and env at work (an error needs them to name the env of a dead worker). Both variants are
+copies of the sources, built in a temporary folder with the same flags.
 """
 
 from __future__ import annotations
@@ -40,14 +41,26 @@ ENVS: dict[str, dict[str, Any]] = {
 CUTS: tuple[tuple[str, str, str], ...] = (
     ("csrc/action.c", "if (PV_LIKELY(most < size)) {", "if (1) {                     "),
     ("csrc/action.c", "bad += index >= allowed.size[i];", "bad += 0 * allowed.size[i];"),
-    ("csrc/action.c", "rows[i] = index < allowed.size[i] ? (row)index : 0;", "rows[i] = (row)index;"),
+    (
+        "csrc/action.c",
+        "rows[i] = index < allowed.size[i] ? (row)index : 0;",
+        "rows[i] = (row)index;",
+    ),
     ("csrc/action.c", "if (!isfinite(value)) {", "if (0) {"),
-    ("csrc/action.c", "(float)(value < low ? low : value > high ? high : value);", "(float)value; (void)low; (void)high;"),
-    ("csrc/env.h", "*(volatile uint32_t*)block->error_env = block->first_env + env;", "(void)block; (void)env;"),
+    (
+        "csrc/action.c",
+        "(float)(value < low ? low : value > high ? high : value);",
+        "(float)value; (void)low; (void)high;",
+    ),
+    (
+        "csrc/env.h",
+        "*(volatile uint32_t*)block->error_env = block->first_env + env;",
+        "(void)block; (void)env;",
+    ),
     ("csrc/worker.c", "    status->begun = turn;", "   "),
     ("csrc/worker.c", "    uint32_t float_mode = pv_float_mode_enter();\n", ""),
     ("csrc/worker.c", "    pv_float_mode_leave(float_mode);\n", ""),
-    ("csrc/worker.c", "            status->steps++;\n", ""),
+    ("csrc/worker.c", "        status->steps++;\n", ""),
     ("csrc/worker.c", "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n", ""),
     ("puffervec/workers/python/cells.py", "            at[0] = first + env\n", ""),
     (
@@ -73,7 +86,10 @@ def cut(folder: Path, cuts: Sequence[tuple[str, str, str]] = CUTS) -> None:
     for name, old, new in cuts:
         text = (folder / name).read_text()
         if text.count(old) != 1:
-            raise ConfigError(f"{name} has {old.strip()!r} {text.count(old)} times, not once: update CUTS in bench/checks.py")
+            raise ConfigError(
+                f"{name} has {old.strip()!r} {text.count(old)} times, not once: update CUTS in "
+                "bench/checks.py"
+            )
         (folder / name).write_text(text.replace(old, new))
 
 
@@ -93,7 +109,10 @@ def build(folder: Path) -> None:
         ConfigError: it does not build.
     """
     done = subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, capture_output=True, text=True
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise ConfigError(f"the sources do not build: {done.stderr.strip()[-1000:]}")
@@ -109,12 +128,18 @@ def measure(env: str, num_envs: int, seconds: float) -> float:
         vec.reset(0)
         rng = np.random.default_rng(0)
         space = vec.spec.groups[0]
-        shape = (vec.agents_per_batch,) if len(space.action_sizes) == 1 else (vec.agents_per_batch, len(space.action_sizes))
+        shape = (
+            (vec.agents_per_batch,)
+            if len(space.action_sizes) == 1
+            else (vec.agents_per_batch, len(space.action_sizes))
+        )
         actions = rng.integers(0, min(space.action_sizes), shape)
         turns, begin = 0, time.perf_counter() + 0.3
         while time.perf_counter() < begin:
             vec.step(actions)
-        while (now := time.perf_counter()) < begin + seconds or not turns:  # at least one, whatever else runs
+        while (
+            now := time.perf_counter()
+        ) < begin + seconds or not turns:  # at least one, whatever else runs
             vec.step(actions)
             turns += 1
         return turns * num_envs / (now - begin)
@@ -130,7 +155,13 @@ def sample(folder: Path, settings: Mapping[str, Any], seconds: float) -> float:
         str(settings["num_envs"]),
         str(seconds),
     ]
-    done = subprocess.run(words, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True, text=True)
+    done = subprocess.run(
+        words,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise ConfigError(f"a run in {folder.name} failed: {done.stderr.strip()[-1000:]}")
     return float(done.stdout)
@@ -167,9 +198,13 @@ def run(options: argparse.Namespace, progress: common.Progress) -> tuple[dict[st
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "checks", 1.0)
-    flags.add_argument("--envs", default=",".join(ENVS), help="comma-separated, of the default: %(default)s")
+    flags.add_argument(
+        "--envs", default=",".join(ENVS), help="comma-separated, of the default: %(default)s"
+    )
     flags.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = flags.parse_args(arguments)
     if options.child:
@@ -182,7 +217,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    rows = [(env, str(r["shipped"]), str(r["cut"]), f"{100 * (1 - r['ratio'].median):+.1f}%") for env, r in results.items()]
+    rows = [
+        (env, str(r["shipped"]), str(r["cut"]), f"{100 * (1 - r['ratio'].median):+.1f}%")
+        for env, r in results.items()
+    ]
     common.print_table(
         "what the checks cost, env-steps/s", ("env", "as shipped", "without checks", "cost"), rows,
         [f"cost: median over pairs of runs; the target is below {100 * TARGET:.0f}%"],

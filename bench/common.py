@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What all benchmarks share: facts about the machine, interleaved repeats with median and spread, tables, JSON files.
+"""What all benchmarks share: facts about the machine, interleaved repeats with median and spread,
+tables, JSON files.
 
-A figure has one sample per repeat. A repeat starts everything that is measured afresh; the variants take turns within it, so
-a slow minute of the machine affects all of them.
+A figure has one sample per repeat. A repeat starts everything that is measured afresh; the variants
+take turns within it, so a slow minute of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PACKAGES = (
 )  # fmt: skip
 
 
-# ---- statistics --------------------------------------------------------------------------------------------
+# ---- statistics ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Figure:
     """A measured number: median of the repeats, and their spread.
 
     Attributes:
-        spread: half the distance between the quartiles, as a share of the median (0.02 is 2 %); 0 for a single sample.
+        spread: half the distance between the quartiles, as a share of the median (0.02 is 2 %); 0
+        for a single sample.
         samples: one per repeat, in order.
     """
 
@@ -81,21 +83,26 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Figure:
 
 @dataclass(frozen=True)
 class Runs:
-    """Results by variant, one per repeat, and the highest share of the machine that others took during a kept run."""
+    """Results by variant, one per repeat, and the highest share of the machine that others took
+    during a kept run.
+    """
 
     results: dict[str, list[Any]]
     foreign: float
 
 
 def interleave(
-    variants: Mapping[str, Callable[[], Any]], repeats: int, note: Callable[[str], None] | None = None, attempts: int = 1
+    variants: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    note: Callable[[str], None] | None = None,
+    attempts: int = 1,
 ) -> Runs:
     """Run each variant `repeats` times, taking turns, in alternating order.
 
     Args:
         note: called with a line of progress before each run.
-        attempts: how often a sample is taken at most while others use more than FOREIGN_LIMIT of the machine; the least
-            disturbed sample is kept.
+        attempts: how often a sample is taken at most while others use more than FOREIGN_LIMIT of
+            the machine; the least disturbed sample is kept.
     """
     results: dict[str, list[Any]] = {name: [] for name in variants}
     worst = 0.0
@@ -120,11 +127,15 @@ def foreign_note(share: float | None) -> str:
     """Return a line that says how quiet the machine was; None: it was not measured."""
     if share is None:
         return "how much of the machine other processes took was not measured"
-    word = "quiet enough" if share <= FOREIGN_LIMIT else "NOT QUIET: run it again, or with --attempts 5"
+    word = (
+        "quiet enough"
+        if share <= FOREIGN_LIMIT
+        else "NOT QUIET: run it again, or with --attempts 5"
+    )
     return f"other processes took at most {100 * share:.0f}% of the machine during a sample: {word}"
 
 
-# ---- the machine -------------------------------------------------------------------------------------------
+# ---- the machine ---------------------------------------------------------------------------------
 
 
 def _read(path: str) -> str:
@@ -144,7 +155,9 @@ def cpu_model() -> str:
 
 
 def system() -> str:
-    """Return the system and the version of its kernel, without what the machine's owner has added to it."""
+    """Return the system and the version of its kernel, without what the machine's owner has added
+    to it.
+    """
     number = re.match(r"\d+(\.\d+)*", platform.release())
     return f"{platform.system()} {number[0] if number else ''}".strip()
 
@@ -152,7 +165,9 @@ def system() -> str:
 def _git(*arguments: str, root: Path = ROOT) -> subprocess.CompletedProcess[str] | None:
     """Return what a git command did in a folder; None where it could not run."""
     try:
-        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10)
+        return subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -162,10 +177,21 @@ def _said(done: subprocess.CompletedProcess[str] | None) -> str:
 
 
 def commit() -> str:
-    """Return the short commit of the source tree, with "+" after it if code has changed since; "" outside git."""
+    """Return the short commit of the source tree, with "+" after it if code has changed since; ""
+    outside git.
+    """
     name = _said(_git("rev-parse", "--short=12", "HEAD"))
     changed = name and _said(
-        _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs", ":!*.md")
+        _git(
+            "status",
+            "--porcelain",
+            "--untracked-files=no",
+            "--",
+            ".",
+            ":!bench/results",
+            ":!docs",
+            ":!*.md",
+        )
     )
     return name + "+" if changed else name
 
@@ -176,12 +202,16 @@ def has_history(root: Path = ROOT) -> bool:
 
 
 def commits_since(commit: str, root: Path = ROOT) -> int | None:
-    """Return how many commits HEAD has that `commit` has not; None where `commit` is not one of HEAD's ancestors.
+    """Return how many commits HEAD has that `commit` has not; None where `commit` is not one of
+    HEAD's ancestors.
 
-    Raises: ConfigError: there is no history to look at, as in a shallow clone or an unpacked source package.
+    Raises: ConfigError: there is no history to look at, as in a shallow clone or an unpacked source
+        package.
     """
     if not has_history(root):
-        raise ConfigError(f"{root} has no complete git history: clone it whole, or git fetch --unshallow")
+        raise ConfigError(
+            f"{root} has no complete git history: clone it whole, or git fetch --unshallow"
+        )
     ancestor = bool(commit) and _git("merge-base", "--is-ancestor", commit, "HEAD", root=root)
     if not ancestor or ancestor.returncode:
         return None
@@ -189,8 +219,12 @@ def commits_since(commit: str, root: Path = ROOT) -> int | None:
 
 
 def build_flags() -> list[str]:
-    """Return the compiler flags of csrc/build_ffi.py in this environment ([] if the file is missing)."""
-    spec = importlib.util.spec_from_file_location("puffervec_build_ffi", ROOT / "csrc" / "build_ffi.py")
+    """Return the compiler flags of csrc/build_ffi.py in this environment ([] if the file is
+    missing).
+    """
+    spec = importlib.util.spec_from_file_location(
+        "puffervec_build_ffi", ROOT / "csrc" / "build_ffi.py"
+    )
     if spec is None or spec.loader is None:
         return []
     module = importlib.util.module_from_spec(spec)
@@ -215,7 +249,9 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a figure depends on: CPU, cores, affinity, quota, governor, load, commit, build flags, versions."""
+    """Return what a figure depends on: CPU, cores, affinity, quota, governor, load, commit, build
+    flags, versions.
+    """
     return {
         "cpu": cpu_model(),
         "architecture": platform.machine(),
@@ -236,12 +272,17 @@ def machine() -> dict[str, Any]:
 def machine_line(facts: Mapping[str, Any]) -> str:
     """Return the line of facts below every table."""
     flags = (
-        " ".join(flag for flag in facts["build_flags"] if flag.startswith(("-O", "-march", "-ffp", "-fsanitize")))
+        " ".join(
+            flag
+            for flag in facts["build_flags"]
+            if flag.startswith(("-O", "-march", "-ffp", "-fsanitize"))
+        )
         or "unknown flags"
     )
     return (
-        f"{facts['cpu']}, {facts['usable_cores']} of {facts['cores']} cores, governor {facts['governor']}, "
-        f"load {facts['load'][0]:.2f}, commit {facts['commit'] or 'unknown'}, {flags}"
+        f"{facts['cpu']}, {facts['usable_cores']} of {facts['cores']} cores, governor "
+        f"{facts['governor']}, load {facts['load'][0]:.2f}, commit "
+        f"{facts['commit'] or 'unknown'}, {flags}"
     )
 
 
@@ -255,7 +296,7 @@ def origin(facts: Mapping[str, Any]) -> str:
     return f"{short_machine(facts)}; commit {facts['commit']}; {facts['date'][:10]}"
 
 
-# ---- reports -----------------------------------------------------------------------------------------------
+# ---- reports -------------------------------------------------------------------------------------
 
 
 def command_line() -> str:
@@ -269,17 +310,28 @@ def command_line() -> str:
 
 
 def without_path(argument: str) -> str:
-    """Return a word of a command for results: paths outside the project become FOLDER or FILE, those inside become relative.
+    """Return a word of a command for results: paths outside the project become FOLDER or FILE,
+        those inside become relative.
 
     >>> without_path("--real=/home/me/x.json"), without_path("tag_grid,drive")
     ('--real=FILE', 'tag_grid,drive')
     """
-    flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    flag, equals, value = (
+        argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    )
     path = Path(value)
-    if not (path.is_absolute() or value.startswith(("..", "~")) or ("/" in value and path.exists())):
+    if not (
+        path.is_absolute() or value.startswith(("..", "~")) or ("/" in value and path.exists())
+    ):
         return argument
     path = path.expanduser().resolve()
-    shown = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else "FOLDER" if path.is_dir() else "FILE"
+    shown = (
+        str(path.relative_to(ROOT))
+        if path.is_relative_to(ROOT)
+        else "FOLDER"
+        if path.is_dir()
+        else "FILE"
+    )
     return flag + equals + shown
 
 
@@ -300,10 +352,16 @@ def slug(text: str) -> str:
 
 def results_path(name: str, facts: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     """Return the default place of a result: folder/<CPU>-<usable cores>/<day>-<name>.json."""
-    return folder / f"{slug(facts['cpu'])}-{facts['usable_cores']}" / f"{facts['date'][:10]}-{name}.json"
+    return (
+        folder
+        / f"{slug(facts['cpu'])}-{facts['usable_cores']}"
+        / f"{facts['date'][:10]}-{name}.json"
+    )
 
 
-def report(name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], results: Any) -> dict[str, Any]:
+def report(
+    name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], results: Any
+) -> dict[str, Any]:
     """Return the JSON document of a benchmark."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -317,13 +375,38 @@ def report(name: str, facts: Mapping[str, Any], settings: Mapping[str, Any], res
 
 def add_flags(flags: argparse.ArgumentParser, name: str, seconds: float) -> None:
     """Add the flags that all benchmarks have."""
-    flags.add_argument("--seconds", type=float, default=seconds, help="approximate length of a sample (default: %(default)s)")
-    flags.add_argument("--repeats", type=int, default=5, help="samples; each is a fresh start (default: %(default)s)")
-    flags.add_argument("--attempts", type=int, default=1, help="most times a sample is taken while other processes disturb it")
-    flags.add_argument("--json", type=Path, help=f"where the results go (default: bench/results/<CPU>/<day>-{name}.json)")
+    flags.add_argument(
+        "--seconds",
+        type=float,
+        default=seconds,
+        help="approximate length of a sample (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="samples; each is a fresh start (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--attempts",
+        type=int,
+        default=1,
+        help="most times a sample is taken while other processes disturb it",
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help=f"where the results go (default: bench/results/<CPU>/<day>-{name}.json)",
+    )
 
 
-def finish(name: str, options: argparse.Namespace, facts: Mapping[str, Any], foreign: float | None, results: Any) -> None:
+def finish(
+    name: str,
+    options: argparse.Namespace,
+    facts: Mapping[str, Any],
+    foreign: float | None,
+    results: Any,
+) -> None:
     """Write the JSON and print the lines that end a benchmark's output."""
     path = options.json or results_path(name, facts)
     write_json(path, report(name, {**facts, "foreign_load": foreign}, vars(options), results))
@@ -343,7 +426,8 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a document to a temporary file beside `path` and rename it: `path` is never half-written.
+    """Write a document to a temporary file beside `path` and rename it: `path` is never
+        half-written.
 
     Paths within the project, as in tracebacks, become relative to it.
     """
@@ -368,7 +452,9 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:.4g}{unit}"
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
+) -> None:
     """Print a table and its notes; without a terminal at a fixed, large width."""
     from rich.console import Console
     from rich.table import Table

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Is B faster than A? Runs two commands, or one command on two git revisions, alternately, and compares them pair by pair.
+"""Is B faster than A? Runs two commands, or one command on two git revisions, alternately, and
+compares them pair by pair.
 
     python bench/compare.py --a "python one.py" --b "python other.py"                  wall time
     python bench/compare.py --a "..." --b "..." --metric results.0.step_us.median      a number in {json}
-    python bench/compare.py --revisions HEAD~1 WORK --metric results.rows.2.iteration_us.median -- \\
-        python bench/sps.py --envs tag_grid --modes multiprocess --repeats 1 --json {json}
+    python bench/compare.py --revisions HEAD~1 WORK --metric results.rows.2.iteration_us.median --
+        \\ python bench/sps.py --envs tag_grid --modes multiprocess --repeats 1 --json {json}
 
-A revision is unpacked (git archive) and built in a temporary folder; WORK is the working tree with its changes. {json} in a
-command becomes the name of a file, another one for each run. The ratio B/A of a pair cancels slow minutes of the machine. A
-difference counts as a change only if the median ratio is further from 1 than twice the spread of the ratios.
+A revision is unpacked (git archive) and built in a temporary folder; WORK is the working tree with
+its changes. {json} in a command becomes the name of a file, another one for each run. The ratio B/A
+of a pair cancels slow minutes of the machine. A difference counts as a change only if the median
+ratio is further from 1 than twice the spread of the ratios.
 """
 
 from __future__ import annotations
@@ -82,7 +84,11 @@ def pick(document: Any, path: str) -> float:
             found = found[int(part)] if isinstance(found, list) else found[part]
         except (KeyError, IndexError, ValueError, TypeError):
             inside = (
-                list(found) if isinstance(found, dict) else f"{len(found)} entries" if isinstance(found, list) else repr(found)
+                list(found)
+                if isinstance(found, dict)
+                else f"{len(found)} entries"
+                if isinstance(found, list)
+                else repr(found)
             )
             raise ConfigError(f"--metric {path}: there is no {part!r}; found {inside}") from None
     if isinstance(found, bool) or not isinstance(found, (int, float)):
@@ -104,12 +110,15 @@ def run_once(command: Sequence[str], folder: Path, metric: str | None) -> float:
         seconds = time.monotonic() - begin
         if done.returncode:
             raise ConfigError(
-                f"{shlex.join(words)} ended with status {done.returncode}: {(done.stderr or done.stdout).strip()[-1000:]}"
+                f"{shlex.join(words)} ended with status {done.returncode}: "
+                f"{(done.stderr or done.stdout).strip()[-1000:]}"
             )
         if metric is None:
             return seconds
         if not output.exists():
-            raise ConfigError(f"{shlex.join(words)} wrote no JSON: put {{json}} where it takes the file's name")
+            raise ConfigError(
+                f"{shlex.join(words)} wrote no JSON: put {{json}} where it takes the file's name"
+            )
         return pick(json.loads(output.read_text()), metric)
 
 
@@ -120,15 +129,21 @@ def unpack(revision: str, folder: Path, repository: Path) -> None:
         ConfigError: there is no such revision, or it does not build.
     """
     folder.mkdir(parents=True)
-    archive = subprocess.run(["git", "-C", str(repository), "archive", "--format=tar", revision], capture_output=True)
+    archive = subprocess.run(
+        ["git", "-C", str(repository), "archive", "--format=tar", revision], capture_output=True
+    )
     if archive.returncode:
-        raise ConfigError(f"revision {revision!r}: {archive.stderr.decode(errors='replace').strip()}")
+        raise ConfigError(
+            f"revision {revision!r}: {archive.stderr.decode(errors='replace').strip()}"
+        )
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     if (folder / "setup.py").exists():
         build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
         done = subprocess.run(build, cwd=folder, capture_output=True, text=True)
         if done.returncode:
-            raise ConfigError(f"revision {revision!r} does not build: {done.stderr.strip()[-1000:]}")
+            raise ConfigError(
+                f"revision {revision!r} does not build: {done.stderr.strip()[-1000:]}"
+            )
 
 
 def alternate(
@@ -141,7 +156,9 @@ def alternate(
 
 def _places(options: argparse.Namespace, scratch: Path) -> list[Path]:
     places = []
-    for letter, revision in zip("ab", options.revisions or (WORKING_TREE, WORKING_TREE), strict=True):
+    for letter, revision in zip(
+        "ab", options.revisions or (WORKING_TREE, WORKING_TREE), strict=True
+    ):
         if revision == WORKING_TREE:
             places.append(options.repository)
         else:
@@ -153,7 +170,9 @@ def _places(options: argparse.Namespace, scratch: Path) -> list[Path]:
 def _commands(options: argparse.Namespace) -> tuple[list[str], list[str]]:
     if options.revisions:
         if not options.command or options.a or options.b:
-            raise ConfigError("--revisions compares one command: give it after --, and neither --a nor --b")
+            raise ConfigError(
+                "--revisions compares one command: give it after --, and neither --a nor --b"
+            )
         command = [sys.executable if word == "python" else word for word in options.command]
         return command, command
     if not (options.a and options.b) or options.command:
@@ -176,23 +195,40 @@ def compare(options: argparse.Namespace, progress: common.Progress) -> dict[str,
     verdict = judge(a, b)
     what = options.metric or "wall time (s)"
     rows = [
-        (name, str(common.figure(samples)), common.number(min(samples)), common.number(max(samples)))
+        (
+            name,
+            str(common.figure(samples)),
+            common.number(min(samples)),
+            common.number(max(samples)),
+        )
         for name, samples in (("A", a), ("B", b))
     ]
-    common.print_table(f"{what}: {options.pairs} pairs", ("", "median ± spread", "min", "max"), rows, [str(verdict)])
+    common.print_table(
+        f"{what}: {options.pairs} pairs",
+        ("", "median ± spread", "min", "max"),
+        rows,
+        [str(verdict)],
+    )
     return {"a": a, "b": b, "verdict": asdict(verdict)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input or a command that fails."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--a", help="command A, as one string")
     flags.add_argument("--b", help="command B")
     flags.add_argument(
-        "--revisions", nargs=2, metavar=("A", "B"), help=f"two git revisions; {WORKING_TREE} is the working tree"
+        "--revisions",
+        nargs=2,
+        metavar=("A", "B"),
+        help=f"two git revisions; {WORKING_TREE} is the working tree",
     )
     flags.add_argument(
-        "--metric", help="dotted path of a number in the JSON that the command writes to {json} (default: wall time)"
+        "--metric",
+        help="dotted path of a number in the JSON that the command writes to {json} (default: wall "
+        "time)",
     )
     flags.add_argument("--pairs", type=int, default=7, help="how often each is run")
     flags.add_argument("--repository", type=Path, default=common.ROOT, help=argparse.SUPPRESS)

@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `torch.compile` gains in an update on a CPU: forward, loss and backward of one microbatch, eager and compiled.
+"""What `torch.compile` gains in an update on a CPU: forward, loss and backward of one microbatch,
+eager and compiled.
 
     python bench/compile.py
 
-The eager variant uses the loss in C wherever the trainer does, at any number of rows; the column "loss" says which one ran. The
-compiled variant uses torch's loss, fused with the network. Both run on one thread, as in the trainer's pool. Figures are CPU
-time, which other processes disturb less. A sample is the median over many microbatches, on which the two variants take turns.
-The cost of compiling is measured once per case, with an empty cache, helper processes included. "Pays after" is the eager
-update time after which compiling has saved as much as it cost.
+The eager variant uses the loss in C wherever the trainer does, at any number of rows; the column
+"loss" says which one ran. The compiled variant uses torch's loss, fused with the network. Both run
+on one thread, as in the trainer's pool. Figures are CPU time, which other processes disturb less. A
+sample is the median over many microbatches, on which the two variants take turns. The cost of
+compiling is measured once per case, with an empty cache, helper processes included. "Pays after" is
+the eager update time after which compiling has saved as much as it cost.
 """
 
 from __future__ import annotations
@@ -80,8 +82,9 @@ CASES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. loss: what computes it in the eager variant, C or torch; ratio: compiled / eager, of the same
-    repeat; pays_after_s: None if it never pays."""
+    """One line of the table. loss: what computes it in the eager variant, C or torch; ratio:
+    compiled / eager, of the same repeat; pays_after_s: None if it never pays.
+    """
 
     case: Case
     parameters: int
@@ -94,9 +97,13 @@ class Result:
 
 
 def gradients_of(case: Case) -> tuple[Callable[[Loss], object], int]:
-    """Return a function that computes the gradients of a microbatch of random rows, and the number of parameters."""
+    """Return a function that computes the gradients of a microbatch of random rows, and the number
+    of parameters.
+    """
     tables = {} if case.hidden is None else {"policy": {"hidden": case.hidden}}
-    scenes = {"scenes": "generated"} if case.env == "drive" else {}  # rows like the preset's, and quicker to make
+    scenes = (
+        {"scenes": "generated"} if case.env == "drive" else {}
+    )  # rows like the preset's, and quicker to make
     config = TrainConfig.of(case.env, env=scenes, **tables)
     group = target.env_spec(config).groups[0]
     torch.manual_seed(1)
@@ -121,7 +128,9 @@ def loss_of(gradients: Callable[[Loss], object]) -> str:
     """Return what computes the loss in the eager variant: C or torch."""
     found = []
 
-    def loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    def loss(
+        policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         total, sums = ppo_loss(policy, spec, batch, section, bf16)
         found.append("C" if type(total.grad_fn).__name__ == FUSED else "torch")
         return total, sums
@@ -131,7 +140,9 @@ def loss_of(gradients: Callable[[Loss], object]) -> str:
 
 
 def medians_ms(works: Sequence[Callable[[], object]], seconds: float) -> list[float]:
-    """Call each function in turn, for about `seconds` and at least 3 times. Returns their median CPU milliseconds."""
+    """Call each function in turn, for about `seconds` and at least 3 times. Returns their median
+    CPU milliseconds.
+    """
     times: list[list[float]] = [[] for _ in works]
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[-1]) < 3:
@@ -147,7 +158,9 @@ def cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]) -> tuple[Result, float]:
+def measure(
+    case: Case, seconds: float, repeats: int, backend: Any, note: Callable[[str], None]
+) -> tuple[Result, float]:
     """Return a case's result, and the share of the machine that others took."""
     gradients, parameters = gradients_of(case)
     loss = CompiledLoss(ppo_loss, CPU, must=True, backend=backend)
@@ -157,14 +170,22 @@ def measure(case: Case, seconds: float, repeats: int, backend: Any, note: Callab
     compiling_s = cpu_s() - begin
     kind = loss_of(gradients)
     works = (lambda: gradients(ppo_loss), lambda: gradients(loss))
-    runs = common.interleave({"both": lambda: medians_ms(works, seconds)}, repeats, lambda text: note(f"{case.name}: {text}"))
+    runs = common.interleave(
+        {"both": lambda: medians_ms(works, seconds)},
+        repeats,
+        lambda text: note(f"{case.name}: {text}"),
+    )
     eager, fast = zip(*runs.results["both"], strict=True)
     share = common.ratio(fast, eager)
     pays = compiling_s / (1 - share.median) if share.median < 1 else None
-    return Result(case, parameters, kind, common.figure(eager), common.figure(fast), share, compiling_s, pays), runs.foreign
+    return Result(
+        case, parameters, kind, common.figure(eager), common.figure(fast), share, compiling_s, pays
+    ), runs.foreign
 
 
-def main(argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backend: Any = "inductor") -> int:
+def main(
+    argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backend: Any = "inductor"
+) -> int:
     """Measure, print, write; returns the exit code."""
     flags = argparse.ArgumentParser(description="Updates of a CPU with and without torch.compile.")
     common.add_flags(flags, "compile", seconds=1.0)
@@ -182,8 +203,14 @@ def main(argv: Sequence[str] | None = None, cases: Sequence[Case] = CASES, backe
             results.append(result)
             foreign = max(foreign, others)
     note.clear()
-    common.print_table("Forward, loss and backward of a microbatch, one thread", COLUMNS, [_row(result) for result in results])
-    common.finish("compile", options, facts, foreign, [dataclasses.asdict(result) for result in results])
+    common.print_table(
+        "Forward, loss and backward of a microbatch, one thread",
+        COLUMNS,
+        [_row(result) for result in results],
+    )
+    common.finish(
+        "compile", options, facts, foreign, [dataclasses.asdict(result) for result in results]
+    )
     return 0
 
 

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""covid beside its NumPy twin and the published figures: roll-outs, transfer, and the split of training.
+"""covid beside its NumPy twin and the published figures: roll-outs, transfer, and the split of
+training.
 
     python bench/covid.py                       60 and 1,000 envs
     python bench/covid.py --parts rollout --envs 60
 
-rollout: env-steps/s of this process, of one worker and of two, and of our NumPy twin, one env on one core, which a user would
-write so: arrays over the states, and unemployment as a sum over 600 days. transfer: the observations of a step are copied once
-into the storage of a roll-out. Both time each turn and keep the fastest tenth: a turn takes a millisecond or less, so some
-have the cores for themselves on a machine that is not quiet. Ways take turns, sample by sample. training: both policies learn;
-shares of the time. The published figures compare one A100 with a node of 16 cores, without a rate; they were not measured here.
+rollout: env-steps/s of this process, of one worker and of two, and of our NumPy twin, one env on
+one core, which a user would write so: arrays over the states, and unemployment as a sum over 600
+days. transfer: the observations of a step are copied once into the storage of a roll-out. Both time
+each turn and keep the fastest tenth: a turn takes a millisecond or less, so some have the cores for
+themselves on a machine that is not quiet. Ways take turns, sample by sample. training: both
+policies learn; shares of the time. The published figures compare one A100 with a node of 16 cores,
+without a rate; they were not measured here.
 """
 
 from __future__ import annotations
@@ -36,9 +39,16 @@ from puffervec.testing.reference.covid import Covid
 from puffervec.train.metrics.keys import TIME_PARTS
 
 NUMPY, ONE, TWO = "NumPy", "one worker", "two workers"
-MODES = {"serial": Mode("serial", "serial"), ONE: Mode(ONE, "multiprocessing", 1), TWO: Mode(TWO, "multiprocessing", 2)}
+MODES = {
+    "serial": Mode("serial", "serial"),
+    ONE: Mode(ONE, "multiprocessing", 1),
+    TWO: Mode(TWO, "multiprocessing", 2),
+}
 WANTED = {"serial_over_numpy": 50.0, "two_over_one": 1.7}
-PUBLISHED = {60: {"rollout": "24x a 16-core node", "training": "30x", "total": "24x"}, 1000: {"total": "near-linear from 60"}}
+PUBLISHED = {
+    60: {"rollout": "24x a 16-core node", "training": "30x", "total": "24x"},
+    1000: {"total": "near-linear from 60"},
+}
 TWIN_STEPS = 540
 SAMPLES = 225_000  # Agents' steps per roll-out of a training; the horizon follows from it.
 
@@ -75,7 +85,9 @@ def rollout(workload: Workload, drawn: Mapping[str, np.ndarray], mode: Mode, tur
 def numpy_twin(turns: int) -> float:
     """Return the seconds of one step of one env of the NumPy twin on one core."""
     twin, draw = Covid(load_data()), np.random.default_rng(1)
-    actions = [{"states": draw.integers(0, 11, 51), "planner": draw.integers(0, 21, 1)} for _ in range(64)]
+    actions = [
+        {"states": draw.integers(0, 11, 51), "planner": draw.integers(0, 21, 1)} for _ in range(64)
+    ]
 
     def turn() -> None:
         if twin.step(actions[twin.time % len(actions)])[2]:
@@ -106,9 +118,13 @@ def measure_rollout(options: argparse.Namespace, note: Any) -> tuple[dict[str, A
         drawn = actions_of(workload)
         turns = max(20, round(options.seconds / (3e-6 * envs)))
         variants: dict[str, Any] = {
-            name: functools.partial(rollout, workload, drawn, mode, turns) for name, mode in MODES.items()
+            name: functools.partial(rollout, workload, drawn, mode, turns)
+            for name, mode in MODES.items()
         }
-        variants |= {"transfer": lambda w=workload, n=turns: transfer(w, n), NUMPY: lambda: numpy_twin(TWIN_STEPS)}
+        variants |= {
+            "transfer": lambda w=workload, n=turns: transfer(w, n),
+            NUMPY: lambda: numpy_twin(TWIN_STEPS),
+        }
         found = common.interleave(variants, options.repeats, note, options.attempts)
         worst = max(worst, found.foreign)
         results[str(envs)] = rates(found.results, envs)
@@ -116,11 +132,15 @@ def measure_rollout(options: argparse.Namespace, note: Any) -> tuple[dict[str, A
 
 
 def rates(seconds: Mapping[str, Sequence[float]], envs: int) -> dict[str, Any]:
-    """Return the figures of a case from samples: seconds per turn of all envs, of NumPy per step of one env."""
+    """Return the figures of a case from samples: seconds per turn of all envs, of NumPy per step of
+    one env.
+    """
     steps = {name: 1 if name == NUMPY else envs for name in seconds}
     per_step = {name: [s / steps[name] for s in taken] for name, taken in seconds.items()}
     return {
-        "env_steps_per_s": {name: common.figure(1 / s for s in per_step[name]) for name in (*MODES, NUMPY)},
+        "env_steps_per_s": {
+            name: common.figure(1 / s for s in per_step[name]) for name in (*MODES, NUMPY)
+        },
         "transfer_share": common.ratio(seconds["transfer"], seconds["serial"]),
         "serial_over_numpy": common.ratio(per_step[NUMPY], per_step["serial"]),
         "two_over_one": common.ratio(seconds[ONE], seconds[TWO]),
@@ -130,15 +150,41 @@ def rates(seconds: Mapping[str, Sequence[float]], envs: int) -> dict[str, Any]:
 
 def show_rollout(results: Mapping[str, Any]) -> None:
     """Print the table."""
-    cells, notes = [], ["published: Lan et al. 2021, one A100 against a node of 16 cores, no rate given; not measured here"]
+    cells, notes = (
+        [],
+        [
+            "published: Lan et al. 2021, one A100 against a node of 16 cores, no rate given; not "
+            "measured here"
+        ],
+    )
     for envs, found in results.items():
         per_s = found["env_steps_per_s"]
-        ratios = (str(found[key]) for key in ("serial_over_numpy", "two_over_one", "transfer_share"))
-        cells.append((envs, found["published"].get("rollout", "-"), *(str(per_s[name]) for name in per_s), *ratios))
+        ratios = (
+            str(found[key]) for key in ("serial_over_numpy", "two_over_one", "transfer_share")
+        )
+        cells.append(
+            (
+                envs,
+                found["published"].get("rollout", "-"),
+                *(str(per_s[name]) for name in per_s),
+                *ratios,
+            )
+        )
         for key, wanted in WANTED.items():
             word = "met" if found[key].median >= wanted else "MISSED"
-            notes.append(f"{envs} envs: {key.replace('_', ' ')} {found[key].median:.3g}, wanted {wanted:g}: {word}")
-    columns = ("envs", "published", *MODES, NUMPY, "serial / NumPy", "two / one", "transfer / serial")
+            notes.append(
+                f"{envs} envs: {key.replace('_', ' ')} {found[key].median:.3g}, wanted "
+                f"{wanted:g}: {word}"
+            )
+    columns = (
+        "envs",
+        "published",
+        *MODES,
+        NUMPY,
+        "serial / NumPy",
+        "two / one",
+        "transfer / serial",
+    )
     common.print_table("covid: env-steps/s", columns, cells, notes)
 
 
@@ -157,7 +203,10 @@ def measure_training(options: argparse.Namespace, note: Any) -> tuple[dict[str, 
             "published": PUBLISHED.get(int(envs), {}),
             "env_steps_per_s": common.figure(sample["env_steps_per_s"] for sample in samples),
             "agent_steps_per_s": common.figure(sample["agent_steps_per_s"] for sample in samples),
-            "shares": {part: common.figure(sample["shares"][part] for sample in samples) for part in TIME_PARTS},
+            "shares": {
+                part: common.figure(sample["shares"][part] for sample in samples)
+                for part in TIME_PARTS
+            },
         }
         for envs, samples in found.results.items()
     }
@@ -172,28 +221,52 @@ def show_training(results: Mapping[str, Any]) -> None:
          str(found["env_steps_per_s"]), str(found["agent_steps_per_s"]))
         for envs, found in results.items()
     ]  # fmt: skip
-    common.print_table("covid: both policies train", ("envs", "published", "time", "env-steps/s", "agent-steps/s"), cells)
+    common.print_table(
+        "covid: both policies train",
+        ("envs", "published", "time", "env-steps/s", "agent-steps/s"),
+        cells,
+    )
 
 
-MEASURES = {"rollout": (measure_rollout, show_rollout), "training": (measure_training, show_training)}
+MEASURES = {
+    "rollout": (measure_rollout, show_rollout),
+    "training": (measure_training, show_training),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "covid", 0.3)
-    flags.add_argument("--parts", default=",".join(MEASURES), help="comma-separated, of: %(default)s")
-    flags.add_argument("--envs", default="60,1000", help="comma-separated numbers of envs (default: %(default)s)")
-    flags.add_argument("--train-seconds", type=float, default=10.0, help="length of a sample (default: %(default)s)")
-    flags.add_argument("--train-repeats", type=int, default=3, help="samples (default: %(default)s)")
+    flags.add_argument(
+        "--parts", default=",".join(MEASURES), help="comma-separated, of: %(default)s"
+    )
+    flags.add_argument(
+        "--envs", default="60,1000", help="comma-separated numbers of envs (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--train-seconds",
+        type=float,
+        default=10.0,
+        help="length of a sample (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--train-repeats", type=int, default=3, help="samples (default: %(default)s)"
+    )
     options = flags.parse_args(arguments)
     facts, progress, results, worst = common.machine(), common.Progress(), {}, 0.0
     try:
         parts = options.parts.split(",")
         if unknown := [part for part in parts if part not in MEASURES]:
             raise ConfigError(f"--parts has {unknown[0]!r}: use some of {', '.join(MEASURES)}")
-        if not all(word.isdecimal() and 2 <= int(word) <= 10_000 for word in options.envs.split(",")):
-            raise ConfigError(f"--envs is {options.envs!r}: give numbers from 2 to 10000, separated by commas")
+        if not all(
+            word.isdecimal() and 2 <= int(word) <= 10_000 for word in options.envs.split(",")
+        ):
+            raise ConfigError(
+                f"--envs is {options.envs!r}: give numbers from 2 to 10000, separated by commas"
+            )
         options.envs = [int(word) for word in options.envs.split(",")]
         for part in parts:
             measure_part, show = MEASURES[part]

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Do both policies of covid learn? Trains states and planner together, then puts random and idle ones in their place.
+"""Do both policies of covid learn? Trains states and planner together, then puts random and idle
+ones in their place.
 
     python bench/covid_learning.py                       ten minutes of training on two cores, then the pairings
     python bench/covid_learning.py --minutes 2 --png covid.png
 
-Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The states' return is the mean of
-their own sums. Some pairings replace both policies, others one of them: the states' return depends on the subsidies above all,
-and a planner that pays at random pays a lot, so states are compared under the same trained planner. Random ones draw uniformly
-among the allowed actions, idle ones always take action 0: stringency as it was on the last day of the data, no subsidy. The env
-is deterministic; trained policies take their likeliest actions.
+Social welfare is the planner's objective: the sum of its rewards over an episode of 540 days. The
+states' return is the mean of their own sums. Some pairings replace both policies, others one of
+them: the states' return depends on the subsidies above all, and a planner that pays at random pays
+a lot, so states are compared under the same trained planner. Random ones draw uniformly among the
+allowed actions, idle ones always take action 0: stringency as it was on the last day of the data,
+no subsidy. The env is deterministic; trained policies take their likeliest actions.
 """
 
 from __future__ import annotations
@@ -39,7 +41,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 GROUPS = ("states", "planner")
-RECORDS = ("social_welfare", "states_return", "deaths", "unemployment", "subsidies", "stringency", "vaccinated")
+RECORDS = (
+    "social_welfare",
+    "states_return",
+    "deaths",
+    "unemployment",
+    "subsidies",
+    "stringency",
+    "vaccinated",
+)
 PAIRINGS = {  # Name: who are the states, who is the planner.
     "trained": ("trained", "trained"),
     "random": ("random", "random"),
@@ -69,7 +79,12 @@ Act = Callable[[Any, Any, np.random.Generator], Mapping[str, np.ndarray]]
 
 def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[str, Any], Path]:
     """Train and return what became of it, and the checkpoint."""
-    budget = {"seed": seed, "device": "cpu", "time_limit_s": 60 * options.minutes, "total_timesteps": 10**10}
+    budget = {
+        "seed": seed,
+        "device": "cpu",
+        "time_limit_s": 60 * options.minutes,
+        "total_timesteps": 10**10,
+    }
     log = {"folder": folder, "name": f"seed-{seed}", "dashboard": "off"}
     begin, used = time.perf_counter(), time.process_time()
     with Trainer(TrainConfig.of("covid").merged({"train": budget, "log": log})) as trainer:
@@ -78,12 +93,20 @@ def trained(options: argparse.Namespace, seed: int, folder: str) -> tuple[dict[s
         steps = trainer.counters.agent_steps
     wanted = [f"{keys.ENV}{name}" for name in RECORDS]
     curve = [
-        {"minutes": line[keys.ELAPSED_S] / 60, **{name.removeprefix(keys.ENV): line[name] for name in wanted}}
+        {
+            "minutes": line[keys.ELAPSED_S] / 60,
+            **{name.removeprefix(keys.ENV): line[name] for name in wanted},
+        }
         for line in read_metrics(run / METRICS_FILE)
         if wanted[0] in line
     ]
     took = {"seconds": time.perf_counter() - begin, "learner_cpu_s": time.process_time() - used}
-    return {"about": about, **took, "agent_steps": steps, "curve": curve[:: max(1, len(curve) // 100)]}, checkpoint
+    return {
+        "about": about,
+        **took,
+        "agent_steps": steps,
+        "curve": curve[:: max(1, len(curve) // 100)],
+    }, checkpoint
 
 
 def random_actions(vec: Any, draw: np.random.Generator) -> dict[str, np.ndarray]:
@@ -96,7 +119,9 @@ def random_actions(vec: Any, draw: np.random.Generator) -> dict[str, np.ndarray]
 
 
 def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str, Any]:
-    """Return the mean records of `episodes` episodes played at once, and curves of the first. who: plays each group."""
+    """Return the mean records of `episodes` episodes played at once, and curves of the first. who:
+    plays each group.
+    """
     draw = np.random.default_rng(seed)
     with puffervec.make("covid", backend="serial", num_envs=episodes) as vec:
         observations, _ = vec.reset(seed=seed)
@@ -106,17 +131,23 @@ def play(policy: Any, who: Sequence[str], episodes: int, seed: int) -> dict[str,
         curves = [numbers(vec.peek(0))]
         infos: Any = None
         for day in range(1, CovidConfig().episode_length + 1):
-            idle = {name: np.zeros(rows.rows, np.int32) for name, rows in vec.halves[0].groups.items()}
+            idle = {
+                name: np.zeros(rows.rows, np.int32) for name, rows in vec.halves[0].groups.items()
+            }
             by = {"random": random_actions(vec, draw), "idle": idle}
             if "trained" in who:
                 by["trained"] = policy.act(observations, vec)
-            observations, _, _, _, infos = vec.step({name: by[player][name] for name, player in zip(GROUPS, who, strict=True)})
+            observations, _, _, _, infos = vec.step(
+                {name: by[player][name] for name, player in zip(GROUPS, who, strict=True)}
+            )
             if day % CURVE_DAYS == 0:
                 curves.append(numbers(vec.peek(0)))
         values = infos.episodes["values"][infos.episodes["agent_type"] == 0].astype(np.float64)
         places = [vec.spec.record_names.index(name) for name in RECORDS]
     means = dict(zip(RECORDS, values[:, places].mean(axis=0).tolist(), strict=True))
-    errors = dict(zip(RECORDS, (values[:, places].std(axis=0) / np.sqrt(len(values))).tolist(), strict=True))
+    errors = dict(
+        zip(RECORDS, (values[:, places].std(axis=0) / np.sqrt(len(values))).tolist(), strict=True)
+    )
     return {**means, "standard_error": errors, "curves": curves}
 
 
@@ -126,7 +157,9 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
         training, checkpoint = trained(options, seed, folder)
         policy = load_policy(checkpoint)
         found = {
-            name: play(policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number)
+            name: play(
+                policy, who, options.episodes if "random" in who else 1, EVALUATION_SEED + number
+            )
             for number, (name, who) in enumerate(PAIRINGS.items())
         }
     for name in PAIRINGS.keys() - COLOURS.keys():
@@ -143,10 +176,12 @@ def ratios(found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     ... ]
     1.5
     """
-    return {name: found["trained"][key] / found[other][key] for name, (key, other) in COMPARED.items()}
+    return {
+        name: found["trained"][key] / found[other][key] for name, (key, other) in COMPARED.items()
+    }
 
 
-# ---- output ------------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:
@@ -156,11 +191,14 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
         for name, found in one["pairings"].items():
             rows.append((str(one["seed"]), name, *(common.number(found[key]) for key in RECORDS)))
         for name, ratio in one["ratios"].items():
-            notes.append(f"seed {one['seed']}: {name} x {ratio:.2f}, wanted {WANTED}: {'met' if ratio >= WANTED else 'MISSED'}")
+            notes.append(
+                f"seed {one['seed']}: {name} x {ratio:.2f}, wanted {WANTED}: "
+                f"{'met' if ratio >= WANTED else 'MISSED'}"
+            )
         run = one["training"]
         notes.append(
-            f"seed {one['seed']}: {run['about']}; {common.number(run['agent_steps'])} agent-steps in {run['seconds']:.0f} s, "
-            f"{run['learner_cpu_s']:.0f} s of CPU"
+            f"seed {one['seed']}: {run['about']}; {common.number(run['agent_steps'])} agent-steps "
+            f"in {run['seconds']:.0f} s, {run['learner_cpu_s']:.0f} s of CPU"
         )
     common.print_table("covid: states and planner", ("seed", "who", *RECORDS), rows, notes)
 
@@ -176,7 +214,9 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
     for axis, name in zip(list(axes.flat)[1:], names, strict=False):
         for who, colour in COLOURS.items():
             points = [point[name] for point in one["pairings"][who]["curves"]]
-            axis.plot(range(0, CURVE_DAYS * len(points), CURVE_DAYS), points, color=colour, label=who)
+            axis.plot(
+                range(0, CURVE_DAYS * len(points), CURVE_DAYS), points, color=colour, label=who
+            )
         axis.set(title=name, xlabel="days")
     axes[0][1].legend(frameon=False)
     save(figure, path)
@@ -185,22 +225,45 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
 def draw_training(axis: Axes, curve: Sequence[Mapping[str, float]]) -> None:
     """Draw social welfare and the states' return over the time of training."""
     minutes = [point["minutes"] for point in curve]
-    axis.plot(minutes, [point["social_welfare"] for point in curve], color="#009E73", label="social welfare")
-    axis.plot(minutes, [point["states_return"] for point in curve], color="#CC79A7", label="states' return")
+    axis.plot(
+        minutes,
+        [point["social_welfare"] for point in curve],
+        color="#009E73",
+        label="social welfare",
+    )
+    axis.plot(
+        minutes,
+        [point["states_return"] for point in curve],
+        color="#CC79A7",
+        label="states' return",
+    )
     axis.set(title="training", xlabel="minutes")
     axis.legend(frameon=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark. Returns: the exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--minutes", type=float, default=10.0, help="of training (default: %(default)s)")
-    flags.add_argument("--episodes", type=int, default=32, help="where somebody acts at random (default: %(default)s)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--minutes", type=float, default=10.0, help="of training (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--episodes",
+        type=int,
+        default=32,
+        help="where somebody acts at random (default: %(default)s)",
+    )
     flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
-    flags.add_argument("--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)")
+    flags.add_argument(
+        "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
+    )
     flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
     flags.add_argument(
-        "--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-covid-learning.json)"
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-covid-learning.json)",
     )
     options = flags.parse_args(argv)
     try:

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which settings suit an unknown env? Small envs of different kinds, trained with several candidates.
+"""Which settings suit an unknown env? Small envs of different kinds, trained with several
+candidates.
 
     PYTHONPATH=FOLDER python bench/defaults.py          FOLDER has box2d, pygame and examples/out_of_tree (pip install --target)
     python bench/defaults.py --tasks CartPole-v1,cartpole --candidates generic
 
-Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the mean return of 50 episodes with
-the likeliest actions after the task's budget of agent-steps. It counts as (score - random) / (good - random), clipped to 0..1,
-where `random` is the return of random actions and `good` a return that is known to be reachable. Every sample is a fresh
-process with its own seed, in which envs, policy and update share one thread. Envs that are not installed are left out, with a
-note.
+Each candidate overrides settings of GENERIC in puffervec/train/config/target.py. A score is the
+mean return of 50 episodes with the likeliest actions after the task's budget of agent-steps. It
+counts as (score - random) / (good - random), clipped to 0..1, where `random` is the return of
+random actions and `good` a return that is known to be reachable. Every sample is a fresh process
+with its own seed, in which envs, policy and update share one thread. Envs that are not installed
+are left out, with a note.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ TASKS = {
     "Pendulum-v1": Task("Pendulum-v1", 150_000, -1230, -170),
     "LunarLander-v3": Task("LunarLander-v3", 150_000, -180, 240),
     "coin_grid": Task("coin_grid", 100_000, -1.6, 13),  # C
-    "recall": Task("tests.learn.envs:DelayedCopy", 50_000, 0.67, 2, {"policy": {"memory": "mingru"}}),
+    "recall": Task(
+        "tests.learn.envs:DelayedCopy", 50_000, 0.67, 2, {"policy": {"memory": "mingru"}}
+    ),
     "parts": Task("tests.learn.envs:Parts", 30_000, 2.9, 8),
     "spot": Task("tests.learn.envs:Spot", 30_000, 2, 8),
 }
@@ -70,7 +74,11 @@ BEFORE: Tables = {  # what C envs were given before there was one preset
 
 def wide(policy: Mapping[str, Any] | None = None, **train: Any) -> Tables:
     """Return the settings of 64 envs x 32 steps with these changes."""
-    return {"vec": {"num_envs": 64}, "train": {"horizon": 32, "lr": 2e-3, **train}, "policy": policy or {}}
+    return {
+        "vec": {"num_envs": 64},
+        "train": {"horizon": 32, "lr": 2e-3, **train},
+        "policy": policy or {},
+    }
 
 
 CANDIDATES: dict[str, Tables] = {
@@ -97,7 +105,9 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
     from puffervec.train.metrics.keys import EPISODE_RETURN
     from puffervec.train.run import checkpoint as ckpt
 
-    torch.set_num_threads(1)  # With small networks more threads are slower, above all on a busy machine.
+    torch.set_num_threads(
+        1
+    )  # With small networks more threads are slower, above all on a busy machine.
     name, candidate, seed = job
     task, cpu = TASKS[name], torch.device("cpu")
     with tempfile.TemporaryDirectory(prefix="puffervec-defaults-") as folder:
@@ -108,7 +118,12 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
             .merged(
                 {
                     "vec": {"backend": "serial", "num_buffers": 1},
-                    "train": {"seed": seed, "total_timesteps": task.steps, "threads": 1, "device": "cpu"},
+                    "train": {
+                        "seed": seed,
+                        "total_timesteps": task.steps,
+                        "threads": 1,
+                        "device": "cpu",
+                    },
                     "log": {"folder": folder, "dashboard": "off", "checkpoint_interval_s": 1e9},
                 }
             )
@@ -124,7 +139,9 @@ def sample(job: tuple[str, str, int]) -> dict[str, Any]:
         if config.python:
             (rates,) = evaluate.evaluate_python(config, actor, EPISODES, EVALUATION_SEED)
         else:
-            (rates,) = evaluate.evaluate_generic(config.target, config.env, actor, EPISODES, EVALUATION_SEED)
+            (rates,) = evaluate.evaluate_generic(
+                config.target, config.env, actor, EPISODES, EVALUATION_SEED
+            )
     score = rates.episode_return[0]
     share = (score - task.random) / (task.good - task.random)
     return {
@@ -152,14 +169,21 @@ def table(samples: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own = [one for one in samples if one["candidate"] == candidate]
         tasks = list(dict.fromkeys(one["task"] for one in own))
         by_task = {task: [one for one in own if one["task"] == task] for task in tasks}
-        shares = {task: statistics.mean(one["share"] for one in found) for task, found in by_task.items()}
+        shares = {
+            task: statistics.mean(one["share"] for one in found) for task, found in by_task.items()
+        }
         rows.append(
             {
                 "candidate": candidate,
                 "share": statistics.mean(shares.values()),
                 "worst_share": min(shares.values()),
-                "scores": {task: [one["score"] for one in found] for task, found in by_task.items()},
-                "seconds": {task: statistics.median(one["seconds"] for one in found) for task, found in by_task.items()},
+                "scores": {
+                    task: [one["score"] for one in found] for task, found in by_task.items()
+                },
+                "seconds": {
+                    task: statistics.median(one["seconds"] for one in found)
+                    for task, found in by_task.items()
+                },
             }
         )
     return sorted(rows, key=lambda row: -row["share"])
@@ -174,14 +198,23 @@ def run(options: argparse.Namespace, note: Any) -> list[dict[str, Any]]:
     reasons = {name: missing(TASKS[name]) for name in options.tasks}
     options.left_out = {name: why for name, why in reasons.items() if why}
     seeds = range(1, options.seeds + 1)
-    jobs = [(t, c, s) for s in seeds for t in options.tasks for c in options.candidates if not reasons[t]]
+    jobs = [
+        (t, c, s)
+        for s in seeds
+        for t in options.tasks
+        for c in options.candidates
+        if not reasons[t]
+    ]
     found = []
     with concurrent.futures.ProcessPoolExecutor(
         options.processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
         for done in concurrent.futures.as_completed([pool.submit(sample, job) for job in jobs]):
             found.append(done.result())
-            note(f"{len(found)} of {len(jobs)}: {found[-1]['task']}, {found[-1]['candidate']}: {found[-1]['score']:.1f}")
+            note(
+                f"{len(found)} of {len(jobs)}: {found[-1]['task']}, {found[-1]['candidate']}: "
+                f"{found[-1]['score']:.1f}"
+            )
     return sorted(found, key=lambda one: jobs.index((one["task"], one["candidate"], one["seed"])))
 
 
@@ -191,12 +224,25 @@ def _names(text: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--tasks", type=_names, default=list(TASKS), help="of: %(default)s")
-    flags.add_argument("--candidates", type=_names, default=list(CANDIDATES), help="of: %(default)s; with ; where names have ,")
+    flags.add_argument(
+        "--candidates",
+        type=_names,
+        default=list(CANDIDATES),
+        help="of: %(default)s; with ; where names have ,",
+    )
     flags.add_argument("--seeds", type=int, default=3, help="runs of each (default: %(default)s)")
-    flags.add_argument("--processes", type=int, default=2, help="runs at once (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-defaults.json)")
+    flags.add_argument(
+        "--processes", type=int, default=2, help="runs at once (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-defaults.json)",
+    )
     options = flags.parse_args(arguments)
     progress = common.Progress()
     try:
@@ -214,8 +260,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in rows
     ]  # fmt: skip
     notes = [f"{name} is left out: {why}" for name, why in options.left_out.items()]
-    common.print_table("settings for unknown envs", ("candidate", "mean share", "worst", *tasks), cells, notes)
-    common.finish("defaults", options, common.machine(), foreign, {"rows": rows, "samples": samples})
+    common.print_table(
+        "settings for unknown envs", ("candidate", "mean share", "worst", *tasks), cells, notes
+    )
+    common.finish(
+        "defaults", options, common.machine(), foreign, {"rows": rows, "samples": samples}
+    )
     return 0
 
 

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn for those rungs of the ladder that only a GPU has. Each rung can be switched on alone; the trainer's own turn
-(puffervec/train/collect/device_turn.py) has all of them.
+"""A half's turn for those rungs of the ladder that only a GPU has. Each rung can be switched on
+alone; the trainer's own turn (puffervec/train/collect/device_turn.py) has all of them.
 
     slab --copies--> device: rows into the memory of the roll-out, policy, sample --copy--> slab
 
-Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without what only CUDA can do.
+Runs in the learner, called by bench/loops.py. In tests the same code runs on a CPU, without what
+only CUDA can do.
 """
 
 from __future__ import annotations
@@ -53,16 +54,25 @@ class DeviceHalf:
     ) -> None:
         """Page-lock the half.
 
-        Args: half: of `vec.halves`; store: (T + 1, R, ...) by name, on the device; columns: the half's of R; act: from
-        observations to actions, log-probabilities and values, with numbers from `generator`.
+        Args: half: of `vec.halves`; store: (T + 1, R, ...) by name, on the device; columns: the
+        half's of R; act: from observations to actions, log-probabilities and values, with numbers
+        from `generator`.
         """
-        self.store, self.columns, self.act, self.generator, self.parts = store, columns, act, generator, parts
+        self.store, self.columns, self.act, self.generator, self.parts = (
+            store,
+            columns,
+            act,
+            generator,
+            parts,
+        )
         self.device = store["obs"].device
         self.cuda = self.device.type == "cuda"
         self.block = torch.from_numpy(half.block)
         if self.cuda:
             pin(self.block, self)
-        self.staging = torch.empty_like(self.block, device=self.device) if parts.one_copy else self.block
+        self.staging = (
+            torch.empty_like(self.block, device=self.device) if parts.one_copy else self.block
+        )
         self.rows = rows_of(self.staging, half, group)
         self.step = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.actions = torch.zeros_like(self.rows.actions, device=self.device)
@@ -72,12 +82,16 @@ class DeviceHalf:
         self._turns = 0
 
     def begin(self) -> None:
-        """Make the half's stream wait, on the device, for the last update. Called before the first turn of a roll-out."""
+        """Make the half's stream wait, on the device, for the last update. Called before the first
+        turn of a roll-out.
+        """
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def turn(self, t: int) -> None:
-        """Act on the received rows and store everything at step `t`. Returns when the actions are in the slab."""
+        """Act on the received rows and store everything at step `t`. Returns when the actions are
+        in the slab.
+        """
         with self._on_stream():
             self.step.fill_(t)
             if self.parts.one_copy:
@@ -100,12 +114,17 @@ class DeviceHalf:
     @torch.no_grad()
     def compute(self) -> None:
         """The part that a graph can hold."""
-        given = {name: self.rows.obs[ROW] if name == "obs" else getattr(self.rows, name) for name in TAKEN}
+        given = {
+            name: self.rows.obs[ROW] if name == "obs" else getattr(self.rows, name)
+            for name in TAKEN
+        }
         taken = {name: part.to(self.device, non_blocking=True) for name, part in given.items()}
         taken["obs"] = taken["obs"].to(self.store["obs"].dtype)
         drawn = dict(zip(DRAWN, self.act(taken["obs"]), strict=True))
         for name, source in (taken | drawn).items():
-            target = self.store[name].narrow(1, self.columns.start, self.columns.stop - self.columns.start)
+            target = self.store[name].narrow(
+                1, self.columns.start, self.columns.stop - self.columns.start
+            )
             target.index_copy_(0, self.step, source.to(target.dtype).unsqueeze(0))
         self.actions.copy_(drawn["actions"])
 

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What one core does in drive: agent-steps/s by scene, preset and type of row, where time goes, what bounds it, how it grows.
+"""What one core does in drive: agent-steps/s by scene, preset and type of row, where time goes,
+what bounds it, how it grows.
 
     python bench/drive.py --scenes ../shared/data/scenes --only 407,325,792d65eb,a5c44223,Town01
     python bench/drive.py --peer DIR       # beside PufferDrive's core, compiled from its C sources in DIR, on the same scenes
 
-Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions are random. Rates are per
-second of CPU time of the one thread, so that others on the machine disturb them less. A reset counts as a step, here and in the
-peer: it writes all rows. In the peer all that no policy drives and that is not marked as expert stands still; here it moves.
-`stored` is what one core stores when it does nothing else: rows of the same size, one after the other, in a buffer of 32 MiB,
-as the rows of many envs are; `in cache` the same in one of 256 KiB, since the rows of one env stay in the core's cache.
+Each scene fills one env with the vehicles that move in it; all of them stay to the end, and actions
+are random. Rates are per second of CPU time of the one thread, so that others on the machine
+disturb them less. A reset counts as a step, here and in the
+peer: it writes all rows. In the peer all that no policy drives and that is not marked as expert
+stands still; here it moves. `stored` is what one core stores when it does nothing else: rows of the
+same size, one after the other, in a buffer of 32 MiB, as the rows of many envs are; `in cache` the
+same in one of 256 KiB, since the rows of one env stay in the core's cache.
 """
 
 from __future__ import annotations
@@ -44,7 +47,8 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import affinity
 from puffervec.vec.vector_env import VectorEnv
 
-# What PufferDrive's core of November 2025 does on one core with rows of 1848 floats, compiled with -O2, by its own measure.
+# What PufferDrive's core of November 2025 does on one core with rows of 1848 floats, compiled with
+# -O2, by its own measure.
 PUBLISHED = {"_407": 448e3, "_325": 471e3, "792d65eb": 481e3, "a5c44223": 350e3, "Town01": 674e3}
 BUFFER_BYTES = 1 << 25
 CACHED_BYTES = 1 << 18
@@ -52,12 +56,18 @@ RATE_COLUMNS = (
     "scene", "agents", "preset", "type", "agent-steps/s", "GB/s", "of stored", "in cache", "peer", "ratio", "published"
 )  # fmt: skip
 FOLLOWING_COLUMNS = ("scene", "followers", "ns/follower", "us/step with logs", "us/step with IDM")
-PHASES = {"roads": {"roads": 0}, "partners": {"partners": 0}, "lanes, lines, edges": {"lanes": 0, "lines": 0, "edges": 0}}
+PHASES = {
+    "roads": {"roads": 0},
+    "partners": {"partners": 0},
+    "lanes, lines, edges": {"lanes": 0, "lines": 0, "edges": 0},
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """One line of the first table. The last three are None without a peer, or where no figure was published."""
+    """One line of the first table. The last three are None without a peer, or where no figure was
+    published.
+    """
 
     scene: str
     agents: int
@@ -80,7 +90,10 @@ def opened(scene: str, num_envs: int = 1, **settings: Any) -> Iterator[VectorEnv
         prepared = prepare_scenes(get("drive").configure({**config, "num_agents": 4096}))
         counts = prepared.scenes.agents(get("drive").configure({**config, "num_agents": 4096}))
         config["num_agents"] = int(counts.max())
-    with make("drive", env_kwargs=config, backend="serial", num_envs=num_envs) as vec, on_one_core():
+    with (
+        make("drive", env_kwargs=config, backend="serial", num_envs=num_envs) as vec,
+        on_one_core(),
+    ):
         vec.async_reset(SEED)
         vec.recv()
         steps(vec, 200)
@@ -117,7 +130,12 @@ def stored_rows(row_bytes: int, seconds: float, buffer_bytes: int) -> float:
 
 
 def measure_scene(
-    path: Path, presets: Sequence[str], dtypes: Sequence[str], repeats: int, seconds: float, peer: Peer | None
+    path: Path,
+    presets: Sequence[str],
+    dtypes: Sequence[str],
+    repeats: int,
+    seconds: float,
+    peer: Peer | None,
 ) -> list[Rate]:
     """All presets and types on one scene, taking turns with the peer."""
     found = []
@@ -132,7 +150,9 @@ def measure_scene(
                         theirs.append(peer.run(world, seconds, affinity()[0]).agent_steps_per_s)
                     ours.append(rate(vec, seconds))
             median = common.figure(ours)
-            published = next((value for part, value in PUBLISHED.items() if part in path.name), None)
+            published = next(
+                (value for part, value in PUBLISHED.items() if part in path.name), None
+            )
             found.append(Rate(
                 path.stem, agents, preset, dtype, median, median.median * row_bytes,
                 *(median.median / stored_rows(row_bytes, min(seconds, 0.3), size) for size in (BUFFER_BYTES, CACHED_BYTES)),
@@ -142,13 +162,20 @@ def measure_scene(
 
 
 def phases(path: Path, presets: Sequence[str], seconds: float) -> list[tuple[str, ...]]:
-    """Shares of the time by preset: what a row costs less without a block; `world` is all that moves, touches and judges."""
+    """Shares of the time by preset: what a row costs less without a block; `world` is all that
+    moves, touches and judges.
+    """
     lines = []
     for preset in presets:
         full = _ns(path, seconds, observation=preset)
-        parts = {name: full - _ns(path, seconds, observation=preset, **off) for name, off in PHASES.items()}
+        parts = {
+            name: full - _ns(path, seconds, observation=preset, **off)
+            for name, off in PHASES.items()
+        }
         parts["world and ego"] = full - sum(parts.values())
-        lines.append((preset, f"{full:.0f}", *(f"{100 * max(ns, 0) / full:.0f}%" for ns in parts.values())))
+        lines.append(
+            (preset, f"{full:.0f}", *(f"{100 * max(ns, 0) / full:.0f}%" for ns in parts.values()))
+        )
     return lines
 
 
@@ -158,19 +185,30 @@ def _ns(path: Path, seconds: float, **settings: Any) -> float:
 
 
 def following(path: Path, seconds: float) -> tuple[str, ...]:
-    """What vehicles that drive by IDM cost: beside one agent, against the same vehicles on their log, in turns.
+    """What vehicles that drive by IDM cost: beside one agent, against the same vehicles on their
+        log, in turns.
 
-    Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with the log and with followers.
+    Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with
+        the log and with followers.
     """
     alone = {"control": "sdc", "num_agents": 1, "partners": 0, "lanes": 0, "lines": 0, "edges": 0}
-    with opened(str(path), others="idm", **alone) as idm, opened(str(path), others="log", **alone) as log:
+    with (
+        opened(str(path), others="idm", **alone) as idm,
+        opened(str(path), others="log", **alone) as log,
+    ):
         turns = max(10, int(seconds / max(steps(idm, 10) / 10, 1e-7)))
         taken = [(steps(log, turns) / turns, steps(idm, turns) / turns) for _ in range(9)]
         ns = common.figure([1e9 * (driven - played) for played, driven in taken]).median
         there = [_followers(idm) for _ in range(91) if steps(idm, 1)]
     log_us, idm_us = (1e6 * float(np.median(column)) for column in zip(*taken, strict=True))
     mean = float(np.mean(there))
-    return path.stem[-24:], f"{mean:.1f}", f"{ns / mean:.0f}" if mean else "-", f"{log_us:.2f}", f"{idm_us:.2f}"
+    return (
+        path.stem[-24:],
+        f"{mean:.1f}",
+        f"{ns / mean:.0f}" if mean else "-",
+        f"{log_us:.2f}",
+        f"{idm_us:.2f}",
+    )
 
 
 def _followers(vec: VectorEnv) -> int:
@@ -179,22 +217,43 @@ def _followers(vec: VectorEnv) -> int:
 
 
 def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
-    """ns per agent-step over agents and segments of a scene, and over envs; bytes per env and scene."""
+    """ns per agent-step over agents and segments of a scene, and over envs; bytes per env and
+    scene.
+    """
     lines = []
     for envs in (1, 4, 16, 64):
         with opened("generated:4", num_envs=envs, num_agents=64, observation=preset) as vec:
             ns = 1e9 / rate(vec, seconds)
             rows = vec.spec.groups[0].observation_bytes * 64
             lines.append(
-                (f"{envs} envs of 64 rows", f"{ns:.0f}", f"{vec.spec.save_bytes / 1024:.0f}", f"{rows / 1024:.0f}", "")
+                (
+                    f"{envs} envs of 64 rows",
+                    f"{ns:.0f}",
+                    f"{vec.spec.save_bytes / 1024:.0f}",
+                    f"{rows / 1024:.0f}",
+                    "",
+                )
             )
     for simplify_m in (1.0, 0.1, 0.01):
         settings = {"num_agents": 256, "observation": preset, "simplify_m": simplify_m}
         prepared = prepare_scenes(get("drive").configure({"scenes": "generated:8", **settings}))
-        segments = np.mean([prepared.scenes.scene(i)[0]["segment_count"].sum() for i in range(len(prepared.scenes))])
+        segments = np.mean(
+            [
+                prepared.scenes.scene(i)[0]["segment_count"].sum()
+                for i in range(len(prepared.scenes))
+            ]
+        )
         with opened("generated:8", **settings) as vec:
             size = prepared.path.stat().st_size / len(prepared.scenes) / 1024
-            lines.append((f"{segments:.0f} segments a scene", f"{1e9 / rate(vec, seconds):.0f}", "", "", f"{size:.0f}"))
+            lines.append(
+                (
+                    f"{segments:.0f} segments a scene",
+                    f"{1e9 / rate(vec, seconds):.0f}",
+                    "",
+                    "",
+                    f"{size:.0f}",
+                )
+            )
     for agents in (8, 64, 512):
         with opened("generated:8", num_agents=agents, observation=preset) as vec:
             lines.append((f"one env of {agents} rows", f"{1e9 / rate(vec, seconds):.0f}", f"{vec.spec.save_bytes / 1024:.0f}",
@@ -204,7 +263,11 @@ def growth(seconds: float, preset: str) -> list[tuple[str, ...]]:
 
 def scene_files(given: Sequence[str], only: str) -> list[Path]:
     """The JSON scenes of files and folders whose name contains one of the comma-separated parts."""
-    paths = [path for item in map(Path, given) for path in (sorted(item.glob("*.json")) if item.is_dir() else [item])]
+    paths = [
+        path
+        for item in map(Path, given)
+        for path in (sorted(item.glob("*.json")) if item.is_dir() else [item])
+    ]
     parts = [part for part in only.split(",") if part]
     return [path for path in paths if not parts or any(part in path.name for part in parts)]
 
@@ -246,15 +309,26 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     dtypes = named(options.dtypes, CHOICES["row_dtype"], "--dtypes")
     paths = scene_files(options.scenes, options.only) if options.scenes else write_generated(folder)
     if not paths:
-        raise ConfigError(f"--scenes {' '.join(options.scenes)}: no scene in JSON whose name contains {options.only}")
+        raise ConfigError(
+            f"--scenes {' '.join(options.scenes)}: no scene in JSON whose name contains "
+            f"{options.only}"
+        )
     with contextlib.ExitStack() as stack:
-        peer = stack.enter_context(Peer(options.peer, options.peer_headers)) if options.peer else None
+        peer = (
+            stack.enter_context(Peer(options.peer, options.peer_headers)) if options.peer else None
+        )
         rates = [
-            item for path in paths for item in measure_scene(path, presets, dtypes, options.repeats, options.seconds, peer)
+            item
+            for path in paths
+            for item in measure_scene(path, presets, dtypes, options.repeats, options.seconds, peer)
         ]
     show(rates)
     shares = phases(paths[0], presets, options.seconds)
-    common.print_table(f"share of the time by block, {paths[0].stem}", ("preset", "ns", *PHASES, "world and ego"), shares)
+    common.print_table(
+        f"share of the time by block, {paths[0].stem}",
+        ("preset", "ns", *PHASES, "world and ego"),
+        shares,
+    )
     followed = [following(path, options.seconds) for path in paths]
     remark = "one agent, which observes nothing of them"
     common.print_table("following by IDM (others=idm)", FOLLOWING_COLUMNS, followed, [remark])
@@ -263,18 +337,38 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         f"growth and memory, {presets[0]}", ("what", "ns/agent-step", "env kB", "rows kB", "scene kB"), grown,
         ["env: its state; rows: its observations; scene: in the file that all workers map"],
     )  # fmt: skip
-    return {"rates": [dataclasses.asdict(item) for item in rates], "phases": shares, "following": followed, "growth": grown}
+    return {
+        "rates": [dataclasses.asdict(item) for item in rates],
+        "phases": shares,
+        "following": followed,
+        "growth": grown,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--scenes", nargs="*", default=[], help="JSON scenes or folders of them (default: two generated ones)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--scenes",
+        nargs="*",
+        default=[],
+        help="JSON scenes or folders of them (default: two generated ones)",
+    )
     flags.add_argument("--only", default="", help="comma-separated parts of file names")
-    flags.add_argument("--presets", default="compact,pufferdrive,gpudrive", help="of observations (default: %(default)s)")
+    flags.add_argument(
+        "--presets",
+        default="compact,pufferdrive,gpudrive",
+        help="of observations (default: %(default)s)",
+    )
     flags.add_argument("--dtypes", default="float32", help="types of rows (default: %(default)s)")
     flags.add_argument("--peer", type=Path, help="folder of PufferDrive's C sources (gpudrive.h)")
-    flags.add_argument("--peer-headers", type=Path, help="folder of raylib's headers, if they do not lie near the sources")
+    flags.add_argument(
+        "--peer-headers",
+        type=Path,
+        help="folder of raylib's headers, if they do not lie near the sources",
+    )
     common.add_flags(flags, "drive", 0.3)
     options = flags.parse_args(arguments)
     facts = common.machine()
@@ -284,7 +378,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PuffervecError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    options.scenes = [Path(item).name for item in options.scenes]  # no path of this machine in the file
+    options.scenes = [
+        Path(item).name for item in options.scenes
+    ]  # no path of this machine in the file
     if options.peer is not None:
         facts["versions"] = {**facts["versions"], "PufferDrive": version(options.peer)}
     options.peer, options.peer_headers = options.peer is not None, None

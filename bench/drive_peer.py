@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferDrive's core beside ours, for bench/drive.py: compiles it from its sources and writes scenes as it reads them.
+"""PufferDrive's core beside ours, for bench/drive.py: compiles it from its sources and writes
+scenes as it reads them.
 
-The sources are given by the user and stay where they are. Known: `gpudrive.h` (June 2025, rows of 1847 floats), which reads
-maps without a version ("v0"). Its drawing code wants raylib's headers to compile; it is linked without raylib and never called.
+The sources are given by the user and stay where they are. Known: `gpudrive.h` (June 2025, rows of
+1847 floats), which reads maps without a version ("v0"). Its drawing code wants raylib's headers to
+compile; it is linked without raylib and never called.
 """
 
 from __future__ import annotations
@@ -22,9 +24,21 @@ from drive_env.scenes.schema import Road, Scene, SceneObject
 from puffervec.errors import ConfigError
 
 HEADER = "gpudrive.h"
-FLAGS = ("-O2", "-w", "-ffunction-sections")  # -O2 as the project compiles it; what draws is left out
+FLAGS = (
+    "-O2",
+    "-w",
+    "-ffunction-sections",
+)  # -O2 as the project compiles it; what draws is left out
 FRAMES = 91
-CODES = {"lane": 4, "road_line": 5, "road_edge": 6, "stop_sign": 7, "crosswalk": 8, "speed_bump": 9, "driveway": 10}
+CODES = {
+    "lane": 4,
+    "road_line": 5,
+    "road_edge": 6,
+    "stop_sign": 7,
+    "crosswalk": 8,
+    "speed_bump": 9,
+    "driveway": 10,
+}
 FEWEST_POINTS = 10  # polylines with more are thinned
 LEAST_AREA_M2 = 0.1
 
@@ -38,28 +52,45 @@ class Rate:
 
 
 def version(folder: Path) -> str:
-    """Return which core lies in a folder: its file's name and the first digits of its SHA-256, since it has no version."""
+    """Return which core lies in a folder: its file's name and the first digits of its SHA-256,
+    since it has no version.
+    """
     return f"{HEADER} {hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()[:12]}"
 
 
 class Peer:
-    """The compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they do not compile."""
+    """The compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they
+    do not compile.
+    """
 
     def __init__(self, folder: Path, headers: Path | None) -> None:
         header = folder / HEADER
         if not header.is_file():
-            raise ConfigError(f"--peer: {header} does not exist: name the folder of PufferDrive's C sources")
+            raise ConfigError(
+                f"--peer: {header} does not exist: name the folder of PufferDrive's C sources"
+            )
         include = headers or next((path.parent for path in _around(folder)), None)
         if include is None:
-            raise ConfigError("--peer: no raylib.h was found near the sources: name its folder with --peer-headers")
+            raise ConfigError(
+                "--peer: no raylib.h was found near the sources: name its folder with "
+                "--peer-headers"
+            )
         self._folder = tempfile.TemporaryDirectory(prefix="puffervec-peer-")
         self.program = Path(self._folder.name) / "peer"
-        command = ["gcc", *FLAGS, f'-DPEER_HEADER="{header}"', f"-I{include}", str(Path(__file__).with_name("peer_drive.c"))]
+        command = [
+            "gcc",
+            *FLAGS,
+            f'-DPEER_HEADER="{header}"',
+            f"-I{include}",
+            str(Path(__file__).with_name("peer_drive.c")),
+        ]
         command += ["-o", str(self.program), "-lm", "-Wl,--gc-sections"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             self._folder.cleanup()
-            raise ConfigError(f"--peer: the sources in {folder} do not compile: {done.stderr.strip()[:500]}")
+            raise ConfigError(
+                f"--peer: the sources in {folder} do not compile: {done.stderr.strip()[:500]}"
+            )
 
     def __enter__(self) -> Peer:
         return self
@@ -77,12 +108,18 @@ class Peer:
     def run(self, path: Path, seconds: float, core: int) -> Rate:
         """Step a map on one core."""
         command = ["taskset", "-c", str(core), str(self.program), str(path), str(seconds)]
-        agents, steps, taken = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        agents, steps, taken = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.split()
         return Rate(int(agents), int(steps) / float(taken))
 
 
 def _around(folder: Path) -> Sequence[Path]:
-    return [path for up in (folder, *folder.parents[:3]) for path in sorted(up.glob("raylib*/include/raylib.h"))]
+    return [
+        path
+        for up in (folder, *folder.parents[:3])
+        for path in sorted(up.glob("raylib*/include/raylib.h"))
+    ]
 
 
 def map_bytes(scene: Scene) -> bytes:
@@ -103,7 +140,13 @@ def _object(item: SceneObject) -> bytes:
     columns[:, valid == 0] = -10000
     head = np.array([item.type + 1, item.id, FRAMES], "<i4")
     tail = np.array([item.width_m, item.length_m, item.height_m, *item.goal_m], "<f4")
-    return head.tobytes() + columns.tobytes() + valid.tobytes() + tail.tobytes() + np.int32(item.expert).tobytes()
+    return (
+        head.tobytes()
+        + columns.tobytes()
+        + valid.tobytes()
+        + tail.tobytes()
+        + np.int32(item.expert).tobytes()
+    )
 
 
 def _road(road: Road) -> bytes:
@@ -113,8 +156,9 @@ def _road(road: Road) -> bytes:
 
 
 def thinned(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the points (n, 3) that its converter keeps: of three successive ones the middle one goes, if their triangle is
-    smaller than LEAST_AREA_M2, over and over."""
+    """Return the points (n, 3) that its converter keeps: of three successive ones the middle one
+    goes, if their triangle is smaller than LEAST_AREA_M2, over and over.
+    """
     kept = points
     while len(points) > FEWEST_POINTS:
         before, stay, at = len(kept), [0], 1

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The simulation limit: one thread calls the C batch step in a tight loop (pv_bench_steps), without workers or channel.
+"""The simulation limit: one thread calls the C batch step in a tight loop (pv_bench_steps), without
+workers or channel.
 
     python bench/env_step.py
 
-Agent-steps are transitions of agents that were present and not done. Drive runs on generated scenes and, if
-../shared/data/scenes exists, on real ones in which all valid vehicles are controlled.
+Agent-steps are transitions of agents that were present and not done. Drive runs on generated scenes
+and, if ../shared/data/scenes exists, on real ones in which all valid vehicles are controlled.
 """
 
 from __future__ import annotations
@@ -29,7 +30,17 @@ from puffervec.errors import PuffervecError
 SCENES = common.ROOT.parent / "shared" / "data" / "scenes"
 # Real scenes by a part of their file names, with the agent-steps/s that one core should reach.
 REAL_SCENES = {"01000_407": ("407", 1.0e6), "a5c44223": ("a5c44223", 0.6e6)}
-COLUMNS = ("env", "envs", "rows", "us/step", "env-steps/s", "agent-steps/s", "ns/agent-step", "target", "met")
+COLUMNS = (
+    "env",
+    "envs",
+    "rows",
+    "us/step",
+    "env-steps/s",
+    "agent-steps/s",
+    "ns/agent-step",
+    "target",
+    "met",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +72,8 @@ class Result:
 def _real_scene_cases(num_envs: int | None) -> list[Case]:
     """Return two cases per real scene that exists, with all valid vehicles controlled.
 
-    In the first, which has a target, cars stay for the whole episode. In the second they are removed at their goals, so parked
-    cars are done at once and most rows idle.
+    In the first, which has a target, cars stay for the whole episode. In the second they are
+    removed at their goals, so parked cars are done at once and most rows idle.
     """
     found = []
     for part, (name, target) in REAL_SCENES.items():
@@ -83,8 +94,12 @@ def _raster_cases(num_envs: int | None) -> list[Case]:
     ]
 
 
-def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None) -> list[Case]:
-    """Return the cases of these envs, with the extra ones of tag_grid and drive unless env settings are given."""
+def cases(
+    names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, Any] | None = None
+) -> list[Case]:
+    """Return the cases of these envs, with the extra ones of tag_grid and drive unless env settings
+    are given.
+    """
     found = []
     for name in names:
         found.append(Case(preset(name, num_envs, **(kwargs or {}))))
@@ -99,7 +114,9 @@ def cases(names: Sequence[str], num_envs: int | None = None, kwargs: dict[str, A
 def run(
     chosen: Sequence[Case], repeats: int, seconds: float, progress: common.Progress, attempts: int
 ) -> tuple[list[Result], float]:
-    """Measure all cases in turns; each sample is a fresh block of envs. Returns the results and the share of foreign load."""
+    """Measure all cases in turns; each sample is a fresh block of envs. Returns the results and the
+    share of foreign load.
+    """
     variants, shares, rows = {}, {}, {}
     for case in chosen:
         workload = case.workload
@@ -110,11 +127,17 @@ def run(
         drawn = draw_actions(spec, workload.num_envs)
         turns = max(plan(seconds, c_loop(workload, drawn, 5, 2), PolicyChoice()), 5)
         counted = min(turns, 2 * workload.episode_turns)
-        shares[key], rows[key] = count_shares(workload, drawn, counted), workload.num_envs * spec.agents
-        variants[key] = lambda w=workload, d=drawn, n=turns: c_loop(w, d, n, min(n, w.episode_turns))
+        shares[key], rows[key] = (
+            count_shares(workload, drawn, counted),
+            workload.num_envs * spec.agents,
+        )
+        variants[key] = lambda w=workload, d=drawn, n=turns: c_loop(
+            w, d, n, min(n, w.episode_turns)
+        )
     runs = common.interleave(variants, repeats, progress, attempts)
     return [
-        _result(case, rows[key], shares[key], runs.results[key]) for case, key in zip(chosen, variants, strict=True)
+        _result(case, rows[key], shares[key], runs.results[key])
+        for case, key in zip(chosen, variants, strict=True)
     ], runs.foreign
 
 
@@ -148,15 +171,28 @@ def show(results: Sequence[Result]) -> None:
         for r in results
     ]  # fmt: skip
     notes = [f"{r.env}: {_settings_text(r.settings)}" for r in results if r.settings]
-    common.print_table("C step in a tight loop, one thread: median ± half the distance of the quartiles", COLUMNS, cells, notes)
+    common.print_table(
+        "C step in a tight loop, one thread: median ± half the distance of the quartiles",
+        COLUMNS,
+        cells,
+        notes,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--envs", default="probe,tag_grid,drive", help="comma-separated, of: %(default)s")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--envs", default="probe,tag_grid,drive", help="comma-separated, of: %(default)s"
+    )
     flags.add_argument("--num-envs", type=int, help="envs (default: each env's own)")
-    flags.add_argument("--env-kwargs", type=json.loads, help="env settings as a JSON object; leaves out the extra cases")
+    flags.add_argument(
+        "--env-kwargs",
+        type=json.loads,
+        help="env settings as a JSON object; leaves out the extra cases",
+    )
     common.add_flags(flags, "env-step", 1.0)
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
@@ -174,7 +210,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     progress.clear()
     show(results)
-    common.finish("env-step", options, facts, foreign, [{**dataclasses.asdict(r), "met": r.met} for r in results])
+    common.finish(
+        "env-step",
+        options,
+        facts,
+        foreign,
+        [{**dataclasses.asdict(r), "met": r.met} for r in results],
+    )
     return 0
 
 

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Eleven ways in which a vector env of three envs can fail, with several libraries. It is always worker 1 that fails.
+"""Eleven ways in which a vector env of three envs can fail, with several libraries. It is always
+worker 1 that fails.
 
-Each case runs in a process and session of its own, which is killed after LIMIT_S seconds with all its children:
+Each case runs in a process and session of its own, which is killed after LIMIT_S seconds with all
+its children:
 
     python -m bench.fault_table puffervec raise      # one case, as bench/faults.py starts it
 """
@@ -49,7 +51,7 @@ ROWS = {
 }
 
 
-# ---- the env -----------------------------------------------------------------------------------------------
+# ---- the env -------------------------------------------------------------------------------------
 
 
 class Broken(gymnasium.Env[Any, Any]):
@@ -63,7 +65,9 @@ class Broken(gymnasium.Env[Any, Any]):
         if how == "init":
             raise ValueError(ORIGINAL)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Return zeros."""
         super().reset(seed=seed)
         return np.zeros(4, np.float32), {}
@@ -87,7 +91,7 @@ def _makers(how: str) -> list[Callable[[], Any]]:
     return [functools.partial(Broken, how if index == BROKEN else "none") for index in range(ENVS)]
 
 
-# ---- the libraries -----------------------------------------------------------------------------------------
+# ---- the libraries -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,15 @@ class Subject:
 def _puffervec(how: str) -> Subject:
     import puffervec
 
-    vec: Any = puffervec.make(_makers(how), num_envs=ENVS, num_workers=ENVS, timeout_s=OUR_TIMEOUT_S)
-    return Subject(lambda: vec.reset(seed=0), lambda: vec.step([0] * ENVS), vec.close, lambda: [p.pid for p in vec.processes])
+    vec: Any = puffervec.make(
+        _makers(how), num_envs=ENVS, num_workers=ENVS, timeout_s=OUR_TIMEOUT_S
+    )
+    return Subject(
+        lambda: vec.reset(seed=0),
+        lambda: vec.step([0] * ENVS),
+        vec.close,
+        lambda: [p.pid for p in vec.processes],
+    )
 
 
 def _puffervec_c(how: str) -> Subject:
@@ -112,15 +123,31 @@ def _puffervec_c(how: str) -> Subject:
     from puffervec.envs.probe import FAULTS, MOMENTS
 
     fault = {"init": "error", "raise": "error"}.get(how, how if how in FAULTS else "none")
-    kwargs = {"fault": FAULTS.index(fault), "fault_env": BROKEN, "fault_step": MOMENTS["init"] if how == "init" else 2}
-    vec: Any = puffervec.make("probe", env_kwargs=kwargs, num_envs=ENVS, num_workers=ENVS, timeout_s=OUR_TIMEOUT_S)
-    return Subject(lambda: vec.reset(seed=0), lambda: vec.step([0] * ENVS), vec.close, lambda: [p.pid for p in vec.processes])
+    kwargs = {
+        "fault": FAULTS.index(fault),
+        "fault_env": BROKEN,
+        "fault_step": MOMENTS["init"] if how == "init" else 2,
+    }
+    vec: Any = puffervec.make(
+        "probe", env_kwargs=kwargs, num_envs=ENVS, num_workers=ENVS, timeout_s=OUR_TIMEOUT_S
+    )
+    return Subject(
+        lambda: vec.reset(seed=0),
+        lambda: vec.step([0] * ENVS),
+        vec.close,
+        lambda: [p.pid for p in vec.processes],
+    )
 
 
 def _gymnasium(how: str) -> Subject:
     vec: Any = gymnasium.vector.AsyncVectorEnv(_makers(how))
     actions = np.zeros(ENVS, np.int64)
-    return Subject(lambda: vec.reset(seed=0), lambda: vec.step(actions), vec.close, lambda: [p.pid for p in vec.processes])
+    return Subject(
+        lambda: vec.reset(seed=0),
+        lambda: vec.step(actions),
+        vec.close,
+        lambda: [p.pid for p in vec.processes],
+    )
 
 
 def _sb3(start_method: str, how: str) -> Subject:
@@ -128,7 +155,9 @@ def _sb3(start_method: str, how: str) -> Subject:
 
     vec: Any = SubprocVecEnv(_makers(how), start_method=start_method)
     actions = np.zeros(ENVS, np.int64)
-    return Subject(vec.reset, lambda: vec.step(actions), vec.close, lambda: [p.pid for p in vec.processes])
+    return Subject(
+        vec.reset, lambda: vec.step(actions), vec.close, lambda: [p.pid for p in vec.processes]
+    )
 
 
 def _tianshou(how: str) -> Subject:
@@ -136,7 +165,12 @@ def _tianshou(how: str) -> Subject:
 
     vec: Any = ShmemVectorEnv(_makers(how))
     actions = np.zeros(ENVS, np.int64)
-    return Subject(vec.reset, lambda: vec.step(actions), vec.close, lambda: [w.process.pid for w in vec.workers])
+    return Subject(
+        vec.reset,
+        lambda: vec.step(actions),
+        vec.close,
+        lambda: [w.process.pid for w in vec.workers],
+    )
 
 
 def _torchrl_env(how: str) -> Any:
@@ -148,10 +182,15 @@ def _torchrl_env(how: str) -> Any:
 def _torchrl(how: str) -> Subject:
     from torchrl.envs import ParallelEnv
 
-    makers = [functools.partial(_torchrl_env, how if index == BROKEN else "none") for index in range(ENVS)]
+    makers = [
+        functools.partial(_torchrl_env, how if index == BROKEN else "none") for index in range(ENVS)
+    ]
     vec: Any = ParallelEnv(ENVS, makers, mp_start_method="fork")
     return Subject(
-        vec.reset, lambda: vec.step(vec.rand_action(vec.reset())), vec.close, lambda: [p.pid for p in vec.rows.workers]
+        vec.reset,
+        lambda: vec.step(vec.rand_action(vec.reset())),
+        vec.close,
+        lambda: [p.pid for p in vec.rows.workers],
     )
 
 
@@ -164,7 +203,10 @@ def _pufferlib_env(how: str, buf: Any = None, seed: int = 0) -> Any:
 def _pufferlib(how: str) -> Subject:
     from pufferlib import vector
 
-    creators = [functools.partial(_pufferlib_env, how if index == BROKEN else "none") for index in range(ENVS)]
+    creators = [
+        functools.partial(_pufferlib_env, how if index == BROKEN else "none")
+        for index in range(ENVS)
+    ]
     empty: Any = [[] for _ in creators], [{} for _ in creators]
     vec: Any = vector.make(
         creators, env_args=empty[0], env_kwargs=empty[1], backend=vector.Multiprocessing, num_envs=ENVS, num_workers=ENVS,
@@ -196,15 +238,19 @@ LIBRARIES = {
     "puffervec": Library("puffervec", "puffervec", _puffervec),
     "puffervec-c": Library("puffervec, C env", "puffervec", _puffervec_c),
     "gymnasium": Library("Gymnasium AsyncVectorEnv", "gymnasium", _gymnasium),
-    "sb3": Library("SB3 SubprocVecEnv, forkserver", "stable_baselines3", functools.partial(_sb3, "forkserver")),
-    "sb3-fork": Library("SB3 SubprocVecEnv, fork", "stable_baselines3", functools.partial(_sb3, "fork")),
+    "sb3": Library(
+        "SB3 SubprocVecEnv, forkserver", "stable_baselines3", functools.partial(_sb3, "forkserver")
+    ),
+    "sb3-fork": Library(
+        "SB3 SubprocVecEnv, fork", "stable_baselines3", functools.partial(_sb3, "fork")
+    ),
     "tianshou": Library("Tianshou ShmemVectorEnv", "tianshou", _tianshou),
     "torchrl": Library("TorchRL ParallelEnv", "torchrl", _torchrl),
     "pufferlib": Library("PufferLib 3.0 Multiprocessing", "pufferlib", _pufferlib),
 }
 
 
-# ---- one case, in a process of its own ---------------------------------------------------------------------
+# ---- one case, in a process of its own -----------------------------------------------------------
 
 
 def _say(**facts: Any) -> None:
@@ -271,7 +317,7 @@ def _play(library: str, row: str) -> None:
         _attempt("step after close", subject.step)
 
 
-# ---- outcomes ---------------------------------------------------------------------------------------
+# ---- outcomes ------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -279,9 +325,11 @@ class Outcome:
     """The outcome of a case.
 
     Attributes:
-        hung: what did not end ("step", "close", "exit", ...), "" if all did. raised: type and text of a call's exception.
-        closed: how close() went, "" if it was not called. left: processes that outlived their learner. status: exit status of
-        the learner, None if it was killed. skipped: why the case could not run.
+        hung: what did not end ("step", "close", "exit", ...), "" if all did. raised: type and text
+        of a call's exception.
+        closed: how close() went, "" if it was not called. left: processes that outlived their
+        learner. status: exit status of the learner, None if it was killed. skipped: why the case
+        could not run.
     """
 
     row: str
@@ -304,7 +352,9 @@ class Outcome:
         elif self.row in ("init", "raise", "kill", "idle", "exit", "hang") and not self.hung:
             parts.append("no exception")
         if self.hung:
-            parts.append("HUNG" if self.hung in ("make", "reset", "step") else f"HUNG in {self.hung}")
+            parts.append(
+                "HUNG" if self.hung in ("make", "reset", "step") else f"HUNG in {self.hung}"
+            )
         if self.closed:
             parts.append(f"close {self.closed}")
         if self.row == "none" and self.later is not None:
@@ -330,7 +380,9 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Return whether nothing hung, nothing was left behind, and one exception told of the failure."""
+        """Return whether nothing hung, nothing was left behind, and one exception told of the
+        failure.
+        """
         if self.skipped or self.hung or self.left or self.closed not in ("", "ok"):
             return False
         if self.row == "none":
@@ -411,10 +463,15 @@ def play(library: str, row: str, interpreter: str = sys.executable) -> Outcome:
             )  # fmt: skip
             try:
                 if row in ("main killed", "ctrl-c"):
-                    _wait(process, 2 * LIMIT_S, lambda: any("ready" in event for event in _events(said)))
+                    _wait(
+                        process,
+                        2 * LIMIT_S,
+                        lambda: any("ready" in event for event in _events(said)),
+                    )
                     time.sleep(0.2)
                     os.killpg(process.pid, signal.SIGINT) if row == "ctrl-c" else process.kill()
-                # The limit is for the failure alone: importing a library may take some seconds more.
+                # The limit is for the failure alone: importing a library may take some seconds
+                # more.
                 _wait(process, 2 * LIMIT_S, lambda: any("did" in event for event in _events(said)))
                 ended = _wait(process, LIMIT_S, lambda: False)
                 if ended:

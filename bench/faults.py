@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What happens when something dies: a table of eleven failures with this library and others, and how quickly ours reacts.
+"""What happens when something dies: a table of eleven failures with this library and others, and
+how quickly ours reacts.
 
     python bench/faults.py table      # Markdown; libraries that are not installed are left out
     python bench/faults.py workers    # kill a worker: time until the learner has the exception
@@ -33,18 +34,22 @@ from bench import common, fault_table
 
 MOMENTS = ("idle", "in a step", "stepping")
 METHODS = ("spawn", "forkserver", "fork")
-START_S = 0.5  # a learner is killed within this time after its start; starting takes about half of it
+START_S = (
+    0.5  # a learner is killed within this time after its start; starting takes about half of it
+)
 GIVE_UP_S = 20.0
 
 
-# ---- the table ---------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 
 def _missing(name: str, interpreters: dict[str, str]) -> str:
     """Return why a library cannot be tested, "" if it can."""
     needs = fault_table.LIBRARIES[name].needs
     if name in interpreters:
-        done = subprocess.run([interpreters[name], "-c", f"import {needs}"], capture_output=True, text=True)
+        done = subprocess.run(
+            [interpreters[name], "-c", f"import {needs}"], capture_output=True, text=True
+        )
         return done.stderr.strip().rpartition("\n")[2] if done.returncode else ""
     return "" if importlib.util.find_spec(needs) is not None else f"{needs} is not installed"
 
@@ -59,31 +64,52 @@ def table(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str,
         for row in options.rows.split(","):
             note(f"{name}: {row}")
             interpreter = interpreters.get(name, sys.executable)
-            outcome = fault_table.skipped(row, why) if why else fault_table.play(name, row, interpreter)
+            outcome = (
+                fault_table.skipped(row, why) if why else fault_table.play(name, row, interpreter)
+            )
             found[name][row] = fault_table.as_json(outcome)
     return found
 
 
 def markdown(found: dict[str, Any]) -> str:
     """Return the table as Markdown: a column per library, and the number of rows it passes."""
-    played = {name: rows for name, rows in found.items() if not any(row["skipped"] for row in rows.values())}
+    played = {
+        name: rows
+        for name, rows in found.items()
+        if not any(row["skipped"] for row in rows.values())
+    }
     lines = []
     for row in next(iter(played.values()), {}):
         lines.append([fault_table.ROWS[row], *[rows[row]["text"] for rows in played.values()]])
     passed = [sum(row["passed"] for row in rows.values()) for rows in played.values()]
-    lines.append(["rows passed", *[f"{count} of {len(rows)}" for count, rows in zip(passed, played.values(), strict=True)]])
+    lines.append(
+        [
+            "rows passed",
+            *[
+                f"{count} of {len(rows)}"
+                for count, rows in zip(passed, played.values(), strict=True)
+            ],
+        ]
+    )
     titles = [fault_table.LIBRARIES[name].title for name in played]
     return common.markdown(("failure", *titles), lines)
 
 
-# ---- a dead worker -----------------------------------------------------------------------------------------
+# ---- a dead worker -------------------------------------------------------------------------------
 
 
-def _probe(fault: str = "none", workers: int = 2, method: str = "forkserver", **settings: Any) -> Any:
+def _probe(
+    fault: str = "none", workers: int = 2, method: str = "forkserver", **settings: Any
+) -> Any:
     import puffervec
     from puffervec.envs.probe import FAULTS
 
-    kwargs = {"fault": FAULTS.index(fault), "fault_env": workers - 1, "fault_step": 2, "episode_length": 1000}
+    kwargs = {
+        "fault": FAULTS.index(fault),
+        "fault_env": workers - 1,
+        "fault_step": 2,
+        "episode_length": 1000,
+    }
     made = {"num_envs": workers, "num_workers": workers, "start_method": method, **settings}
     return puffervec.make("probe", env_kwargs=kwargs, **made)
 
@@ -104,8 +130,9 @@ def _kill_after(pid: int, seconds: float, killed: list[int]) -> threading.Thread
 def dead_worker_ms(moment: str, rng: random.Random) -> float:
     """Kill a worker of two and return the time until the learner has the exception, in ms.
 
-    Args: moment: "idle": between two turns, the next of which is begun at once; "in a step" that never ends, while the learner
-        waits; "stepping": at a random time while the learner steps without a pause.
+    Args: moment: "idle": between two turns, the next of which is begun at once; "in a step" that
+        never ends, while the learner waits; "stepping": at a random time while the learner steps
+        without a pause.
     """
     from puffervec.errors import WorkerDied
 
@@ -150,10 +177,15 @@ def _summary(times_ms: Sequence[float]) -> dict[str, float]:
         return {"count": 0}
     found = np.asarray(times_ms)
     p50, p99 = np.percentile(found, [50, 99])
-    return {"count": len(found), "p50_ms": float(p50), "p99_ms": float(p99), "max_ms": float(found.max())}
+    return {
+        "count": len(found),
+        "p50_ms": float(p50),
+        "p99_ms": float(p99),
+        "max_ms": float(found.max()),
+    }
 
 
-# ---- a dead learner ----------------------------------------------------------------------------------------
+# ---- a dead learner ------------------------------------------------------------------------------
 
 
 def _learn(method: str, ready: int) -> None:
@@ -168,7 +200,9 @@ def _learn(method: str, ready: int) -> None:
 
 
 def _fork_learner(method: str) -> tuple[int, int]:
-    """Fork a learner with a session of its own. Returns its pid and a pipe that it writes to once it has stepped."""
+    """Fork a learner with a session of its own. Returns its pid and a pipe that it writes to once
+    it has stepped.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if pid:
@@ -193,7 +227,9 @@ def _is_ready(pipe: int) -> bool:
 
 
 def dead_learner_ms(method: str, delay_s: float) -> tuple[float, bool]:
-    """Kill a learner `delay_s` after its start. Returns the ms until all its processes are gone, and whether it had stepped."""
+    """Kill a learner `delay_s` after its start. Returns the ms until all its processes are gone,
+    and whether it had stepped.
+    """
     pid, pipe = _fork_learner(method)
     time.sleep(delay_s)
     ready = _is_ready(pipe)
@@ -222,7 +258,9 @@ def _new_names(before: set[str]) -> int:
 
 
 def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
-    """Kill learners while they start, step and close, and return times and what is left in shared memory."""
+    """Kill learners while they start, step and close, and return times and what is left in shared
+    memory.
+    """
     rng = random.Random(options.seed)
     names, shmem_kib = set(os.listdir("/dev/shm")), _shmem_kib()
     times, started = [], 0
@@ -232,7 +270,9 @@ def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
         note(f"kill {index + 1} of {options.kills}")
         method = METHODS[index % len(METHODS)]
         # Forked workers start much faster than spawned ones.
-        time_ms, ready = dead_learner_ms(method, rng.uniform(0.0, START_S / (10 if method == "fork" else 1)))
+        time_ms, ready = dead_learner_ms(
+            method, rng.uniform(0.0, START_S / (10 if method == "fork" else 1))
+        )
         times.append(time_ms)
         started += ready
     return {
@@ -244,7 +284,7 @@ def learner(options: argparse.Namespace, note: Callable[[str], None]) -> dict[st
     }
 
 
-# ---- close -------------------------------------------------------------------------------------------------
+# ---- close ---------------------------------------------------------------------------------------
 
 
 def _close_ms(vec: Any) -> float:
@@ -256,7 +296,9 @@ def _close_ms(vec: Any) -> float:
 def _python(how: str) -> Any:
     import puffervec
 
-    return puffervec.make(fault_table._makers(how), num_envs=fault_table.ENVS, num_workers=fault_table.ENVS)
+    return puffervec.make(
+        fault_table._makers(how), num_envs=fault_table.ENVS, num_workers=fault_table.ENVS
+    )
 
 
 def normal_close_ms(kind: str, rng: random.Random) -> float:
@@ -292,11 +334,13 @@ def close(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str,
     for kind in ("C", "Python"):
         note(f"close, {kind} envs")
         found[f"{kind} envs"] = _summary([normal_close_ms(kind, rng) for _ in range(options.kills)])
-        found[f"{kind} envs, hung"] = _summary([hung_close_ms(kind, index) for index in range(max(2, options.kills // 10))])
+        found[f"{kind} envs, hung"] = _summary(
+            [hung_close_ms(kind, index) for index in range(max(2, options.kills // 10))]
+        )
     return found
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 WORK = {"table": table, "workers": workers, "learner": learner, "close": close}
 KILLS = {"table": 0, "workers": 1000, "learner": 500, "close": 100}
@@ -309,23 +353,51 @@ def _show(what: str, found: dict[str, Any]) -> None:
             why = next(iter(rows.values()))["skipped"]
             if why:
                 print(f"left out: {fault_table.LIBRARIES[name].title}: {why}")
-        print(f"3 envs, env 1 fails; limit {fault_table.LIMIT_S:g} s; puffervec with timeout_s={fault_table.OUR_TIMEOUT_S:g}")
+        print(
+            f"3 envs, env 1 fails; limit {fault_table.LIMIT_S:g} s; puffervec with "
+            f"timeout_s={fault_table.OUR_TIMEOUT_S:g}"
+        )
         return
     for name, figures in found.items():
-        shown = figures if not isinstance(figures, dict) else ", ".join(f"{k} {v:.4g}" for k, v in figures.items())
+        shown = (
+            figures
+            if not isinstance(figures, dict)
+            else ", ".join(f"{k} {v:.4g}" for k, v in figures.items())
+        )
         print(f"{what}: {name}: {shown}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 if a row of ours does not pass."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("what", choices=WORK)
-    flags.add_argument("--kills", type=int, help="how often (default: 1000 workers, 500 learners, 100 closes)")
-    flags.add_argument("--seed", type=int, default=int(os.environ.get("PV_SEED", "1")), help="default: PV_SEED, or 1")
-    flags.add_argument("--libraries", default=",".join(fault_table.LIBRARIES), help="columns (default: %(default)s)")
-    flags.add_argument("--rows", default=",".join(fault_table.ROWS), help="rows of the table (default: all)")
-    flags.add_argument("--pufferlib-python", help="an interpreter with PufferLib 3.0: see bench/README.md")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-faults-<what>.json)")
+    flags.add_argument(
+        "--kills", type=int, help="how often (default: 1000 workers, 500 learners, 100 closes)"
+    )
+    flags.add_argument(
+        "--seed",
+        type=int,
+        default=int(os.environ.get("PV_SEED", "1")),
+        help="default: PV_SEED, or 1",
+    )
+    flags.add_argument(
+        "--libraries",
+        default=",".join(fault_table.LIBRARIES),
+        help="columns (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--rows", default=",".join(fault_table.ROWS), help="rows of the table (default: all)"
+    )
+    flags.add_argument(
+        "--pufferlib-python", help="an interpreter with PufferLib 3.0: see bench/README.md"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-faults-<what>.json)",
+    )
     options = flags.parse_args(arguments)
     options.kills = KILLS[options.what] if options.kills is None else options.kills
     facts, progress = common.machine(), common.Progress()
@@ -333,7 +405,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     progress.clear()
     _show(options.what, found)
     common.finish(f"faults-{options.what}", options, facts, foreign, found)
-    ours = [rows for name, rows in found.items() if options.what == "table" and name.startswith("puffervec")]
+    ours = [
+        rows
+        for name, rows in found.items()
+        if options.what == "table" and name.startswith("puffervec")
+    ]
     return 0 if all(row["passed"] for rows in ours for row in rows.values()) else 1
 
 

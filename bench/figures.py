@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The figures of README and docs: measures them with the commands of figures.toml and writes them into the pages.
+"""The figures of README and docs: measures them with the commands of figures.toml and writes them
+into the pages.
 
     make figures                                   measure everything again and rewrite the pages (hours, on a quiet machine)
     make figures RUNS="latency sps-tag"            only these runs
@@ -8,13 +9,14 @@
     python bench/figures.py                        check the pages, as tests/bench/test_figures.py does
     python bench/figures.py --most-commits 60      and that no figure of README is of an older commit, as make release does
 
-figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON), the
+figures.toml lists the runs, the figures (a run and a JMESPath expression for a value in its JSON),
+the
 quotes: lines of pages in which {name} stands for a figure, and {name_95} for its interval; and the
 tables: pages that show all results of a run. A page has a place for each of its tables,
 `<!-- table RUN -->` to `<!-- end -->`; what stands there is written by `markdown(results)` of the
-benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all figures
-with spread, command, machine, load and commit. A run's result is the newest of its name, whatever
-machine it comes from.
+benchmark, with a line below that names machine, commit, day and load. docs/figures.md has all
+figures with spread, command, machine, load and commit. A run's result is the newest of its name,
+whatever machine it comes from.
 """
 
 from __future__ import annotations
@@ -62,12 +64,16 @@ again and rewrites the pages. [bench/README.md](../bench/README.md) explains the
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A figure. value: JMESPath expression into the run's JSON; over: another one, by which it is divided sample by sample.
+    """A figure. value: JMESPath expression into the run's JSON; over: another one, by which it is
+        divided sample by sample.
 
-    show: format of the number; see Number. samples: how many there must be; fewer than five need a reason.
+    show: format of the number; see Number. samples: how many there must be; fewer than five need a
+    reason.
     interval: JMESPath expression of a pair of numbers, the ends of the 95 % interval.
-    counted: it is a number of bytes, steps or the like, which no load of the machine changes: it has no mark.
-    item: what the expressions are looked up in, where it is not the whole JSON; see `Figures.entries_of`.
+    counted: it is a number of bytes, steps or the like, which no load of the machine changes: it
+    has no mark.
+    item: what the expressions are looked up in, where it is not the whole JSON; see
+        `Figures.entries_of`.
     """
 
     name: str
@@ -85,7 +91,8 @@ class Entry:
 
 
 class Number(float):
-    """A float for format strings: "{:3s}" has three significant digits and k, M or G; "{:p}" is a percentage; else as a float.
+    """A float for format strings: "{:3s}" has three significant digits and k, M or G; "{:p}" is a
+        percentage; else as a float.
 
     >>> "{:3s} {:2s} {:p} {:.1f}".format(Number(1234567), Number(0.26), Number(0.873), Number(1.26))
     '1.23 M 0.26 87 % 1.3'
@@ -103,7 +110,9 @@ class Number(float):
                 break
         digits = int(spec[:-1])
         rounded = float(f"{value:.{digits}g}")
-        return (f"{rounded:,.0f}" if abs(rounded) >= 10 ** (digits - 1) else f"{rounded:.{digits}g}") + unit
+        return (
+            f"{rounded:,.0f}" if abs(rounded) >= 10 ** (digits - 1) else f"{rounded:.{digits}g}"
+        ) + unit
 
 
 class Figures:
@@ -119,37 +128,56 @@ class Figures:
         self.tables: dict[str, str] = document.get("tables", {})
         # Runs that no load of the machine changes.
         self.untimed: list[str] = document.get("untimed", [])
-        entries = [entry for part in self.sections for figure in part["figure"] for entry in self.entries_of(part, figure)]
+        entries = [
+            entry
+            for part in self.sections
+            for figure in part["figure"]
+            for entry in self.entries_of(part, figure)
+        ]
         self.entries = {entry.name: entry for entry in entries}
         if len(self.entries) < len(entries):
             raise ConfigError("two figures have the same name")
 
     def entries_of(self, section: Mapping[str, Any], figure: Mapping[str, Any]) -> list[Entry]:
-        """Return the figure that a table of the document describes, or those of the items of `each`.
+        """Return the figure that a table of the document describes, or those of the items of
+        `each`.
 
-        each: a JMESPath expression of a list of objects in the run's JSON, or of an object: then its values are the items, with
-            their names as `key`, and what is no object as `value`. {words} in name and what are values of an item.
+        each: a JMESPath expression of a list of objects in the run's JSON, or of an object: then
+            its values are the items, with their names as `key`, and what is no object as `value`.
+            {words} in name and what are values of an item.
         Raises: ConfigError: there is no such run, or nothing that `each` finds.
         """
         words = dict(figure)
         each = words.pop("each", None)
         if words["run"] not in self.runs:
-            raise ConfigError(f"figure {words['name']}: no run is called {words['run']!r}: use {', '.join(self.runs)}")
+            raise ConfigError(
+                f"figure {words['name']}: no run is called {words['run']!r}: use "
+                f"{', '.join(self.runs)}"
+            )
         if each is None:
             return [Entry(section=section["title"], **words)]
         items = jmespath.search(each, self.document(words["run"]) or {})
         if isinstance(items, Mapping):
-            items = [{**(one if isinstance(one, Mapping) else {"value": one}), "key": key} for key, one in items.items()]
+            items = [
+                {**(one if isinstance(one, Mapping) else {"value": one}), "key": key}
+                for key, one in items.items()
+            ]
         if not items:
             raise ConfigError(f"figure {words['name']}: {each} finds nothing in {words['run']}")
         return [
-            Entry(section=section["title"], item=item, **words | {key: words[key].format(**item) for key in ("name", "what")})
+            Entry(
+                section=section["title"],
+                item=item,
+                **words | {key: words[key].format(**item) for key in ("name", "what")},
+            )
             for item in items
         ]
 
     def path(self, run: str) -> Path | None:
         """Return the newest result of a run on any machine, or None."""
-        return max(self.results.glob(f"*/????-??-??-{run}.json"), key=lambda path: path.name, default=None)
+        return max(
+            self.results.glob(f"*/????-??-??-{run}.json"), key=lambda path: path.name, default=None
+        )
 
     @functools.cache  # noqa: B019  (one object per call of the command)
     def document(self, run: str) -> dict[str, Any] | None:
@@ -160,7 +188,11 @@ class Figures:
     def figure(self, entry: Entry) -> common.Figure:
         """Return the measured figure. Raises: ConfigError if there is none."""
         found = self._samples(entry, entry.value)
-        return common.ratio(found, self._samples(entry, entry.over)) if entry.over else common.figure(found)
+        return (
+            common.ratio(found, self._samples(entry, entry.over))
+            if entry.over
+            else common.figure(found)
+        )
 
     def _samples(self, entry: Entry, expression: str) -> list[float]:
         found = self._search(entry, expression)
@@ -168,7 +200,10 @@ class Figures:
             found = found["samples"]
         samples = found if isinstance(found, list) else [found]
         if not samples or not all(isinstance(sample, int | float) for sample in samples):
-            raise ConfigError(f"figure {entry.name}: {expression} finds {found!r} in {entry.run}, which is no number")
+            raise ConfigError(
+                f"figure {entry.name}: {expression} finds {found!r} in {entry.run}, which is no "
+                "number"
+            )
         return [float(sample) for sample in samples]
 
     def _search(self, entry: Entry, expression: str) -> Any:
@@ -182,7 +217,9 @@ class Figures:
         return document
 
     def foreign(self, run: str) -> float | None:
-        """Return the share of the machine that others took during a run; None where that is not known."""
+        """Return the share of the machine that others took during a run; None where that is not
+        known.
+        """
         document = self.document(run) or {}
         share = document.get("machine", {}).get("foreign_load")
         return None if share is None or document["schema_version"] < MEASURES_ALL else float(share)
@@ -192,12 +229,16 @@ class Figures:
         return [*dict.fromkeys([*(entry.run for entry in self.entries.values()), *self.tables])]
 
     def disturbed(self, run: str) -> bool:
-        """Whether others took more of the machine during a run than they should, or nobody knows whether they did."""
+        """Whether others took more of the machine during a run than they should, or nobody knows
+        whether they did.
+        """
         share = self.foreign(run)
         return share is None or share > common.FOREIGN_LIMIT
 
     def text(self, name: str) -> str:
-        """Return a figure, or its interval, as pages show it. Raises: ConfigError for an unknown one."""
+        """Return a figure, or its interval, as pages show it. Raises: ConfigError for an unknown
+        one.
+        """
         if name not in self.entries and name.removesuffix(INTERVAL) in self.entries:
             return self.interval(self.entries[name.removesuffix(INTERVAL)])
         if name not in self.entries:
@@ -207,32 +248,56 @@ class Figures:
         return shown + (f" {DISTURBED}" if self.disturbed(entry.run) and not entry.counted else "")
 
     def interval(self, entry: Entry) -> str:
-        """Return the 95 % interval of a figure as pages show it; "-" where it has none. Raises: ConfigError for a bad one."""
+        """Return the 95 % interval of a figure as pages show it; "-" where it has none. Raises:
+        ConfigError for a bad one.
+        """
         if not entry.interval:
             return "-"
         found = self._search(entry, entry.interval)
-        if not (isinstance(found, list) and len(found) == 2 and all(isinstance(end, int | float) for end in found)):
-            raise ConfigError(f"figure {entry.name}: {entry.interval} finds {found!r} in {entry.run}, which are no two numbers")
+        if not (
+            isinstance(found, list)
+            and len(found) == 2
+            and all(isinstance(end, int | float) for end in found)
+        ):
+            raise ConfigError(
+                f"figure {entry.name}: {entry.interval} finds {found!r} in {entry.run}, which are "
+                "no two numbers"
+            )
         return "[" + ", ".join(entry.show.format(Number(end)) for end in found) + "]"
 
-    # ---- pages ---------------------------------------------------------------------------------------------
+    # ---- pages -----------------------------------------------------------------------------------
 
     def page(self) -> str:
         """Return docs/figures.md."""
         parts = [HEAD]
         for section in self.sections:
-            parts += [f"## {section['title']}\n", *([f"{section['note'].strip()}\n"] if "note" in section else [])]
-            parts.append("| figure | median | interval | spread | samples | run |\n| --- | --- | --- | --- | --- | --- |")
-            parts += [self._row(entry) for entry in self.entries.values() if entry.section == section["title"]]
+            parts += [
+                f"## {section['title']}\n",
+                *([f"{section['note'].strip()}\n"] if "note" in section else []),
+            ]
+            parts.append(
+                "| figure | median | interval | spread | samples | run |\n| --- | --- | --- | --- "
+                "| --- | --- |"
+            )
+            parts += [
+                self._row(entry)
+                for entry in self.entries.values()
+                if entry.section == section["title"]
+            ]
             parts.append("")
         parts += ["## Tables\n", "All results of these runs stand on a page of their own:\n"]
         for run, page in self.tables.items():
             parts.append(f"- [{run}]({os.path.relpath(page, 'docs')})")
         parts.append("")
         parts.append(
-            "## Runs\n\n*Others*: the share of the machine that other processes took, and the load average when it was noted.\n"
+            "## Runs\n\n*Others*: the share of the machine that other processes took, and the "
+            "load average when it was noted.\n"
         )
-        parts.append("| run | command | machine | versions | others; load | commit | day |" + "\n|" + " --- |" * 7)
+        parts.append(
+            "| run | command | machine | versions | others; load | commit | day |"
+            + "\n|"
+            + " --- |" * 7
+        )
         parts += [self._run_row(run) for run in self.runs_shown()]
         return "\n".join(parts) + "\n"
 
@@ -241,17 +306,37 @@ class Figures:
         facts, share = document["machine"], self.foreign(run)
         command = [f"`{document['command']}`"] if document.get("command") else []
         command += [f"({document['doubt']})"] if "doubt" in document else []
-        others = f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
+        others = (
+            f"{'not known' if share is None else f'{100 * share:.0f} %'}; {facts['load'][0]:.1f}"
+        )
         machine = common.short_machine(facts)
-        known = [f"{name} {version}" for name, version in facts["versions"].items() if version and name != "puffervec"]
-        cells = (" ".join(command), machine, ", ".join(known), others, facts["commit"], facts["date"][:10])
+        known = [
+            f"{name} {version}"
+            for name, version in facts["versions"].items()
+            if version and name != "puffervec"
+        ]
+        cells = (
+            " ".join(command),
+            machine,
+            ", ".join(known),
+            others,
+            facts["commit"],
+            facts["date"][:10],
+        )
         return f"| {run} | {' | '.join(cells)} |"
 
     def _row(self, entry: Entry) -> str:
         figure = self.figure(entry)
         spread = f"±{100 * figure.spread:.0f} %" if len(figure.samples) > 1 else "-"
         note = f" ({entry.reason})" if entry.reason else ""
-        cells = (entry.what, self.text(entry.name), self.interval(entry), spread, f"{len(figure.samples)}{note}", entry.run)
+        cells = (
+            entry.what,
+            self.text(entry.name),
+            self.interval(entry),
+            spread,
+            f"{len(figure.samples)}{note}",
+            entry.run,
+        )
         return f"| {' | '.join(cells)} |"
 
     def quoted(self, quote: Mapping[str, str]) -> str:
@@ -307,10 +392,16 @@ class Figures:
     def _put(self, page: str, quote: Mapping[str, str]) -> str:
         words = PLACE.split(quote["text"].strip("\n"))[::2]  # the text between the figures
         if not (words[0] and words[-1]):
-            raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r}: begin and end with text: where does a figure end?")
+            raise ConfigError(
+                f"{quote['page']}: {quote['text'].strip()!r}: begin and end with text: where does "
+                "a figure end?"
+            )
         pattern = re.compile("[^|]{1,30}?".join(re.escape(word) for word in words))
         if len(pattern.findall(page)) != 1:
-            raise ConfigError(f"{quote['page']}: {quote['text'].strip()!r} should occur there once, with figures for the names")
+            raise ConfigError(
+                f"{quote['page']}: {quote['text'].strip()!r} should occur there once, with "
+                "figures for the names"
+            )
         return pattern.sub(lambda _: self.quoted(quote), page)
 
     def problems(self) -> list[str]:
@@ -319,18 +410,27 @@ class Figures:
         for run in self.runs_shown():
             commit = ((self.document(run) or {}).get("machine") or {}).get("commit", "")
             if not re.fullmatch(r"[0-9a-f]+", commit):
-                found.append(f"{run}: measured on {commit or 'no commit'}: commit first, then make figures RUNS={run}")
+                found.append(
+                    f"{run}: measured on {commit or 'no commit'}: commit first, then make figures "
+                    f"RUNS={run}"
+                )
         try:
             for entry in self.entries.values():
                 count = len(self.figure(entry).samples)
                 if count < entry.samples or (entry.samples < FEWEST_SAMPLES and not entry.reason):
-                    found.append(f"{entry.name}: {count} samples, {FEWEST_SAMPLES} wanted; fewer need a reason in the table")
+                    found.append(
+                        f"{entry.name}: {count} samples, {FEWEST_SAMPLES} wanted; fewer need a "
+                        "reason in the table"
+                    )
             if not (self.root / PAGE).exists() or (self.root / PAGE).read_text() != self.page():
                 found.append(f"{PAGE} does not show the results: python bench/figures.py --write")
             for quote in self.quotes:
                 text = (self.root / quote["page"]).read_text()
                 if self.quoted(quote) not in text or self._put(text, quote) != text:
-                    found.append(f"{quote['page']} does not say {self.quoted(quote)!r}: python bench/figures.py --write")
+                    found.append(
+                        f"{quote['page']} does not say {self.quoted(quote)!r}: python "
+                        "bench/figures.py --write"
+                    )
             for run, name in self.tables.items():
                 text = (self.root / name).read_text()
                 if self._fill(text, run) != text:
@@ -338,7 +438,10 @@ class Figures:
                     found.append(f"{name} does not show the table of {run}: {written}")
             for name in self.pages():
                 if name != PAGE and "figures.md" not in (self.root / name).read_text():
-                    found.append(f"{name} has figures and no link to figures.md, where readers find how they were measured")
+                    found.append(
+                        f"{name} has figures and no link to figures.md, where readers find how "
+                        "they were measured"
+                    )
         except ConfigError as error:
             found.append(str(error))
         return found
@@ -346,8 +449,8 @@ class Figures:
     def untraceable(self) -> list[str]:
         """Return the results that do not lead back to what was run, one line per fault.
 
-        A result must have its own command, as `common.report` writes it, and be of a commit in this history; or say in `doubt`
-        what is wrong with it. It names no folder and no machine's owner.
+        A result must have its own command, as `common.report` writes it, and be of a commit in this
+        history; or say in `doubt` what is wrong with it. It names no folder and no machine's owner.
         """
         found, history = [], common.has_history(self.root)
         for path in sorted(self.results.glob("*/*.json")):
@@ -355,7 +458,10 @@ class Figures:
             faults = [] if "doubt" in document else list(self._lost(document, history))
             facts = document.get("machine", {})
             if not re.fullmatch(r"\w+( [\d.]+)?", facts.get("system", "")):
-                faults.append(f"its system is {facts.get('system')!r}: write the kernel's version alone, as common.system does")
+                faults.append(
+                    f"its system is {facts.get('system')!r}: write the kernel's version alone, as "
+                    "common.system does"
+                )
             if owned := next((text for text in _texts(document) if OWN_PATH.search(text)), None):
                 faults.append(f"it has a path of a machine, {owned!r}: see common.without_path")
             found += [f"{path.relative_to(self.root)}: {fault}" for fault in faults]
@@ -366,7 +472,11 @@ class Figures:
         if not words:
             yield "it has no command: write results with common.report"
         settings = document.get("settings") or {}
-        given = {words[i].removeprefix("--"): words[i + 1] for i in range(len(words) - 1) if words[i] in ("--json", "--png")}
+        given = {
+            words[i].removeprefix("--"): words[i + 1]
+            for i in range(len(words) - 1)
+            if words[i] in ("--json", "--png")
+        }
         for name in ("json", "png") if words and "--" not in words else ():
             if name in settings and settings[name] != given.get(name):
                 there = f"has --{name} {given.get(name)}, its settings have {settings[name]}"
@@ -376,26 +486,39 @@ class Figures:
             yield f"its commit {commit} is no ancestor of this one: measure it again"
 
     def old(self, page: str, most: int) -> list[str]:
-        """Return the runs of a page's figures that were measured more than `most` commits ago, one line each.
+        """Return the runs of a page's figures that were measured more than `most` commits ago, one
+        line each.
 
         Raises: ConfigError: git cannot say, as in a shallow clone or a folder without history.
         """
-        names = {name for quote in self.quotes if quote["page"] == page for name in PLACE.findall(quote["text"])}
-        runs = [entry.run for entry in self.entries.values() if names & {entry.name, entry.name + INTERVAL}]
+        names = {
+            name
+            for quote in self.quotes
+            if quote["page"] == page
+            for name in PLACE.findall(quote["text"])
+        }
+        runs = [
+            entry.run
+            for entry in self.entries.values()
+            if names & {entry.name, entry.name + INTERVAL}
+        ]
         found = []
         for run in dict.fromkeys(runs):
-            commit = str((self.document(run) or {}).get("machine", {}).get("commit", "")).removesuffix("+")
+            commit = str(
+                (self.document(run) or {}).get("machine", {}).get("commit", "")
+            ).removesuffix("+")
             age = common.commits_since(commit, self.root)
             if age is None:
-                found.append(f"{page}: {run} was measured on {commit or 'no commit'}, which is no ancestor of this commit: "
-                             f"make figures RUNS={run}")  # fmt: skip
+                found.append(f"{page}: {run} was measured on {commit or 'no commit'}, which is no ancestor "
+                    f"of this commit: make figures RUNS={run}")  # fmt: skip
             elif age > most:
                 found.append(
-                    f"{page}: {run} was measured {age} commits ago, at most {most} are allowed: make figures RUNS={run}"
+                    f"{page}: {run} was measured {age} commits ago, at most {most} are allowed: "
+                    f"make figures RUNS={run}"
                 )
         return found
 
-    # ---- measuring -----------------------------------------------------------------------------------------
+    # ---- measuring -------------------------------------------------------------------------------
 
     def measure(self, names: Sequence[str], values: Mapping[str, str]) -> None:
         """Run the commands of these runs; each result replaces the one before.
@@ -407,14 +530,19 @@ class Figures:
             if name not in self.runs:
                 raise ConfigError(f"no run is called {name!r}: use {', '.join(self.runs)}")
         if common.commit().endswith("+"):
-            raise ConfigError("the working tree has changes: commit them first, since results name the measured commit")
+            raise ConfigError(
+                "the working tree has changes: commit them first, since results name the measured "
+                "commit"
+            )
         for name in names:
             old, new = self.path(name), common.results_path(name, common.machine(), self.results)
             command = shlex.split(self.runs[name].format(**values))
             print(f"{name}: {shlex.join(command)}", flush=True)
             done = subprocess.run([sys.executable, *command[1:], "--json", str(new)], cwd=self.root)
             if done.returncode:
-                raise ConfigError(f"{name} failed with status {done.returncode}; earlier results are as they were")
+                raise ConfigError(
+                    f"{name} failed with status {done.returncode}; earlier results are as they were"
+                )
             if old is not None and old != new:
                 old.unlink()
         type(self).document.cache_clear()
@@ -435,14 +563,41 @@ def _texts(value: Any) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 if pages are wrong, 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages")
-    flags.add_argument("--write", action="store_true", help="rewrite the pages from the existing results")
-    flags.add_argument("--most-commits", type=int, metavar="N", help="no figure of README may be of an older commit")
-    flags.add_argument("--real", default="../shared/data/scenes", help="folder of real scenes (default: %(default)s)")
-    flags.add_argument("--more", default="../shared/data/real", help="another folder of real scenes (default: %(default)s)")
-    flags.add_argument("--pufferdrive", default="pufferdrive", help="folder of PufferDrive's C sources (default: %(default)s)")
-    flags.add_argument("--pufferlib-python", default=os.environ.get("PUFFERLIB_PYTHON", "python3"), help="see bench/README.md")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--run", nargs="*", metavar="RUN", help="measure these runs, or all, and rewrite the pages"
+    )
+    flags.add_argument(
+        "--write", action="store_true", help="rewrite the pages from the existing results"
+    )
+    flags.add_argument(
+        "--most-commits",
+        type=int,
+        metavar="N",
+        help="no figure of README may be of an older commit",
+    )
+    flags.add_argument(
+        "--real",
+        default="../shared/data/scenes",
+        help="folder of real scenes (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--more",
+        default="../shared/data/real",
+        help="another folder of real scenes (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--pufferdrive",
+        default="pufferdrive",
+        help="folder of PufferDrive's C sources (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--pufferlib-python",
+        default=os.environ.get("PUFFERLIB_PYTHON", "python3"),
+        help="see bench/README.md",
+    )
     options = flags.parse_args(arguments)
     try:
         figures = Figures()

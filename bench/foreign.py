@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much of the machine other programs took while a benchmark ran. On Linux; other systems do not say how long they idled,
-and there everything counts as foreign.
+"""How much of the machine other programs took while a benchmark ran. On Linux; other systems do not
+say how long they idled, and there everything counts as foreign.
 
-The kernel says for how long the cores were not idle. What our own processes used is subtracted, and the rest is foreign: other
-programs, however short they lived, the kernel's own threads, and time that a hypervisor gave to other machines.
+The kernel says for how long the cores were not idle. What our own processes used is subtracted, and
+the rest is foreign: other programs, however short they lived, the kernel's own threads, and time
+that a hypervisor gave to other machines.
 
-Our own processes run in a control group, which counts the CPU time of all that were ever in it. Where none can be made, the
-CPU time of this process, its descendants, and those with MARK in their environment is added up. There the time of a process
-that ends after its parent is lost, and counts as foreign.
+Our own processes run in a control group, which counts the CPU time of all that were ever in it.
+Where none can be made, the CPU time of this process, its descendants, and those with MARK in their
+environment is added up. There the time of a process that ends after its parent is lost, and counts
+as foreign.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ T = TypeVar("T")
 
 
 def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
-    """Call `run` and return its result and the share of the machine that others took meanwhile, 0 to 1."""
+    """Call `run` and return its result and the share of the machine that others took meanwhile, 0
+    to 1.
+    """
     used_s = own_clock()
     busy, own, begin = busy_s(), used_s(), time.monotonic()
     os.environ[MARK] = str(os.getpid())
@@ -44,10 +48,12 @@ def foreign_load(run: Callable[[], T]) -> tuple[T, float]:
 
 
 def busy_s() -> float:
-    """Return for how many seconds the cores were busy, all together. Only differences mean something.
+    """Return for how many seconds the cores were busy, all together. Only differences mean
+    something.
 
-    Stolen time is busy time. Where the kernel does not say, all time is. Source: proc_stat(5), columns idle and iowait; the
-    other columns are samples of the timer tick, which miss programs that sleep and wake between two ticks.
+    Stolen time is busy time. Where the kernel does not say, all time is. Source: proc_stat(5),
+    columns idle and iowait; the other columns are samples of the timer tick, which miss programs
+    that sleep and wake between two ticks.
     """
     words = _read(Path("/proc/stat")).partition("\n")[0].split()
     idle = sum(map(int, words[4:6])) / os.sysconf("SC_CLK_TCK")
@@ -55,28 +61,40 @@ def busy_s() -> float:
 
 
 def own_clock() -> Callable[[], float]:
-    """Return a function that returns the CPU seconds of our own processes since some moment, those that have ended included."""
+    """Return a function that returns the CPU seconds of our own processes since some moment, those
+    that have ended included.
+    """
     folder = own_group()
     return tree_s if folder is None else functools.partial(group_s, folder)
 
 
-# ---- a control group ---------------------------------------------------------------------------------------
+# ---- a control group -----------------------------------------------------------------------------
 
 
 @functools.cache
 def own_group() -> Path | None:
-    """Move this process and its descendants into a control group of their own; return its folder, or None where that fails.
+    """Move this process and its descendants into a control group of their own; return its folder,
+    or None where that fails.
 
     Processes that they start are born in it. It is removed when this process ends.
     """
     mounts = (line.split() for line in _read(Path("/proc/self/mounts")).splitlines())
     mount = next((words[1] for words in mounts if words[2] == "cgroup2"), None)
-    mine = next((line[3:] for line in _read(Path("/proc/self/cgroup")).splitlines() if line.startswith("0::")), None)
+    mine = next(
+        (
+            line[3:]
+            for line in _read(Path("/proc/self/cgroup")).splitlines()
+            if line.startswith("0::")
+        ),
+        None,
+    )
     if mount is None or mine is None:
         return None
     parent = Path(mount + mine)
     for left in parent.glob(f"{GROUP}*"):
-        if not Path("/proc", left.name.removeprefix(GROUP)).exists():  # that of a benchmark that was killed
+        if not Path(
+            "/proc", left.name.removeprefix(GROUP)
+        ).exists():  # that of a benchmark that was killed
             with contextlib.suppress(OSError):  # something of it lives on
                 left.rmdir()
     folder = parent / f"{GROUP}{os.getpid()}"
@@ -101,7 +119,9 @@ def group_s(folder: Path) -> float:
 
 
 def _move(pids: list[int], folder: Path) -> None:
-    """Move processes into a control group; those that have ended are left out. Raises: OSError: this one cannot be moved."""
+    """Move processes into a control group; those that have ended are left out. Raises: OSError:
+    this one cannot be moved.
+    """
     for pid in pids:
         try:
             (folder / "cgroup.procs").write_text(str(pid))
@@ -111,18 +131,21 @@ def _move(pids: list[int], folder: Path) -> None:
 
 
 def _leave(folder: Path, owner: int) -> None:
-    """Move what is in a control group to the group above it, and remove it. A forked copy of the owner does nothing."""
+    """Move what is in a control group to the group above it, and remove it. A forked copy of the
+    owner does nothing.
+    """
     if os.getpid() == owner:
         with contextlib.suppress(OSError):
             _move([int(pid) for pid in _read(folder / "cgroup.procs").split()], folder.parent)
             folder.rmdir()
 
 
-# ---- the tree of processes ---------------------------------------------------------------------------------
+# ---- the tree of processes -----------------------------------------------------------------------
 
 
 def tree_s() -> float:
-    """Return the CPU seconds of our processes that live, and of those of their children that they have waited for.
+    """Return the CPU seconds of our processes that live, and of those of their children that they
+    have waited for.
 
     Source of the columns: proc_pid_stat(5).
     """
@@ -138,7 +161,9 @@ def _parents() -> dict[int, int]:
 
 def _stat(pid: int) -> list[str]:
     """Return what /proc says of a process from its third column on; [] if it is gone."""
-    return _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()  # the name before it may contain blanks
+    return (
+        _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    )  # the name before it may contain blanks
 
 
 def _ours(parents: Mapping[int, int]) -> set[int]:

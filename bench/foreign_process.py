@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Steps per second beside other programs on the same cores: two workers, one worker, serial and Gymnasium's own vector env.
+"""Steps per second beside other programs on the same cores: two workers, one worker, serial and
+Gymnasium's own vector env.
 
     python bench/foreign_process.py                                  one and two busy processes
     python bench/foreign_process.py --neighbours "1 nice 19,bursts"  see NEIGHBOURS
@@ -8,11 +9,13 @@
     python bench/foreign_process.py --envs training --seconds 8      trainings: agent-steps per second
 
 "kept" is the rate beside the others / the rate without them, "of serial" is the rate / that of the
-serial backend beside them, both within one repeat. The targets for two workers on two cores are 0.45
-of the quiet rate beside one process that never sleeps, 0.3 beside two, and never less than serial.
+serial backend beside them, both within one repeat. The targets for two workers on two cores are
+0.45 of the quiet rate beside one process that never sleeps, 0.3 beside two, and never less than
+serial.
 
-A neighbour is started in this process's own session, as from a shell script, or in one of its own: with the scheduler's
-autogroups (the default on desktops and many servers), a session's processes share what one process of another session gets.
+A neighbour is started in this process's own session, as from a shell script, or in one of its own:
+with the scheduler's autogroups (the default on desktops and many servers), a session's processes
+share what one process of another session gets.
 """
 
 from __future__ import annotations
@@ -62,7 +65,9 @@ class Neighbours:
     def running(self) -> Iterator[None]:
         """Run them within the block."""
         command = [*self.words, sys.executable, "-c", self.code]
-        running = [subprocess.Popen(command, start_new_session=self.own_session) for _ in range(self.count)]
+        running = [
+            subprocess.Popen(command, start_new_session=self.own_session) for _ in range(self.count)
+        ]
         try:
             time.sleep(SETTLE_S if running else 0)
             yield
@@ -86,19 +91,25 @@ NEIGHBOURS = {
 }
 ENVS = {
     "tag_grid": preset("tag_grid", 1024),
-    "tag_grid-64": Workload("tag_grid-64", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=64),
+    "tag_grid-64": Workload(
+        "tag_grid-64", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=64
+    ),
     "CartPole-v1": Workload("CartPole-v1", "CartPole-v1", {}, num_envs=64),
     "drive": preset("drive", 8),
 }
 
 
 TRAINING = "training"  # in place of an env: these
-TRAININGS = {f"{TRAINING} {target}": runs.Run(target, {}) for target in ("cartpole", "tag_grid", "drive")}
+TRAININGS = {
+    f"{TRAINING} {target}": runs.Run(target, {}) for target in ("cartpole", "tag_grid", "drive")
+}
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of stepping envs. workers: None is serial, 0 Gymnasium's own vector env with worker processes."""
+    """A way of stepping envs. workers: None is serial, 0 Gymnasium's own vector env with worker
+    processes.
+    """
 
     name: str
     workers: int | None
@@ -125,7 +136,9 @@ class Row:
 
 
 def turns_per_s(turn: Callable[[], Any], seconds: float) -> float:
-    """Call `turn` for a time of warming up, then for `seconds`, and return its calls per second of the latter."""
+    """Call `turn` for a time of warming up, then for `seconds`, and return its calls per second of
+    the latter.
+    """
     clock = time.perf_counter
     for length in (max(SETTLE_S, seconds / 4), seconds):
         turns, begin = 0, clock()
@@ -152,7 +165,9 @@ def ours(workload: Workload, workers: int | None, seconds: float) -> float:
 
 
 def gymnasiums(env: str, seconds: float) -> float:
-    """Return env-steps per second of eight envs in Gymnasium's own vector env, which has a process for each."""
+    """Return env-steps per second of eight envs in Gymnasium's own vector env, which has a process
+    for each.
+    """
     import gymnasium
 
     vec = gymnasium.make_vec(env, num_envs=8, vectorization_mode="async")
@@ -173,7 +188,9 @@ def sample(env: str, way: Way, neighbours: Neighbours, seconds: float) -> float:
         if way is TRAINER:
             found = runs.trained(runs.config_of(TRAININGS[env], "cpu"), seconds)
             return float(found["agent_steps_per_s"])
-        return gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
+        return (
+            gymnasiums(env, seconds) if way.workers == 0 else ours(ENVS[env], way.workers, seconds)
+        )
 
 
 def run(options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
@@ -212,7 +229,9 @@ def show(rows: Sequence[Row]) -> None:
     word = {True: "yes", False: "NO", None: "-"}
 
     def share(figure: Figure | None) -> str:
-        return "-" if figure is None else f"{figure.median:.2f} ±{figure.spread * figure.median:.2f}"
+        return (
+            "-" if figure is None else f"{figure.median:.2f} ±{figure.spread * figure.median:.2f}"
+        )
 
     lines = [
         (
@@ -228,7 +247,9 @@ def show(rows: Sequence[Row]) -> None:
         for row in rows
     ]
     columns = ("env", "way", "neighbours", "env-steps/s", "kept", "of serial", "target", "met")
-    common.print_table("beside other programs: median ± half the distance of the quartiles", columns, lines)
+    common.print_table(
+        "beside other programs: median ± half the distance of the quartiles", columns, lines
+    )
 
 
 def markdown(results: Sequence[dict[str, Any]]) -> str:
@@ -254,12 +275,19 @@ def _names(text: str, known: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     others = [name for name in NEIGHBOURS if name != QUIET]
     known = [*ENVS, *TRAININGS, TRAINING]
     envs = ", ".join(known)
     flags.add_argument("--envs", type=lambda text: _names(text, known), default=[*ENVS], help=envs)
-    flags.add_argument("--neighbours", type=lambda text: _names(text, others), default=others[:4], help=", ".join(others))
+    flags.add_argument(
+        "--neighbours",
+        type=lambda text: _names(text, others),
+        default=others[:4],
+        help=", ".join(others),
+    )
     common.add_flags(flags, "foreign-process", 1.0)
     options = flags.parse_args(arguments)
     if TRAINING in options.envs:

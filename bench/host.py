@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector step costs the learner's process: the trainer's roll-out loop with an env that does nothing and a trivial
-policy.
+"""What a vector step costs the learner's process: the trainer's roll-out loop with an env that does
+nothing and a trivial policy.
 
     python bench/host.py                      the loop for a CPU, and the loop for a GPU run on a CPU
     python bench/host.py --device cuda        the loop for a GPU: one graph per half
 
-A vector step is one half: receive its rows, act, send. On CUDA `host` excludes the wait for the actions, during which the
-learner is idle. On a CPU there is no such wait, and the loop for a GPU runs each operation that a graph would hold.
+A vector step is one half: receive its rows, act, send. On CUDA `host` excludes the wait for the
+actions, during which the learner is idle. On a CPU there is no such wait, and the loop for a GPU
+runs each operation that a graph would hold.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ HORIZON = 64
 HALVES = 2
 WARM_ROLLOUTS = 2  # on CUDA a half's third turn is captured
 TARGET_US = 60.0  # of the host, on CUDA
-LOOPS = {"cpu": {"a CPU's loop": False, "a GPU's loop, on a CPU": True}, "cuda": {"a GPU's loop": True}}
+LOOPS = {
+    "cpu": {"a CPU's loop": False, "a GPU's loop, on a CPU": True},
+    "cuda": {"a GPU's loop": True},
+}
 
 
 class Trivial(nn.Module):
@@ -53,7 +57,9 @@ class Trivial(nn.Module):
         """Return no state: it remembers nothing."""
         return ()
 
-    def forward(self, obs: Any, state: Any, reset: Any, mask: Any) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
+    def forward(
+        self, obs: Any, state: Any, reset: Any, mask: Any
+    ) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
         """See puffervec/train/policies/protocol.py."""
         logits = self.logits.expand(len(obs), -1)
         return (logits,), logits[:, 0], ()
@@ -61,7 +67,9 @@ class Trivial(nn.Module):
 
 @dataclass(frozen=True)
 class Cost:
-    """Microseconds per vector step of one loop. host: all but the wait for the device; target: the upper limit of host."""
+    """Microseconds per vector step of one loop. host: all but the wait for the device; target: the
+    upper limit of host.
+    """
 
     loop: str
     host: Figure
@@ -101,10 +109,15 @@ def sample(device: torch.device, device_turns: bool, seconds: float) -> dict[str
     return {name: 1e6 * spent / turns for name, spent in parts.items()}
 
 
-def run(device: torch.device, options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[Cost], float]:
+def run(
+    device: torch.device, options: argparse.Namespace, note: Callable[[str], None]
+) -> tuple[list[Cost], float]:
     """Measure the loops of a device in turns. Returns the table and the share of foreign load."""
     loops = LOOPS[device.type]
-    variants = {name: functools.partial(sample, device, turns, options.seconds) for name, turns in loops.items()}
+    variants = {
+        name: functools.partial(sample, device, turns, options.seconds)
+        for name, turns in loops.items()
+    }
     runs = common.interleave(variants, options.repeats, note, options.attempts)
     target = TARGET_US if device.type == "cuda" else None
     costs = []
@@ -117,20 +130,32 @@ def run(device: torch.device, options: argparse.Namespace, note: Callable[[str],
 def show(costs: Sequence[Cost]) -> None:
     """Print the table."""
     rows = [
-        (cost.loop, str(cost.host), str(cost.receive_and_send), str(cost.act), str(cost.wait), common.number(cost.target))
+        (
+            cost.loop,
+            str(cost.host),
+            str(cost.receive_and_send),
+            str(cost.act),
+            str(cost.wait),
+            common.number(cost.target),
+        )
         for cost in costs
     ]
     common.print_table(
         "a vector step of the learner's loop, us",
         ("loop", "host", "receive, send", "act", "wait", "target: host below"),
         rows,
-        [f"an env that does nothing, in this process; one row per half; roll-outs of {HORIZON} steps"],
+        [
+            f"an env that does nothing, in this process; one row per half; roll-outs of {HORIZON} "
+            "steps"
+        ],
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "host", 2.0)
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     options = flags.parse_args(arguments)
@@ -147,7 +172,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch.set_num_threads(threads)
     progress.clear()
     show(costs)
-    common.finish("host", options, common.machine(), foreign, [{**asdict(cost), "met": cost.met} for cost in costs])
+    common.finish(
+        "host",
+        options,
+        common.machine(),
+        foreign,
+        [{**asdict(cost), "met": cost.met} for cost in costs],
+    )
     return 0
 
 

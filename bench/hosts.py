@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Hosts over Ray on this machine: agent-steps/s of 1, 2 and 4 of them, what each part costs, and observations in fewer bytes.
+"""Hosts over Ray on this machine: agent-steps/s of 1, 2 and 4 of them, what each part costs, and
+observations in fewer bytes.
 
     python bench/hosts.py                            drive and cartpole
     python bench/hosts.py --target drive --hosts 1 2
 
-Each host is a process on one core that steps its envs itself; the learner keeps to the last core. "collected": the learner
-takes segments and learns nothing. "trained": with the updates of the env's preset. All clusters of hosts live at once and take
-turns, so a slow moment of the machine affects all; those that wait have played what they may and are idle. "CPU": of all
-processes, Ray's too, for a segment.
+Each host is a process on one core that steps its envs itself; the learner keeps to the last core.
+"collected": the learner takes segments and learns nothing. "trained": with the updates of the env's
+preset. All clusters of hosts live at once and take turns, so a slow moment of the machine affects
+all; those that wait have played what they may and are idle. "CPU": of all processes, Ray's too, for
+a segment.
 
-bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a roll-out takes where as many
-processes play at once without Ray: cores share caches and memory.
+bench/scale.py predicts the rates of several hosts from the costs of one, and from how long a
+roll-out takes where as many processes play at once without Ray: cores share caches and memory.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from bench import common
 
 NAME = "hosts"
 KINDS = ("exact", "bf16", "uint8")
-# Of a host: as many rows as the preset's for drive; for cartpole more than the preset's, whose roll-outs take 10 ms.
+# Of a host: as many rows as the preset's for drive; for cartpole more than the preset's, whose
+# roll-outs take 10 ms.
 TABLES: dict[str, dict[str, Any]] = {
     "drive": {"env": {"scenes": "generated:50"}, "vec": {"num_envs": 4}},
     "cartpole": {"vec": {"num_envs": 1024}},
@@ -48,12 +51,24 @@ SETTLE = 2  # Segments of each host that do not count after a change of turns.
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, NAME, 2.0)
     flags.add_argument(
-        "--target", choices=TABLES, nargs="+", default=list(TABLES), help="what is played (default: %(default)s)"
+        "--target",
+        choices=TABLES,
+        nargs="+",
+        default=list(TABLES),
+        help="what is played (default: %(default)s)",
     )
-    flags.add_argument("--hosts", type=int, nargs="+", default=[1, 2, 4], help="numbers of them (default: %(default)s)")
+    flags.add_argument(
+        "--hosts",
+        type=int,
+        nargs="+",
+        default=[1, 2, 4],
+        help="numbers of them (default: %(default)s)",
+    )
     return flags.parse_args(arguments)
 
 
@@ -64,9 +79,25 @@ def config_of(target: str, hosts: int, folder: str, observations: str = "exact")
     return TrainConfig.of(target, **TABLES[target]).merged(
         {
             "vec": {"backend": "serial", "num_buffers": 1},
-            "train": {"device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 10**12, "time_limit_s": 0.0},
-            "ray": {"address": "local", "hosts": hosts, "cpus": 1, "observations": observations, "wait_s": 300.0},
-            "log": {"folder": folder, "dashboard": "off", "name": f"{target}-{hosts}-{observations}"},
+            "train": {
+                "device": "cpu",
+                "precision": "fp32",
+                "threads": 1,
+                "total_timesteps": 10**12,
+                "time_limit_s": 0.0,
+            },
+            "ray": {
+                "address": "local",
+                "hosts": hosts,
+                "cpus": 1,
+                "observations": observations,
+                "wait_s": 300.0,
+            },
+            "log": {
+                "folder": folder,
+                "dashboard": "off",
+                "name": f"{target}-{hosts}-{observations}",
+            },
         }
     )
 
@@ -85,7 +116,11 @@ def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
     """Return agent-steps/s of a slice, and the mean costs of its segments and updates in seconds."""
     for _ in range(SETTLE):
         trainer.collect()
-    figures, times, learner_s = trainer.collector.feed.figures, trainer.collector.times, trainer.learner.seconds
+    figures, times, learner_s = (
+        trainer.collector.feed.figures,
+        trainer.collector.times,
+        trainer.learner.seconds,
+    )
     before, copied, updates = vars(figures).copy(), times.copy, 0
     cpu_s, begin = cpu_seconds(), time.perf_counter()
     while updates < 3 or time.perf_counter() - begin < seconds:
@@ -108,7 +143,9 @@ def collect(trainer: Any, seconds: float, learn: bool) -> dict[str, float]:
 
 
 def handover(trainer: Any) -> dict[str, float]:
-    """Return seconds to put a segment into Ray's store and to read it, and of an order that plays nothing; bytes of weights."""
+    """Return seconds to put a segment into Ray's store and to read it, and of an order that plays
+    nothing; bytes of weights.
+    """
     import ray
 
     from puffervec.wings.ray.host import weights_of
@@ -133,21 +170,32 @@ def handover(trainer: Any) -> dict[str, float]:
         ray.get(actor.about.remote([trainer.cluster._outfit]))
         order_s.append(time.perf_counter() - begin)
     weights = len(weights_of(trainer.policies))
-    return {"put_s": min(put_s), "get_s": min(get_s), "order_s": min(order_s), "weights_bytes": float(weights)}
+    return {
+        "put_s": min(put_s),
+        "get_s": min(get_s),
+        "order_s": min(order_s),
+        "weights_bytes": float(weights),
+    }
 
 
 class Player:
-    """A process on one core that plays roll-outs when it is told to, as a host does but without Ray."""
+    """A process on one core that plays roll-outs when it is told to, as a host does but without
+    Ray.
+    """
 
     def __init__(self, outfit: Any, core: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=play_when_told, args=(theirs, outfit, core), daemon=True)
+        self.process = context.Process(
+            target=play_when_told, args=(theirs, outfit, core), daemon=True
+        )
         self.process.start()
 
 
 def play_when_told(pipe: Any, outfit: Any, core: int) -> None:
-    """For each number that comes: play for so many seconds, and send back the mean seconds of a roll-out. 0: end."""
+    """For each number that comes: play for so many seconds, and send back the mean seconds of a
+    roll-out. 0: end.
+    """
     from puffervec.wings.ray.host import Host, Order, weights_of
 
     os.sched_setaffinity(0, {core})
@@ -169,8 +217,9 @@ def crowded(players: Sequence[Player], seconds: float) -> float:
 
 
 def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> dict[str, Any]:
-    """Return rates by number of hosts, costs of one and of a crowd, and rates and bytes by how observations travel. Ray must
-    be running."""
+    """Return rates by number of hosts, costs of one and of a crowd, and rates and bytes by how
+    observations travel. Ray must be running.
+    """
     import ray
 
     from puffervec.wings.ray import RayTrainer
@@ -195,14 +244,23 @@ def measure(target: str, hosts: Sequence[int], seconds: float, repeats: int) -> 
                 for learn in (False, True) if kind == "exact" else (False,):
                     name = f"{n} {kind} {'trained' if learn else 'collected'}"
                     samples.setdefault(name, []).append(collect(trainer, seconds, learn))
-                    print(f"{target} {repeat + 1}/{repeats} {name}: {samples[name][-1]['agent_steps_per_s']:,.0f}", flush=True)
+                    print(
+                        f"{target} {repeat + 1}/{repeats} {name}: "
+                        f"{samples[name][-1]['agent_steps_per_s']:,.0f}",
+                        flush=True,
+                    )
         for player in players:
             player.pipe.send(0)
         costs = handover(made[1, "exact"]) if (1, "exact") in made else {}
     figures = {
-        name: {key: common.figure(sample[key] for sample in found) for key in found[0]} for name, found in samples.items()
+        name: {key: common.figure(sample[key] for sample in found) for key in found[0]}
+        for name, found in samples.items()
     }
-    return {"figures": figures, "costs": costs, "crowds": {n: common.figure(spent) for n, spent in crowds.items()}}
+    return {
+        "figures": figures,
+        "costs": costs,
+        "crowds": {n: common.figure(spent) for n, spent in crowds.items()},
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -221,7 +279,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for target in options.target:
             results[target], foreign = foreign_load(
-                lambda target=target: measure(target, options.hosts, options.seconds, options.repeats)  # type: ignore[misc]
+                lambda target=target: measure(
+                    target, options.hosts, options.seconds, options.repeats
+                )  # type: ignore[misc]
             )
             worst = max(worst, foreign)
     finally:
@@ -238,15 +298,35 @@ def show(target: str, found: dict[str, Any]) -> None:
     for name, figures in found["figures"].items():
         n, kind, what = name.split()
         base = found["figures"].get(f"1 exact {what}")
-        over = common.ratio(figures["agent_steps_per_s"].samples, base["agent_steps_per_s"].samples) if base else "-"
+        over = (
+            common.ratio(figures["agent_steps_per_s"].samples, base["agent_steps_per_s"].samples)
+            if base
+            else "-"
+        )
         per_step = figures["segment_bytes"].median / max(1.0, figures["segment_steps"].median)
-        ms = [f"{1e3 * figures[key].median:.2f}" for key in ("play_s", "cpu_s", "take_s", "update_s")]
+        ms = [
+            f"{1e3 * figures[key].median:.2f}" for key in ("play_s", "cpu_s", "take_s", "update_s")
+        ]
         lag = f"{figures['lag'].median:.1f}"
-        rows.append([what, n, kind, str(figures["agent_steps_per_s"]), str(over), f"{per_step:.0f}", *ms, lag])
+        rows.append(
+            [
+                what,
+                n,
+                kind,
+                str(figures["agent_steps_per_s"]),
+                str(over),
+                f"{per_step:.0f}",
+                *ms,
+                lag,
+            ]
+        )
     columns = ["", "hosts", "observations", "agent-steps/s", "over one", "bytes/step"]
     columns += ["play ms", "CPU ms", "take ms", "update ms", "lag"]
     notes = [f"{key}: {value:.6g}" for key, value in found["costs"].items()]
-    notes += [f"{n} at once without Ray: a roll-out takes {1e3 * spent.median:.2f} ms" for n, spent in found["crowds"].items()]
+    notes += [
+        f"{n} at once without Ray: a roll-out takes {1e3 * spent.median:.2f} ms"
+        for n, spent in found["crowds"].items()
+    ]
     common.print_table(target, columns, sorted(rows), notes)
 
 

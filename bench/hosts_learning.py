@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Does a run over Ray learn as well as one process? The same agent-steps, rows per update and settings, seed by seed.
+"""Does a run over Ray learn as well as one process? The same agent-steps, rows per update and
+settings, seed by seed.
 
     python bench/hosts_learning.py                                  cartpole, 3 seeds
     python bench/hosts_learning.py --target drive --steps 3000000 --seeds 1 --num-envs 4
     python bench/hosts_learning.py --observations exact bf16 uint8  how observations travel
 
-One process has all the envs; each of two hosts has half of them, so that an update learns from as many rows. The score is the
-mean of the env's metric over the last tenth of the updates.
+One process has all the envs; each of two hosts has half of them, so that an update learns from as
+many rows. The score is the mean of the env's metric over the last tenth of the updates.
 """
 
 from __future__ import annotations
@@ -29,14 +30,24 @@ NAME = "hosts-learning"
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--target", default="cartpole", help="env (default: %(default)s)")
-    flags.add_argument("--steps", type=int, default=500_000, help="agent-steps of a run (default: %(default)s)")
-    flags.add_argument("--num-envs", type=int, default=64, help="of one process (default: %(default)s)")
-    flags.add_argument("--seeds", type=int, default=3, help="number of them (default: %(default)s)")
-    flags.add_argument("--observations", nargs="+", default=["exact"], help="of hosts (default: %(default)s)")
     flags.add_argument(
-        "--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-hosts-learning.json)"
+        "--steps", type=int, default=500_000, help="agent-steps of a run (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--num-envs", type=int, default=64, help="of one process (default: %(default)s)"
+    )
+    flags.add_argument("--seeds", type=int, default=3, help="number of them (default: %(default)s)")
+    flags.add_argument(
+        "--observations", nargs="+", default=["exact"], help="of hosts (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-hosts-learning.json)",
     )
     return flags.parse_args(arguments)
 
@@ -55,7 +66,9 @@ def score(run: Path, metric: str) -> dict[str, float]:
     return found
 
 
-def train(options: argparse.Namespace, folder: str, seed: int, observations: str | None) -> dict[str, float]:
+def train(
+    options: argparse.Namespace, folder: str, seed: int, observations: str | None
+) -> dict[str, float]:
     """Train one run and return `score`. Args: observations: how they travel; None: in one process."""
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.config.target import training_of
@@ -65,7 +78,12 @@ def train(options: argparse.Namespace, folder: str, seed: int, observations: str
     config = TrainConfig.of(options.target).merged(
         {
             "vec": {"num_envs": options.num_envs // (2 if observations else 1)},
-            "train": {"seed": seed, "device": "cpu", "total_timesteps": options.steps, "time_limit_s": 0.0},
+            "train": {
+                "seed": seed,
+                "device": "cpu",
+                "total_timesteps": options.steps,
+                "time_limit_s": 0.0,
+            },
             "log": {"folder": folder, "dashboard": "off", "name": name},
         }
     )
@@ -104,16 +122,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in range(1, options.seeds + 1):
             for kind in variants:
                 name = "one process" if kind is None else f"two hosts, {kind}"
-                found, foreign = foreign_load(lambda seed=seed, kind=kind: train(options, folder, seed, kind))  # type: ignore[misc]
+                found, foreign = foreign_load(
+                    lambda seed=seed, kind=kind: train(options, folder, seed, kind)
+                )  # type: ignore[misc]
                 results.setdefault(name, []).append(found)
                 worst = max(worst, foreign)
                 print(f"seed {seed} {name}: {found}", flush=True)
     rows: list[list[Any]] = []
     for name, runs in results.items():
         columns = ("score", "agent_steps_per_s", "lag", "bytes_per_agent_step")
-        cells = [str(common.figure(run[key] for run in runs)) if key in runs[0] else "-" for key in columns]
+        cells = [
+            str(common.figure(run[key] for run in runs)) if key in runs[0] else "-"
+            for key in columns
+        ]
         rows.append([name, ", ".join(f"{run['score']:.3f}" for run in runs), *cells])
-    common.print_table(options.target, ("", "score by seed", "median", "agent-steps/s", "lag", "bytes/step"), rows)
+    common.print_table(
+        options.target, ("", "score by seed", "median", "agent-steps/s", "lag", "bytes/step"), rows
+    )
     common.finish(NAME, options, facts, worst, results)
     return 0
 

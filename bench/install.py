@@ -4,9 +4,9 @@
 
     python bench/install.py dist/puffervec-0.1.0-cp311-abi3-linux_x86_64.whl
 
-Installs a wheel into an empty environment, with the dependencies at the versions of constraints.txt. Sizes are of the installed
-files without pip and setuptools, bytecode included. Times are of whole Python processes less those of one that imports nothing,
-in turns.
+Installs a wheel into an empty environment, with the dependencies at the versions of
+constraints.txt. Sizes are of the installed files without pip and setuptools, bytecode included.
+Times are of whole Python processes less those of one that imports nothing, in turns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ STARTS = {
     "import puffervec": "import puffervec",
     "puffervec.make": "import puffervec; puffervec.make",
     "from puffervec.train import TrainConfig": "from puffervec.train import TrainConfig",
-    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; from puffervec.commands.console import main; main()",
+    "puffer-train --version": "import sys; sys.argv[1:] = ['--version']; from puffervec.commands.console import main; "
+    "main()",
 }
 
 
@@ -39,7 +40,16 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     """Install a wheel and what it needs into a new virtual environment and return its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)
     python = folder / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", str(common.ROOT / "constraints.txt")]
+    pip = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        str(common.ROOT / "constraints.txt"),
+    ]
     subprocess.run([*pip, str(wheel)], check=True, timeout=600, stderr=subprocess.DEVNULL)
     return python
 
@@ -60,7 +70,14 @@ def start_s(python: Path, code: str, folder: Path) -> Callable[[], float]:
 
     def once() -> float:
         begin = time.perf_counter()
-        subprocess.run([python, "-c", code], check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            [python, "-c", code],
+            check=True,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
         return time.perf_counter() - begin
 
     once()  # compiles the bytecode
@@ -69,7 +86,9 @@ def start_s(python: Path, code: str, folder: Path) -> Callable[[], float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 where one of the limits is passed."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("wheel", type=Path)
     common.add_flags(flags, "install", seconds=0.0)
     flags.set_defaults(repeats=20)
@@ -83,12 +102,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = sizes(next((Path(made) / "venv" / "lib").glob("python*/site-packages")))
         runs = common.interleave(timed, options.repeats, attempts=options.attempts)
     nothing = runs.results.pop("nothing")
-    times = {name: common.figure(a - b for a, b in zip(all_, nothing, strict=True)) for name, all_ in runs.results.items()}
+    times = {
+        name: common.figure(a - b for a, b in zip(all_, nothing, strict=True))
+        for name, all_ in runs.results.items()
+    }
     total_mb = sum(found.values()) / 1e6
-    common.print_table("Installed", ["package", "MB"], [[name, f"{size / 1e6:.1f}"] for name, size in found.items()])
-    common.print_table("From nothing", ["start", "seconds"], [[name, str(time)] for name, time in times.items()])
+    common.print_table(
+        "Installed",
+        ["package", "MB"],
+        [[name, f"{size / 1e6:.1f}"] for name, size in found.items()],
+    )
+    common.print_table(
+        "From nothing", ["start", "seconds"], [[name, str(time)] for name, time in times.items()]
+    )
     print(
-        f"{total_mb:.1f} MB (limit {MOST_MB:g}); import puffervec {times['import puffervec'].median:.3f} s (limit {MOST_S:g})"
+        f"{total_mb:.1f} MB (limit {MOST_MB:g}); import puffervec "
+        f"{times['import puffervec'].median:.3f} s (limit {MOST_S:g})"
     )
     facts = common.machine()
     results = {"megabytes": total_mb, "bytes": found, "wheel_bytes": options.wheel.stat().st_size}

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the channel costs: round trips (send + recv from Python) with an env that does nothing, the first step after a pause,
-and idle workers.
+"""What the channel costs: round trips (send + recv from Python) with an env that does nothing, the
+first step after a pause, and idle workers.
 
     python bench/latency.py
 
-The env is `probe` with one agent per worker, so nearly all of the time is the library's. The targets are for two cores without
-a GPU.
+The env is `probe` with one agent per worker, so nearly all of the time is the library's. The
+targets are for two cores without a GPU.
 """
 
 from __future__ import annotations
@@ -98,11 +98,14 @@ def after_pause(workers: int, pause_s: float, pauses: int) -> float:
 def cpu_time_ns(pid: int) -> int:
     """Return the CPU time of a process so far, all threads together.
 
-    Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat: ns on the CPU). Kernels without it: psutil,
-    which counts in ticks of 10 ms.
+    Source: Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/schedstat: ns on the CPU).
+    Kernels without it: psutil, which counts in ticks of 10 ms.
     """
     try:
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
+        return sum(
+            int((task / "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        )
     except (OSError, ValueError, IndexError):
         import psutil
 
@@ -111,7 +114,9 @@ def cpu_time_ns(pid: int) -> int:
 
 
 def idle_share(workers: int, seconds: float) -> float:
-    """Start workers, step, leave them idle, and return the CPU share of the busiest of them in percent of a core."""
+    """Start workers, step, leave them idle, and return the CPU share of the busiest of them in
+    percent of a core.
+    """
     vec, replay = _open(workers)
     with vec:
         assert isinstance(vec, Multiprocessing)
@@ -126,7 +131,9 @@ def idle_share(workers: int, seconds: float) -> float:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a sample takes: `seconds` of round trips, `pauses` pauses of `pause_s` seconds, `idle_s` seconds of idling."""
+    """What a sample takes: `seconds` of round trips, `pauses` pauses of `pause_s` seconds, `idle_s`
+    seconds of idling.
+    """
 
     seconds: float
     repeats: int
@@ -162,7 +169,12 @@ def run(settings: Settings, progress: Callable[[str], None]) -> tuple[list[Cost]
         Cost("two workers", "us", trips("2", "median"), 15.0),
         Cost("two workers, 99th percentile", "us", trips("2", "p99"), None),
         Cost("four workers", "us", trips("4", "median"), None),
-        Cost(f"first step after {settings.pause_s:g} s, two workers", "us", common.figure(found["pause"]), 300.0),
+        Cost(
+            f"first step after {settings.pause_s:g} s, two workers",
+            "us",
+            common.figure(found["pause"]),
+            300.0,
+        ),
         Cost("idle worker, share of a core", "%", common.figure(found["idle"]), 2.0),
     ]
     return costs, runs.foreign
@@ -180,13 +192,21 @@ def show(costs: Sequence[Cost]) -> None:
         )
         for cost in costs
     ]
-    notes = [f"send + recv from Python with an env that does nothing; {os.cpu_count()} cores; targets are for two"]
+    notes = [
+        f"send + recv from Python with an env that does nothing; {os.cpu_count()} cores; targets "
+        "are for two"
+    ]
     common.print_table(
-        "round trips: median ± half the distance of the quartiles", ("what", "measured", "target", "met"), rows, notes
+        "round trips: median ± half the distance of the quartiles",
+        ("what", "measured", "target", "met"),
+        rows,
+        notes,
     )
 
 
-def run_and_show(settings: Settings, progress: common.Progress) -> tuple[list[dict[str, Any]], float]:
+def run_and_show(
+    settings: Settings, progress: common.Progress
+) -> tuple[list[dict[str, Any]], float]:
     """Measure, print the table and return it for JSON, with the share of foreign load."""
     costs, foreign = run(settings, progress)
     progress.clear()
@@ -196,10 +216,14 @@ def run_and_show(settings: Settings, progress: common.Progress) -> tuple[list[di
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--pause-s", type=float, default=2.0, help="pause before a first step")
     flags.add_argument("--pauses", type=int, default=3, help="pauses per sample")
-    flags.add_argument("--idle-s", type=float, default=1.0, help="how long a worker is watched while idle")
+    flags.add_argument(
+        "--idle-s", type=float, default=1.0, help="how long a worker is watched while idle"
+    )
     common.add_flags(flags, "latency", 0.5)
     options = flags.parse_args(arguments)
     facts = common.machine()

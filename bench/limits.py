@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on two, without a policy.
+"""More workers than cores: one, two, four and eight workers on one core, and two, four and eight on
+two, without a policy.
 
     python bench/limits.py                        drive and tag_grid
     python bench/limits.py --envs drive --repeats 9
 
-Each speed is compared with that of two workers on the same cores, within one repeat. The target is at least 85 % with four
-workers on one core (as under `taskset -c 0`) and with eight on two. The last column is the CPU share of the busiest worker
-while idle.
+Each speed is compared with that of two workers on the same cores, within one repeat. The target is
+at least 85 % with four workers on one core (as under `taskset -c 0`) and with eight on two. The
+last column is the CPU share of the busiest worker while idle.
 """
 
 from __future__ import annotations
@@ -48,13 +49,17 @@ class Crowd:
 
     @property
     def target(self) -> float | None:
-        """The least share of the reference's speed that meets the target; None: shown for comparison only."""
+        """The least share of the reference's speed that meets the target; None: shown for
+        comparison only.
+        """
         return TARGET if self.workers > max(REFERENCE, self.cores) else None
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One start: rows per second, and the busiest worker's CPU share while idle, in percent of a core."""
+    """One start: rows per second, and the busiest worker's CPU share while idle, in percent of a
+    core.
+    """
 
     rows_per_s: float
     idle_percent: float
@@ -62,7 +67,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. share: of the speed of two workers on the same cores. met: share and idle meet their targets."""
+    """One line of the table. share: of the speed of two workers on the same cores. met: share and
+    idle meet their targets.
+    """
 
     env: str
     cores: int
@@ -123,7 +130,9 @@ def crowds(envs: Sequence[str]) -> list[Crowd]:
     return found
 
 
-def run(envs: Sequence[str], options: argparse.Namespace, progress: common.Progress) -> tuple[list[Row], float]:
+def run(
+    envs: Sequence[str], options: argparse.Namespace, progress: common.Progress
+) -> tuple[list[Row], float]:
     """Measure all in turns. Returns the table and the share of foreign load."""
     workloads = {env: preset(env, ENVS[env]) for env in envs}
     wanted = crowds(envs)
@@ -131,9 +140,15 @@ def run(envs: Sequence[str], options: argparse.Namespace, progress: common.Progr
     def variant(crowd: Crowd) -> Any:
         return lambda: sample(crowd, workloads[crowd.env], options.seconds)
 
-    named = {f"{crowd.env}, {crowd.workers} workers on {crowd.cores} core(s)": crowd for crowd in wanted}
-    runs = common.interleave({n: variant(c) for n, c in named.items()}, options.repeats, progress, options.attempts)
-    samples: dict[Crowd, list[Sample]] = {crowd: runs.results[name] for name, crowd in named.items()}
+    named = {
+        f"{crowd.env}, {crowd.workers} workers on {crowd.cores} core(s)": crowd for crowd in wanted
+    }
+    runs = common.interleave(
+        {n: variant(c) for n, c in named.items()}, options.repeats, progress, options.attempts
+    )
+    samples: dict[Crowd, list[Sample]] = {
+        crowd: runs.results[name] for name, crowd in named.items()
+    }
     return [row(crowd, samples) for crowd in wanted], runs.foreign
 
 
@@ -142,8 +157,12 @@ def row(crowd: Crowd, samples: dict[Crowd, list[Sample]]) -> Row:
     speeds = {c: [one.rows_per_s for one in found] for c, found in samples.items()}
     share = common.ratio(speeds[crowd], speeds[Crowd(crowd.env, crowd.cores, REFERENCE)])
     idle = common.figure(one.idle_percent for one in samples[crowd])
-    met = None if crowd.target is None else share.median >= crowd.target and idle.median < IDLE_TARGET
-    return Row(*asdict(crowd).values(), common.figure(speeds[crowd]), share, idle, crowd.target, met)
+    met = (
+        None if crowd.target is None else share.median >= crowd.target and idle.median < IDLE_TARGET
+    )
+    return Row(
+        *asdict(crowd).values(), common.figure(speeds[crowd]), share, idle, crowd.target, met
+    )
 
 
 def show(rows: Sequence[Row]) -> None:
@@ -161,14 +180,28 @@ def show(rows: Sequence[Row]) -> None:
         )
         for row in rows
     ]
-    columns = ("env", "workers on cores", "rows/s", "of two workers", "target", "idle worker", "met")
-    common.print_table("more workers than cores: median ± half the distance of the quartiles", columns, lines)
+    columns = (
+        "env",
+        "workers on cores",
+        "rows/s",
+        "of two workers",
+        "target",
+        "idle worker",
+        "met",
+    )
+    common.print_table(
+        "more workers than cores: median ± half the distance of the quartiles", columns, lines
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--envs", default=",".join(ENVS), help="of drive and tag_grid (default: %(default)s)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--envs", default=",".join(ENVS), help="of drive and tag_grid (default: %(default)s)"
+    )
     common.add_flags(flags, "limits", 1.0)
     options = flags.parse_args(arguments)
     envs = options.envs.split(",")

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A PPO loop for measurements: first as in tutorials, then changed one step at a time until it works like the trainer.
+"""A PPO loop for measurements: first as in tutorials, then changed one step at a time until it
+works like the trainer.
 
-All rungs of this ladder train the same policy in the same envs with the same settings. Envs have one group of flat observations
-and discrete actions. Runs in the learner, called by bench/train.py.
+All rungs of this ladder train the same policy in the same envs with the same settings. Envs have
+one group of flat observations and discrete actions. Runs in the learner, called by bench/train.py.
 """
 
 from __future__ import annotations
@@ -37,15 +38,19 @@ from puffervec.train.run.setup import make_vec
 class Ways:
     """How a loop works; with all False it is the naive one.
 
-    storage: rows go into preallocated memory; else each step makes new tensors, which are stacked at the end. quiet: no
-    `.item()` in steps and minibatches. own_distributions: inverse CDF and log-probabilities from logits; else `Categorical`.
-    c_advantage: in C; else step by step in torch. valid_only: minibatches leave out rows without an agent; else they are
-    masked. fused: Adam as one kernel. bf16: in hidden layers, if the CPU or GPU has it. pool: threads of a CPU each work on
-    pieces of the rows; else torch splits every kernel. two_buffers: one half simulates while the policy works on the other.
+    storage: rows go into preallocated memory; else each step makes new tensors, which are stacked
+    at the end. quiet: no `.item()` in steps and minibatches. own_distributions: inverse CDF and
+    log-probabilities from logits; else `Categorical`.
+    c_advantage: in C; else step by step in torch. valid_only: minibatches leave out rows without an
+    agent; else they are masked. fused: Adam as one kernel. bf16: in hidden layers, if the CPU or
+    GPU has it. pool: threads of a CPU each work on pieces of the rows; else torch splits every
+    kernel. two_buffers: one half simulates while the policy works on the other.
 
-    The rest is for CUDA, and each needs those before it. pinned: the slab is page-locked, and actions are copied into it.
-    one_copy: a half's bytes cross at once; else array by array. event: each half has a stream and an event that is polled; else
-    the host waits for the device. graph: a half's turn is one CUDA graph.
+    The rest is for CUDA, and each needs those before it. pinned: the slab is page-locked, and
+    actions are copied into it.
+    one_copy: a half's bytes cross at once; else array by array. event: each half has a stream and
+    an event that is polled; else the host waits for the device. graph: a half's turn is one CUDA
+    graph.
     """
 
     storage: bool = False
@@ -80,7 +85,10 @@ CUDA_LABELS = {
     "event": "a stream and a polled event per half",
     "graph": "a half's turn as one CUDA graph",
 }
-ON_CUDA = {"own_distributions": "Gumbel-max instead of Categorical", "c_advantage": "advantages by a compiled scan"}
+ON_CUDA = {
+    "own_distributions": "Gumbel-max instead of Categorical",
+    "c_advantage": "advantages by a compiled scan",
+}
 NAIVE = "naive"
 
 
@@ -88,11 +96,15 @@ def labels(device: str) -> dict[str, str]:
     """Return the label of each change by its name in Ways, in order. device: cpu or cuda."""
     if device != "cuda":
         return LABELS
-    return {name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "pool"} | CUDA_LABELS
+    return {
+        name: ON_CUDA.get(name, label) for name, label in LABELS.items() if name != "pool"
+    } | CUDA_LABELS
 
 
 def ladder(device: torch.device) -> dict[str, Ways]:
-    """Return the rungs by label: the naive loop, then each with one more change than the rung before."""
+    """Return the rungs by label: the naive loop, then each with one more change than the rung
+    before.
+    """
     ways, rungs = Ways(), {NAIVE: Ways()}
     for name, label in labels(device.type).items():
         ways = dataclasses.replace(ways, **{name: True})
@@ -120,13 +132,19 @@ class Loop:
         (group, *more) = self.vec.spec.groups
         if more or group.flat_dtype is None or group.action_kind == "continuous":
             self.close()
-            raise ConfigError(f"{config.target}: the loop takes envs with one group of flat rows and discrete actions")
+            raise ConfigError(
+                f"{config.target}: the loop takes envs with one group of flat rows and discrete "
+                "actions"
+            )
         self.spec, self.bf16 = ActionSpec.of(group), ways.bf16 and use_bf16("auto", self.device)
         torch.manual_seed(config.train.seed)
         self.policy = build_policy(group, config.policy).to(self.device)
         self.parameters = list(self.policy.parameters())
-        # foreach=False: a loop over parameters, as Adam was for long; on CUDA torch would choose a faster way by itself.
-        self.optimizer = torch.optim.Adam(self.parameters, lr=config.train.lr, fused=ways.fused, foreach=False)
+        # foreach=False: a loop over parameters, as Adam was for long; on CUDA torch would choose a
+        # faster way by itself.
+        self.optimizer = torch.optim.Adam(
+            self.parameters, lr=config.train.lr, fused=ways.fused, foreach=False
+        )
         self.generator = torch.Generator(self.device).manual_seed(config.train.seed)
         self.rows, self.minibatches = self.vec.num_agents, config.check_batch(self.vec.num_agents)
         self.count = self.rows // self.vec.num_buffers
@@ -145,8 +163,13 @@ class Loop:
         if not self.ways.storage:
             return {}
         shape = (self.section.horizon + 1, self.rows)
-        made = {name: torch.zeros(shape, dtype=torch.uint8, device=self.device) for name in ARRAYS[2:]}
-        made |= {name: torch.zeros(shape, device=self.device) for name in ("rewards", "log_probs", "values")}
+        made = {
+            name: torch.zeros(shape, dtype=torch.uint8, device=self.device) for name in ARRAYS[2:]
+        }
+        made |= {
+            name: torch.zeros(shape, device=self.device)
+            for name in ("rewards", "log_probs", "values")
+        }
         made["obs"] = torch.zeros(*shape, floats, device=self.device)
         made["actions"] = torch.zeros(*shape, self.spec.dims, dtype=torch.int32, device=self.device)
         return made
@@ -167,7 +190,7 @@ class Loop:
         self.vec.close()
         self.pool.close()
 
-    # ---- the roll-out --------------------------------------------------------------------------------------
+    # ---- the roll-out ----------------------------------------------------------------------------
 
     @torch.no_grad()
     def collect(self) -> None:
@@ -200,7 +223,9 @@ class Loop:
         obs, rewards, terminals, truncations, _, _, masks = self.vec.recv()
         if self.turns:
             self.turns[self.vec.half].turn(t)
-            return {name: array[t, self._columns(self.vec.half)] for name, array in self.store.items()}
+            return {
+                name: array[t, self._columns(self.vec.half)] for name, array in self.store.items()
+            }
         arrays = dict(zip(ARRAYS, (obs, rewards, terminals, truncations, masks), strict=True))
         columns = self._columns(self.vec.half)
         if not self.store:
@@ -216,12 +241,18 @@ class Loop:
 
             @torch.no_grad()
             def act(piece: slice) -> None:
-                for name, drawn in zip(DRAWN, self._act(row["obs"][piece], noise[piece]), strict=True):
+                for name, drawn in zip(
+                    DRAWN, self._act(row["obs"][piece], noise[piece]), strict=True
+                ):
                     row[name][piece].copy_(drawn)
 
             self.pool.map(act, pieces)
         if not self.ways.quiet:
-            self.seen = [row["rewards"].mean().item(), row["values"].mean().item(), row["terminals"].sum().item()]
+            self.seen = [
+                row["rewards"].mean().item(),
+                row["values"].mean().item(),
+                row["terminals"].sum().item(),
+            ]
         return row
 
     def _act(self, obs: Tensor, noise: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
@@ -233,7 +264,10 @@ class Loop:
             return *sample(self.spec, heads, noise), value
         distributions = [Categorical(logits=head) for head in heads]
         drawn = [distribution.sample() for distribution in distributions]
-        log_probs = [distribution.log_prob(index) for distribution, index in zip(distributions, drawn, strict=True)]
+        log_probs = [
+            distribution.log_prob(index)
+            for distribution, index in zip(distributions, drawn, strict=True)
+        ]
         return torch.stack(drawn, -1).int(), torch.stack(log_probs, -1).sum(-1), value
 
     def _send(self, actions: Tensor) -> None:
@@ -243,11 +277,13 @@ class Loop:
         given = actions.cpu().numpy()
         self.vec.send(given[:, 0] if self.spec.dims == 1 else given)
 
-    # ---- the update ----------------------------------------------------------------------------------------
+    # ---- the update ------------------------------------------------------------------------------
 
     def update(self) -> int:
         """Improve the policy. Returns the number of valid transitions in the roll-out."""
-        whole = self.store or {name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)}
+        whole = self.store or {
+            name: torch.stack([row[name] for row in self.steps]) for name in (*ARRAYS, *DRAWN)
+        }
         flags = [whole[name].to(torch.uint8) for name in ARRAYS[2:]]
         found, discount = (
             Steps(whole["rewards"].float(), whole["values"], *flags),
@@ -257,7 +293,11 @@ class Loop:
         flat = {name: array[: self.section.horizon].flatten(0, 1) for name, array in whole.items()}
         flat |= {"advantages": advantages.flatten(), "valid": valid.flatten()}
         flat["returns"] = flat["advantages"] + flat["values"]
-        chosen = flat["valid"].nonzero().squeeze(-1) if self.ways.valid_only else torch.arange(len(flat["valid"]))
+        chosen = (
+            flat["valid"].nonzero().squeeze(-1)
+            if self.ways.valid_only
+            else torch.arange(len(flat["valid"]))
+        )
         chosen = chosen.to(self.device)
         for _ in range(self.section.update_epochs):
             order = torch.randperm(len(chosen), device=self.device)
@@ -266,7 +306,11 @@ class Loop:
         return int(valid.sum())
 
     def _gradient_step(self, flat: dict[str, Tensor], minibatch: Tensor) -> None:
-        size = self.section.microbatch_size if self.ways.pool and self.device.type == "cpu" else len(minibatch)
+        size = (
+            self.section.microbatch_size
+            if self.ways.pool and self.device.type == "cpu"
+            else len(minibatch)
+        )
         picked = flat["advantages"][minibatch]
         scaled = (picked - picked.mean()) / (picked.std() + 1e-8)
         pieces = list(zip(minibatch.split(size), scaled.split(size), strict=True))
@@ -286,23 +330,35 @@ class Loop:
     def _loss(self, flat: dict[str, Tensor], index: Tensor, advantages: Tensor) -> Tensor:
         """The loss of PPO, summed over the samples."""
         section = self.section
-        obs, actions, old, returns = (flat[name][index] for name in ("obs", "actions", "log_probs", "returns"))
+        obs, actions, old, returns = (
+            flat[name][index] for name in ("obs", "actions", "log_probs", "returns")
+        )
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
             heads, value, _ = self.policy(obs, (), None, None)
         if self.ways.own_distributions:
             log_prob, entropy = log_prob_entropy(self.spec, heads, actions)
         else:
             distributions = [Categorical(logits=head) for head in heads]
-            log_prob = torch.stack([d.log_prob(actions[:, i]) for i, d in enumerate(distributions)], -1).sum(-1)
+            log_prob = torch.stack(
+                [d.log_prob(actions[:, i]) for i, d in enumerate(distributions)], -1
+            ).sum(-1)
             entropy = torch.stack([d.entropy() for d in distributions], -1).sum(-1)
         ratio = (log_prob - old).exp()
-        gain = torch.min(ratio * advantages, ratio.clamp(1 - section.clip, 1 + section.clip) * advantages)
-        loss = section.value_coef * 0.5 * (value - returns).square() - gain - section.entropy_coef * entropy
+        gain = torch.min(
+            ratio * advantages, ratio.clamp(1 - section.clip, 1 + section.clip) * advantages
+        )
+        loss = (
+            section.value_coef * 0.5 * (value - returns).square()
+            - gain
+            - section.entropy_coef * entropy
+        )
         return (loss if self.ways.valid_only else loss * flat["valid"][index]).sum()
 
 
 def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
-    """Return agent-steps/s and facts of about `seconds` of training, after a roll-out and an update to warm up."""
+    """Return agent-steps/s and facts of about `seconds` of training, after a roll-out and an update
+    to warm up.
+    """
     before = torch.get_num_threads()
     loop = Loop(config, ways)
     try:
@@ -322,10 +378,21 @@ def measure(config: TrainConfig, ways: Ways, seconds: float) -> dict[str, Any]:
 def step_by_step(steps: Steps, discount: Discount) -> tuple[Tensor, Tensor]:
     """`advantage` without V-trace as tutorials write it, a few kernels per step."""
     s = steps
-    valid = (s.masks[:-1] != 0) & (s.terminals[:-1] == 0) & (s.truncations[:-1] == 0) & (s.masks[1:] != 0)
-    errors = s.rewards[1:] + discount.gamma * torch.where(s.terminals[1:] != 0, 0.0, s.values[1:]) - s.values[:-1]
+    valid = (
+        (s.masks[:-1] != 0)
+        & (s.terminals[:-1] == 0)
+        & (s.truncations[:-1] == 0)
+        & (s.masks[1:] != 0)
+    )
+    errors = (
+        s.rewards[1:]
+        + discount.gamma * torch.where(s.terminals[1:] != 0, 0.0, s.values[1:])
+        - s.values[:-1]
+    )
     advantages, following = torch.zeros_like(errors), torch.zeros_like(errors[0])
     for k in range(len(errors) - 1, -1, -1):
-        following = torch.where(valid[k], errors[k] + discount.gamma * discount.gae_lambda * following, 0.0)
+        following = torch.where(
+            valid[k], errors[k] + discount.gamma * discount.gae_lambda * following, 0.0
+        )
         advantages[k] = following
     return advantages, valid.to(torch.uint8)

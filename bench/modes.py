@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The compared ways of stepping a workload, and the timed loop. Runs in the learner; each measurement starts new workers.
+"""The compared ways of stepping a workload, and the timed loop. Runs in the learner; each
+measurement starts new workers.
 
-An iteration is one step of every env: one turn (`recv`, policy, `send`) with one buffer, two turns with two.
+An iteration is one step of every env: one turn (`recv`, policy, `send`) with one buffer, two turns
+with two.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ SHORTEST_ITERATION_S = 10e-6  # lower bound of an iteration, for planning
 
 @dataclass(frozen=True)
 class Mode:
-    """Who steps the envs. workers: None for serial. cores: usable cores that its workers can keep busy at the same time."""
+    """Who steps the envs. workers: None for serial. cores: usable cores that its workers can keep
+    busy at the same time.
+    """
 
     name: str
     backend: str
@@ -38,7 +42,9 @@ class Mode:
 
     def fits(self, num_envs: int) -> bool:
         """Return whether every worker gets an env of each half that it serves."""
-        on_a_half = (self.workers or 1) // (2 if self.num_buffers == 2 and self.split == "workers" else 1)
+        on_a_half = (self.workers or 1) // (
+            2 if self.num_buffers == 2 and self.split == "workers" else 1
+        )
         return num_envs % self.num_buffers == 0 and on_a_half <= num_envs // self.num_buffers
 
     @property
@@ -65,16 +71,22 @@ def modes(workers: Sequence[int]) -> list[Mode]:
 
 
 def baseline(mode: Mode, among: Sequence[Mode]) -> Mode | None:
-    """Return the single-buffer mode with as many workers per half, for comparison; None for a single-buffer mode."""
+    """Return the single-buffer mode with as many workers per half, for comparison; None for a
+    single-buffer mode.
+    """
     if mode.num_buffers == 1 or mode.workers is None:
         return None
     count = mode.workers // 2 if mode.split == "workers" else mode.workers
-    return next((other for other in among if other.name == "multiprocess" and other.workers == count), None)
+    return next(
+        (other for other in among if other.name == "multiprocess" and other.workers == count), None
+    )
 
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """kind: "none", "wait" or "torch". half_s: seconds of the wait for one half. device, threads: of torch."""
+    """kind: "none", "wait" or "torch". half_s: seconds of the wait for one half. device, threads:
+    of torch.
+    """
 
     kind: str = "none"
     half_s: float = 0.0
@@ -82,7 +94,9 @@ class PolicyChoice:
     threads: int = 1
 
     def build(self, vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> Policy:
-        """Return the policy for a vector env. A wait is proportional to rows, so it takes twice as long with one buffer."""
+        """Return the policy for a vector env. A wait is proportional to rows, so it takes twice as
+        long with one buffer.
+        """
         if self.kind == "torch":
             return Torch(vec, self.device, self.threads)
         replay = Replay(vec, drawn)
@@ -91,7 +105,9 @@ class PolicyChoice:
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. iteration_s: per step of all envs. policy_s: mean time of a waiting policy's call, else 0."""
+    """One measurement. iteration_s: per step of all envs. policy_s: mean time of a waiting policy's
+    call, else 0.
+    """
 
     iteration_s: float
     policy_s: float
@@ -117,7 +133,12 @@ def plan(seconds: float, limit_s: float, policy: PolicyChoice) -> int:
 
 
 def measure(
-    workload: Workload, drawn: Mapping[str, np.ndarray], mode: Mode, policy: PolicyChoice, iterations: int, warmup: int
+    workload: Workload,
+    drawn: Mapping[str, np.ndarray],
+    mode: Mode,
+    policy: PolicyChoice,
+    iterations: int,
+    warmup: int,
 ) -> Sample:
     """Start the workers, warm up, time `iterations` iterations, end the workers."""
     with workload.make(mode.backend, **mode.settings) as vec:
@@ -129,14 +150,20 @@ def measure(
         return Sample(seconds / iterations, chosen.mean_s if isinstance(chosen, Wait) else 0.0)
 
 
-def measure_half(workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int) -> float:
-    """Return the seconds in which `workers` workers simulate one half: the slowest worker's own time, mean over turns.
+def measure_half(
+    workload: Workload, drawn: Mapping[str, np.ndarray], workers: int, turns: int, warmup: int
+) -> float:
+    """Return the seconds in which `workers` workers simulate one half: the slowest worker's own
+        time, mean over turns.
 
-    Only the envs of one half run, without a policy. The time stamps are the workers' own, so waking them does not count.
+    Only the envs of one half run, without a policy. The time stamps are the workers' own, so waking
+    them does not count.
     """
     half = workload.halved()
     with half.make("multiprocessing", num_workers=min(workers, half.num_envs)) as vec:
-        policy = Replay(vec, {name: batches[:, : batches.shape[1] // 2] for name, batches in drawn.items()})
+        policy = Replay(
+            vec, {name: batches[:, : batches.shape[1] // 2] for name, batches in drawn.items()}
+        )
         turn(vec, policy, max(1, warmup))
         total = 0
         for _ in range(turns):

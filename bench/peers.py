@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same envs in the vector envs of Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL, Tianshou and puffervec.
+"""The same envs in the vector envs of Gymnasium, Stable-Baselines3, EnvPool, PufferLib, TorchRL,
+Tianshou and puffervec.
 
     python bench/peers.py                                     all workloads
     python bench/peers.py --workloads cartpole,cartpole_c
     python bench/peers.py --pufferlib-python ~/puffer/bin/python
     python bench/peers.py --quick                             checks that everything runs; its figures mean nothing
 
-Every sample is a fresh process that makes the vector env, warms up, steps without a policy and counts env-steps. With next-step
-autoreset the row after a done row is only a reset. Not every library has it (SB3 resets within the step), so such rows count
-nowhere, but the time of resetting does everywhere. Libraries run with their default settings.
+Every sample is a fresh process that makes the vector env, warms up, steps without a policy and
+counts env-steps. With next-step autoreset the row after a done row is only a reset. Not every
+library has it (SB3 resets within the step), so such rows count nowhere, but the time of resetting
+does everywhere. Libraries run with their default settings.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Row:
 
     Attributes:
         bound: a plain loop, for comparison. pufferlib: ran in PufferLib's interpreter.
-        best_peer: ratio to the fastest peer. of_loop: ratio to one plain loop in the same interpreter.
+        best_peer: ratio to the fastest peer. of_loop: ratio to one plain loop in the same
+        interpreter.
         skipped: why there are no figures.
     """
 
@@ -91,7 +94,7 @@ class Target:
         return self.ratio.median >= self.wanted
 
 
-# ---- samples -----------------------------------------------------------------------------------------------
+# ---- samples -------------------------------------------------------------------------------------
 
 
 class Sampler:
@@ -99,7 +102,9 @@ class Sampler:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._folder = tempfile.TemporaryDirectory()  # some libraries leave files in the current folder
+        self._folder = (
+            tempfile.TemporaryDirectory()
+        )  # some libraries leave files in the current folder
         self.skipped: dict[str, str] = {}  # by label
 
     def close(self) -> None:
@@ -107,7 +112,8 @@ class Sampler:
         self._folder.cleanup()
 
     def take(self, variant: Variant) -> dict[str, Any] | None:
-        """Return the result of sample.py, or None if the library cannot run, now or in an earlier sample.
+        """Return the result of sample.py, or None if the library cannot run, now or in an earlier
+        sample.
 
         Raises:
             ConfigError: puffervec itself failed.
@@ -127,7 +133,9 @@ class Sampler:
     def _run(self, job: Job) -> dict[str, Any]:
         other = self._options.pufferlib_python if job.pufferlib else None
         if job.pufferlib and other is None:
-            return {"missing": "needs an interpreter of its own: see bench/README.md, --pufferlib-python"}
+            return {
+                "missing": "needs an interpreter of its own: see bench/README.md, --pufferlib-python"
+            }
         command = [other or sys.executable, *sample.arguments_of(job)]
         folder = Path(self._folder.name)
         # Files, not pipes: a worker that outlives its sample would keep a pipe open.
@@ -144,7 +152,9 @@ class Sampler:
                 _end_group(process)
             lines, trouble = _lines(output), _lines(errors)
         if process.returncode or not lines:
-            return {"missing": f"exit status {process.returncode}: {trouble[-1] if trouble else 'no message'}"}
+            return {
+                "missing": f"exit status {process.returncode}: {trouble[-1] if trouble else 'no message'}"
+            }
         found: dict[str, Any] = json.loads(lines[-1])
         return found
 
@@ -164,12 +174,21 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[Row], float]:
-    """Measure a scenario's variants in turns. Returns its rows, and the share of the machine that others took."""
+def run(
+    scenario: Scenario, options: argparse.Namespace, note: Callable[[str], None]
+) -> tuple[list[Row], float]:
+    """Measure a scenario's variants in turns. Returns its rows, and the share of the machine that
+    others took.
+    """
     sampler = Sampler(options)
     variants = {variant.label: (lambda v=variant: sampler.take(v)) for variant in scenario.variants}
     try:
-        runs = common.interleave(variants, options.repeats, lambda text: note(f"{scenario.name}: {text}"), options.attempts)
+        runs = common.interleave(
+            variants,
+            options.repeats,
+            lambda text: note(f"{scenario.name}: {text}"),
+            options.attempts,
+        )
     finally:
         sampler.close()
     rows = [
@@ -177,9 +196,16 @@ def run(scenario: Scenario, options: argparse.Namespace, note: Callable[[str], N
         for variant in scenario.variants
     ]
     peer = best([row for row in rows if not row.ours and not row.bound])
-    loops = {row.pufferlib: row for row in rows if row.label in (scenarios.LOOP, scenarios.PUFFERLIB_LOOP)}
+    loops = {
+        row.pufferlib: row
+        for row in rows
+        if row.label in (scenarios.LOOP, scenarios.PUFFERLIB_LOOP)
+    }
     return [
-        dataclasses.replace(row, best_peer=_ratio(row, peer), of_loop=_ratio(row, loops.get(row.pufferlib))) for row in rows
+        dataclasses.replace(
+            row, best_peer=_ratio(row, peer), of_loop=_ratio(row, loops.get(row.pufferlib))
+        )
+        for row in rows
     ], runs.foreign
 
 
@@ -190,7 +216,9 @@ def _ratio(over: Row, under: Row | None) -> Figure | None:
     return common.ratio(over.env_steps_per_s.samples, under.env_steps_per_s.samples)
 
 
-def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] | None], skipped: str) -> Row:
+def _row(
+    scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] | None], skipped: str
+) -> Row:
     job = variant.job
     row = Row(
         scenario.name, variant.label, variant.kind, job.rival, job.num_envs, job.settings,
@@ -207,22 +235,34 @@ def _row(scenario: Scenario, variant: Variant, results: Sequence[dict[str, Any] 
     )
 
 
-# ---- verdicts --------------------------------------------------------------------------------------
+# ---- verdicts ------------------------------------------------------------------------------------
 
 
 def best(rows: Sequence[Row]) -> Row | None:
     """Return the fastest of the rows that have figures."""
-    return max((row for row in rows if row.env_steps_per_s is not None), key=lambda row: row.speed, default=None)
+    return max(
+        (row for row in rows if row.env_steps_per_s is not None),
+        key=lambda row: row.speed,
+        default=None,
+    )
 
 
 def losses(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in a scenario.
+    """Return a line for each peer that is faster than the fastest puffervec variant of its kind in
+    a scenario.
 
-    The env's own cost differs between interpreters, so a peer from PufferLib's is compared by its share of a plain loop there.
+    The env's own cost differs between interpreters, so a peer from PufferLib's is compared by its
+    share of a plain loop there.
     """
     lines = []
     for peer in rows:
-        ours = best([row for row in rows if row.ours and row.scenario == peer.scenario and row.kind == peer.kind])
+        ours = best(
+            [
+                row
+                for row in rows
+                if row.ours and row.scenario == peer.scenario and row.kind == peer.kind
+            ]
+        )
         if peer.ours or peer.bound or ours is None:
             continue
         ratio, by = _ratio(ours, peer), ""
@@ -231,8 +271,8 @@ def losses(rows: Sequence[Row]) -> list[str]:
             by = ", as shares of a plain loop in each one's interpreter"
         if ratio is not None and ratio.median < 1:
             lines.append(
-                f"puffervec is slower than {peer.label} on {peer.scenario} ({peer.kind}): {ours.label} reaches "
-                f"{ratio.median:.2f}x ±{100 * ratio.spread:.0f}%{by}"
+                f"puffervec is slower than {peer.label} on {peer.scenario} ({peer.kind}): "
+                f"{ours.label} reaches {ratio.median:.2f}x ±{100 * ratio.spread:.0f}%{by}"
             )
     return lines
 
@@ -244,10 +284,25 @@ def targets(rows: Sequence[Row]) -> list[Target]:
     one, cores = scenarios.workers_label(1), usable_cores()
     at_once, workers = scenarios.loops_label(cores), scenarios.workers_label(cores)
     wanted = [
-        ("CartPole-v1 in Python: one worker against a plain loop over one env", one, scenarios.LOOP, 0.9),
-        (f"CartPole-v1 in Python: {cores} workers against as many plain loops at once", workers, at_once, 0.9),
+        (
+            "CartPole-v1 in Python: one worker against a plain loop over one env",
+            one,
+            scenarios.LOOP,
+            0.9,
+        ),
+        (
+            f"CartPole-v1 in Python: {cores} workers against as many plain loops at once",
+            workers,
+            at_once,
+            0.9,
+        ),
         *(
-            (f"CartPole-v1 in Python: {n} workers against Gymnasium sync", scenarios.workers_label(n), scenarios.GYM_SYNC, 1.0)
+            (
+                f"CartPole-v1 in Python: {n} workers against Gymnasium sync",
+                scenarios.workers_label(n),
+                scenarios.GYM_SYNC,
+                1.0,
+            )
             for n in (4, 8)
         ),
     ]
@@ -267,7 +322,7 @@ def _target(text: str, over: Row, under: Row, wanted: float) -> Target | None:
     return None if ratio is None else Target(text, over.label, under.label, wanted, ratio)
 
 
-# ---- output ------------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def show(scenario: Scenario, rows: Sequence[Row]) -> None:
@@ -278,9 +333,22 @@ def show(scenario: Scenario, rows: Sequence[Row]) -> None:
          _times(row.best_peer))
         for row in sorted(rows, key=lambda row: (kinds.index(row.kind), row.speed))
     ]  # fmt: skip
-    notes = [scenario.note, *(f"skipped: {row.label}: {row.skipped}" for row in rows if row.skipped)]
-    columns = ("variant", "kind", "envs", "env-steps/s", "us/env-step", "x plain loop", "x best peer")
-    common.print_table(f"{scenario.name}: median ± half the distance of the quartiles", columns, cells, notes)
+    notes = [
+        scenario.note,
+        *(f"skipped: {row.label}: {row.skipped}" for row in rows if row.skipped),
+    ]
+    columns = (
+        "variant",
+        "kind",
+        "envs",
+        "env-steps/s",
+        "us/env-step",
+        "x plain loop",
+        "x best peer",
+    )
+    common.print_table(
+        f"{scenario.name}: median ± half the distance of the quartiles", columns, cells, notes
+    )
 
 
 def _us(row: Row) -> str:
@@ -297,19 +365,34 @@ def show_verdict(rows: Sequence[Row]) -> None:
     for target in targets(rows):
         word = "met" if target.met else "MISSED"
         print(
-            f"target {word}: {target.text}: {_times(target.ratio)}, wanted {target.wanted:g} ({target.over} / {target.under})"
+            f"target {word}: {target.text}: {_times(target.ratio)}, wanted {target.wanted:g} "
+            f"({target.over} / {target.under})"
         )
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command's flags."""
     words = list(dict.fromkeys(scenario.word for scenario in scenarios.scenarios(usable_cores())))
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--workloads", default=",".join(words), help="comma-separated, of: %(default)s")
-    flags.add_argument("--variants", help="comma-separated words; only variants whose label contains one of them are run")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--workloads", default=",".join(words), help="comma-separated, of: %(default)s"
+    )
+    flags.add_argument(
+        "--variants",
+        help="comma-separated words; only variants whose label contains one of them are run",
+    )
     flags.add_argument("--quick", action="store_true", help=f"one short sample each: {QUICK}")
-    flags.add_argument("--warmup", type=float, default=0.15, help="seconds before each sample (default: %(default)s)")
-    flags.add_argument("--pufferlib-python", help="an interpreter that has PufferLib, NumPy 1 and Gymnasium 0.29")
+    flags.add_argument(
+        "--warmup",
+        type=float,
+        default=0.15,
+        help="seconds before each sample (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--pufferlib-python", help="an interpreter that has PufferLib, NumPy 1 and Gymnasium 0.29"
+    )
     common.add_flags(flags, "peers", 0.4)
     flags.add_argument("--out", dest="json", type=Path, help="the same as --json")
     return flags
@@ -332,7 +415,8 @@ def choose(options: argparse.Namespace) -> list[Scenario]:
             found.append(dataclasses.replace(scenario, variants=kept))
     if not found:
         raise ConfigError(
-            f"nothing to measure: --variants {options.variants!r} in --workloads {options.workloads}, without what is skipped"
+            f"nothing to measure: --variants {options.variants!r} in --workloads "
+            f"{options.workloads}, without what is skipped"
         )
     return found
 
@@ -341,12 +425,17 @@ def _installed(scenario: Scenario) -> bool:
     """Say which module is missing."""
     found = importlib.util.find_spec(scenario.needs) is not None
     if not found:
-        print(f"skipped: {scenario.name}: the module {scenario.needs} is not installed", file=sys.stderr)
+        print(
+            f"skipped: {scenario.name}: the module {scenario.needs} is not installed",
+            file=sys.stderr,
+        )
     return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, or 2 for bad input or a failure of puffervec's own."""
+    """Run the command and return its exit status: 0, or 2 for bad input or a failure of puffervec's
+    own.
+    """
     options = parser().parse_args(arguments)
     if options.quick:
         vars(options).update(QUICK)

@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same tasks trained by puffervec, Stable-Baselines3 and a one-file PPO: steps/s, and the score at the end.
+"""The same tasks trained by puffervec, Stable-Baselines3 and a one-file PPO: steps/s, and the score
+at the end.
 
     python bench/peers_train.py                                    CartPole-v1 and Pendulum-v1, 200,000 steps each
     python bench/peers_train.py --tasks Pendulum-v1 --steps 400000
 
-All get the same budget of steps, with two kinds of settings. "same": the number of envs, roll-outs, passes, minibatches and
-step size of puffervec on 16 envs. "own": settings that suit each trainer, as published by its users. Every sample is a fresh
-process, and each repeat has another seed. The time runs from before the envs are made until the policy is trained, without
-imports. Scores are mean returns over the same 50 episodes with the likeliest actions. Lines below the table say, per task,
-settings and peer, whether "at least 3 times the steps/s" and "a score at least as good" are met.
+All get the same budget of steps, with two kinds of settings. "same": the number of envs, roll-outs,
+passes, minibatches and step size of puffervec on 16 envs. "own": settings that suit each trainer,
+as published by its users. Every sample is a fresh process, and each repeat has another seed. The
+time runs from before the envs are made until the policy is trained, without imports. Scores are
+mean returns over the same 50 episodes with the likeliest actions. Lines below the table say, per
+task, settings and peer, whether "at least 3 times the steps/s" and "a score at least as good" are
+met.
 """
 
 from __future__ import annotations
@@ -52,10 +55,14 @@ SAMPLE_LIMIT_S = 1800.0
 OURS, PLAIN, SB3 = "puffervec", "one-file PPO", "Stable-Baselines3"
 SAME, OWN = "same", "own"
 # Pendulum needs this of every trainer: the rewards of the next moments matter most.
-TASKS: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0}}
-# Settings that suit each trainer, where they differ. Ours for CartPole: more envs per call of the policy, and fewer, larger
-# steps of the optimizer. Ours for Pendulum: whole episodes that all begin together, and a higher discount than SB3's users
-# choose (with 0.95 in place of 0.9, SB3 scores 163 too).
+TASKS: dict[str, dict[str, Any]] = {
+    "CartPole-v1": {},
+    "Pendulum-v1": {"gamma": 0.9, "entropy": 0.0},
+}
+# Settings that suit each trainer, where they differ. Ours for CartPole: more envs per call of the
+# policy, and fewer, larger steps of the optimizer. Ours for Pendulum: whole episodes that all begin
+# together, and a higher discount than SB3's users choose (with 0.95 in place of 0.9, SB3 scores 163
+# too).
 OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     OURS: {
         "CartPole-v1": {"num_envs": 64, "horizon": 32, "minibatches": 4, "lr": 2e-3},
@@ -72,7 +79,10 @@ OWN_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "Pendulum-v1": {"num_envs": 4, "horizon": 1024, "minibatches": 64, "epochs": 10, "max_grad_norm": 0.5},
     },
 }  # fmt: skip
-SB3_MORE: dict[str, dict[str, Any]] = {"CartPole-v1": {}, "Pendulum-v1": {"use_sde": True, "sde_sample_freq": 4}}
+SB3_MORE: dict[str, dict[str, Any]] = {
+    "CartPole-v1": {},
+    "Pendulum-v1": {"use_sde": True, "sde_sample_freq": 4},
+}
 
 
 def settings_of(trainer: str, kind: str, env_id: str, steps: int, seed: int) -> Settings:
@@ -81,7 +91,7 @@ def settings_of(trainer: str, kind: str, env_id: str, steps: int, seed: int) -> 
     return Settings(**{"env_id": env_id, "steps": steps, "seed": seed, **TASKS[env_id], **own})
 
 
-# ---- the trainers ------------------------------------------------------------------------------------------
+# ---- the trainers --------------------------------------------------------------------------------
 
 
 def train_plain(settings: Settings) -> Trained:
@@ -95,7 +105,8 @@ def train_plain(settings: Settings) -> Trained:
 
 
 def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
-    """Train with Stable-Baselines3's PPO on its default vector env. Raises: ConfigError if it is not installed.
+    """Train with Stable-Baselines3's PPO on its default vector env. Raises: ConfigError if it is
+    not installed.
 
     Args: more: settings of its own.
     """
@@ -103,7 +114,9 @@ def train_sb3(settings: Settings, more: Mapping[str, Any]) -> Trained:
         from stable_baselines3 import PPO
         from stable_baselines3.common.env_util import make_vec_env
     except ImportError as error:
-        raise ConfigError(f"Stable-Baselines3 is not installed ({error}): pip install stable-baselines3") from None
+        raise ConfigError(
+            f"Stable-Baselines3 is not installed ({error}): pip install stable-baselines3"
+        ) from None
     import torch
 
     torch.set_num_threads(1)
@@ -161,11 +174,13 @@ def train(trainer: str, kind: str, settings: Settings) -> Trained:
     return (train_ours if trainer == OURS else train_plain)(settings)
 
 
-# ---- samples -----------------------------------------------------------------------------------------------
+# ---- samples -------------------------------------------------------------------------------------
 
 
 def score_of(act: Act, env_id: str, episodes: int = EPISODES) -> float:
-    """Return the mean return of the first episode of `episodes` envs, with the same seeds for every trainer."""
+    """Return the mean return of the first episode of `episodes` envs, with the same seeds for every
+    trainer.
+    """
     import gymnasium
 
     envs = gymnasium.make_vec(env_id, episodes, vectorization_mode="sync")
@@ -195,7 +210,11 @@ def measure(trainer: str, kind: str, settings: Settings) -> dict[str, Any]:
     begin = time.perf_counter()
     trained = train(trainer, kind, settings)
     seconds = time.perf_counter() - begin
-    return {"steps_per_s": settings.steps / seconds, "score": score_of(trained.act, settings.env_id), "how": trained.how}
+    return {
+        "steps_per_s": settings.steps / seconds,
+        "score": score_of(trained.act, settings.env_id),
+        "how": trained.how,
+    }
 
 
 class Sampler:
@@ -209,19 +228,28 @@ class Sampler:
         """Raises: ConfigError if the trainer fails."""
         self.seed += 1
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).resolve()), "--child", json.dumps([*self.job, self.seed])],
+            [
+                sys.executable,
+                str(Path(__file__).resolve()),
+                "--child",
+                json.dumps([*self.job, self.seed]),
+            ],
             capture_output=True,
             text=True,
             timeout=SAMPLE_LIMIT_S,
             env={**os.environ, "PYTHONPATH": str(common.ROOT)},
         )
         if done.returncode:
-            raise ConfigError(f"{' '.join(map(str, self.job))} failed: {done.stderr.strip()[-500:]}")
+            raise ConfigError(
+                f"{' '.join(map(str, self.job))} failed: {done.stderr.strip()[-500:]}"
+            )
         found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return found
 
 
-def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+def rows(
+    env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
     """Return a row per trainer. samples: by trainer, one per repeat."""
 
     def column(trainer: str, key: str) -> list[Any]:
@@ -235,14 +263,17 @@ def rows(env_id: str, kind: str, samples: Mapping[str, Sequence[Mapping[str, Any
             "how": " or ".join(sorted(set(column(trainer, "how")))),
             "steps_per_s": common.figure(column(trainer, "steps_per_s")),
             "score": common.figure(column(trainer, "score")),
-            "ours_over_it": common.ratio(column(OURS, "steps_per_s"), column(trainer, "steps_per_s")),
+            "ours_over_it": common.ratio(
+                column(OURS, "steps_per_s"), column(trainer, "steps_per_s")
+            ),
         }
         for trainer in samples
     ]
 
 
 def verdicts(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the verdict against each peer, in speed and in score. table: of one task and kind of settings.
+    """Return the verdict against each peer, in speed and in score. table: of one task and kind of
+        settings.
 
     Our score is at least as good if our median is no lower than the peer's.
     """
@@ -270,15 +301,22 @@ def sentences(found: Sequence[Mapping[str, Any]]) -> list[str]:
         return "holds" if met else "MISSED"
 
     lines = [
-        f"{v['task']}, {v['settings']} settings, against {v['peer']}: {v['speed']:.2f}x its steps/s ({TARGET:g}x"
-        f" {word(v['speed_met'])}); score {v['score']:.1f} to {v['peer_score']:.1f} (at least as good: {word(v['score_met'])})"
+        f"{v['task']}, {v['settings']} settings, against {v['peer']}: {v['speed']:.2f}x its "
+        f"steps/s ({TARGET:g}x {word(v['speed_met'])}); score {v['score']:.1f} to "
+        f"{v['peer_score']:.1f} (at least as good: {word(v['score_met'])})"
         for v in found
     ]
     held = sum(v["speed_met"] for v in found), sum(v["score_met"] for v in found)
-    return [*lines, f"in all: {TARGET:g}x the speed in {held[0]} of {len(found)}, a score as good in {held[1]} of {len(found)}"]
+    return [
+        *lines,
+        f"in all: {TARGET:g}x the speed in {held[0]} of {len(found)}, a score as good in "
+        f"{held[1]} of {len(found)}",
+    ]
 
 
-def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[list[dict[str, Any]]], float]:
+def run(
+    options: argparse.Namespace, note: Callable[[str], None]
+) -> tuple[list[list[dict[str, Any]]], float]:
     """Return a table per task and kind of settings, and how much of the machine others took."""
     tables: list[list[dict[str, Any]]] = []
     worst = 0.0
@@ -286,21 +324,44 @@ def run(options: argparse.Namespace, note: Callable[[str], None]) -> tuple[list[
         if env_id not in TASKS:
             raise ConfigError(f"--tasks has {env_id!r}: use some of {', '.join(TASKS)}")
         jobs = [(trainer, kind) for kind in (SAME, OWN) for trainer in OWN_SETTINGS]
-        variants = {f"{trainer}, {kind}": Sampler(trainer, kind, env_id, options.steps) for trainer, kind in jobs}
-        found = common.interleave(variants, options.repeats, lambda text, task=env_id: note(f"{task}: {text}"))
+        variants = {
+            f"{trainer}, {kind}": Sampler(trainer, kind, env_id, options.steps)
+            for trainer, kind in jobs
+        }
+        found = common.interleave(
+            variants, options.repeats, lambda text, task=env_id: note(f"{task}: {text}")
+        )
         worst = max(worst, found.foreign)
         for kind in (SAME, OWN):
-            tables.append(rows(env_id, kind, {trainer: found.results[f"{trainer}, {kind}"] for trainer in OWN_SETTINGS}))
+            tables.append(
+                rows(
+                    env_id,
+                    kind,
+                    {trainer: found.results[f"{trainer}, {kind}"] for trainer in OWN_SETTINGS},
+                )
+            )
     return tables, worst
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--tasks", default=",".join(TASKS), help="comma-separated, of the default: %(default)s")
-    flags.add_argument("--steps", type=int, default=200_000, help="budget of each training (default: %(default)s)")
-    flags.add_argument("--repeats", type=int, default=5, help="seeds; each a fresh process (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-peers-train.json)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--tasks", default=",".join(TASKS), help="comma-separated, of the default: %(default)s"
+    )
+    flags.add_argument(
+        "--steps", type=int, default=200_000, help="budget of each training (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--repeats", type=int, default=5, help="seeds; each a fresh process (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-peers-train.json)",
+    )
     flags.add_argument("--child", help=argparse.SUPPRESS)
     options = flags.parse_args(arguments)
     if options.child:
@@ -321,10 +382,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
          f"{row['ours_over_it'].median:.2f}x")
         for row in table
     ]  # fmt: skip
-    columns = ("task", "trainer, settings", "ran with", "steps/s", "score", "puffervec's speed over it")
+    columns = (
+        "task",
+        "trainer, settings",
+        "ran with",
+        "steps/s",
+        "score",
+        "puffervec's speed over it",
+    )
     found = [one for part in tables for one in verdicts(part)]
     common.print_table(f"training for {options.steps:,} steps", columns, cells, sentences(found))
-    common.finish("peers-train", options, common.machine(), foreign, {"rows": table, "verdicts": found})
+    common.finish(
+        "peers-train", options, common.machine(), foreign, {"rows": table, "verdicts": found}
+    )
     return 0
 
 

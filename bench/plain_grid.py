@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_grid as a plain C loop (plain_tag.c), compiled with the flags of the package: what bench/tag.py compares the env with."""
+"""tag_grid as a plain C loop (plain_tag.c), compiled with the flags of the package: what
+bench/tag.py compares the env with.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def compiled(source: Path) -> ctypes.CDLL:
         try:
             subprocess.run(command, check=True, timeout=120)
         except (OSError, subprocess.SubprocessError) as error:
-            raise PuffervecError(f"{source.name} cannot be compiled ({error}): is there a C compiler, or one in CC?") from None
+            raise PuffervecError(
+                f"{source.name} cannot be compiled ({error}): is there a C compiler, or one in CC?"
+            ) from None
         return ctypes.CDLL(str(target))
 
 
@@ -62,27 +66,39 @@ class PlainGame:
     """Envs of the plain loop, at the start of their first episode.
 
     Attributes:
-        observations: (rows, floats) float32. rewards: (rows,) float32. dones: (rows,) uint8. They alias the loop's memory.
+        observations: (rows, floats) float32. rewards: (rows,) float32. dones: (rows,) uint8. They
+            alias the loop's memory.
     """
 
     def __init__(self, game: _Game, rows: int, floats: int) -> None:
         self._game = game
 
         def view(name: str, kind: Any, *shape: int) -> np.ndarray:
-            return np.ctypeslib.as_array(ctypes.cast(getattr(game, name), ctypes.POINTER(kind)), shape)
+            return np.ctypeslib.as_array(
+                ctypes.cast(getattr(game, name), ctypes.POINTER(kind)), shape
+            )
 
         self.observations = view("observations", ctypes.c_float, rows, floats)
-        self.rewards, self.dones = view("rewards", ctypes.c_float, rows), view("dones", ctypes.c_uint8, rows)
+        self.rewards, self.dones = (
+            view("rewards", ctypes.c_float, rows),
+            view("dones", ctypes.c_uint8, rows),
+        )
 
     def play(self, actions: np.ndarray, steps: int) -> float:
-        """Take `steps` steps of all envs, actions (batches, rows) int32 in turn, and return the seconds it took."""
+        """Take `steps` steps of all envs, actions (batches, rows) int32 in turn, and return the
+        seconds it took.
+        """
         pointer = ctypes.c_void_p(actions.ctypes.data)
-        return float(library().plain_tag_steps(ctypes.byref(self._game), pointer, len(actions), steps))
+        return float(
+            library().plain_tag_steps(ctypes.byref(self._game), pointer, len(actions), steps)
+        )
 
 
 @contextmanager
 def plain_game(kwargs: Mapping[str, Any], num_envs: int) -> Iterator[PlainGame]:
-    """Make the plain loop's envs with settings of tag_grid (start cells are the default ones); they end with the block."""
+    """Make the plain loop's envs with settings of tag_grid (start cells are the default ones); they
+    end with the block.
+    """
     config: TagGridConfig = ENV.configure(kwargs)
     game = _Game(
         num_envs, config.num_taggers, config.grid_length, config.episode_length, config.use_full_observation,
@@ -93,13 +109,17 @@ def plain_game(kwargs: Mapping[str, Any], num_envs: int) -> Iterator[PlainGame]:
         if library().plain_tag_open(ctypes.byref(game)):
             raise PuffervecError("the plain loop got no memory")
         library().plain_tag_reset(ctypes.byref(game))
-        yield PlainGame(game, num_envs * agents, 4 * agents + 1 if config.use_full_observation else 6)
+        yield PlainGame(
+            game, num_envs * agents, 4 * agents + 1 if config.use_full_observation else 6
+        )
     finally:
         library().plain_tag_close(ctypes.byref(game))
 
 
 def plain_loop(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> float:
-    """Return the seconds per turn of one thread in which the plain loop steps a workload of tag_grid, after a warm-up."""
+    """Return the seconds per turn of one thread in which the plain loop steps a workload of
+    tag_grid, after a warm-up.
+    """
     with plain_game(workload.kwargs, workload.num_envs) as game, on_one_core():
         game.play(drawn["agents"], max(1, turns // 4))
         return game.play(drawn["agents"], turns) / turns

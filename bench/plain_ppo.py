@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO over Gymnasium's vector env in plain torch, as one-file implementations do it. A peer of bench/peers_train.py.
+"""PPO over Gymnasium's vector env in plain torch, as one-file implementations do it. A peer of
+bench/peers_train.py.
 
-Everything runs in the learner's process: the envs step one after another, each step makes tensors from arrays and reads actions
-back, minibatches are gathered by shuffled indices, and Adam runs with its defaults.
+Everything runs in the learner's process: the envs step one after another, each step makes tensors
+from arrays and reads actions back, minibatches are gathered by shuffled indices, and Adam runs with
+its defaults.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ class Agent(nn.Module):
         self.discrete = isinstance(action, gymnasium.spaces.Discrete)
         outputs = int(action.n) if self.discrete else int(np.prod(action.shape))
         features = int(np.prod(observation.shape))
-        self.actor, self.critic = _network(features, outputs, width, 0.01), _network(features, 1, width, 1.0)
+        self.actor, self.critic = (
+            _network(features, outputs, width, 0.01),
+            _network(features, 1, width, 1.0),
+        )
         self.log_std = nn.Parameter(torch.zeros(outputs))
 
     def policy(self, obs: Tensor) -> Distribution:
@@ -69,7 +74,11 @@ class Agent(nn.Module):
 
 def _network(features: int, outputs: int, width: int, last_gain: float) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for inputs, size, gain in ((features, width, 2**0.5), (width, width, 2**0.5), (width, outputs, last_gain)):
+    for inputs, size, gain in (
+        (features, width, 2**0.5),
+        (width, width, 2**0.5),
+        (width, outputs, last_gain),
+    ):
         linear = nn.Linear(inputs, size)
         nn.init.orthogonal_(linear.weight, gain)
         nn.init.zeros_(linear.bias)
@@ -80,7 +89,9 @@ def _network(features: int, outputs: int, width: int, last_gain: float) -> nn.Se
 def make_envs(settings: Settings) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     """Return the vector env. In continuous tasks rewards are scaled, as is usual."""
     same_step = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
-    envs: Any = gymnasium.make_vec(settings.env_id, settings.num_envs, vectorization_mode="sync", vector_kwargs=same_step)
+    envs: Any = gymnasium.make_vec(
+        settings.env_id, settings.num_envs, vectorization_mode="sync", vector_kwargs=same_step
+    )
     if isinstance(envs.single_action_space, gymnasium.spaces.Box):
         envs = gymnasium.wrappers.vector.ClipAction(envs)
         envs = gymnasium.wrappers.vector.NormalizeReward(envs, gamma=settings.gamma)
@@ -98,22 +109,39 @@ def train(settings: Settings) -> Agent:
     for number in range(updates):
         optimizer.param_groups[0]["lr"] = settings.lr * (1 - number / updates)
         batch, obs = collect(envs, agent, obs, settings)
-        update(agent, optimizer, batch, advantages(batch, agent.value(obs).detach(), settings), settings)
+        update(
+            agent,
+            optimizer,
+            batch,
+            advantages(batch, agent.value(obs).detach(), settings),
+            settings,
+        )
     envs.close()
     return agent
 
 
 @torch.no_grad()
-def collect(envs: Any, agent: Agent, obs: Tensor, settings: Settings) -> tuple[dict[str, Tensor], Tensor]:
-    """Step every env `horizon` times. Returns columns (horizon, envs, ...) and the next observation."""
+def collect(
+    envs: Any, agent: Agent, obs: Tensor, settings: Settings
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Step every env `horizon` times. Returns columns (horizon, envs, ...) and the next
+    observation.
+    """
     rows = []
     for _ in range(settings.horizon):
         distribution = agent.policy(obs)
         actions = distribution.sample()
-        row = {"obs": obs, "actions": actions, "log_probs": distribution.log_prob(actions), "values": agent.value(obs)}
+        row = {
+            "obs": obs,
+            "actions": actions,
+            "log_probs": distribution.log_prob(actions),
+            "values": agent.value(obs),
+        }
         shown, rewards, terminations, truncations, infos = envs.step(actions.numpy())
         cut = truncations & ~terminations
-        if cut.any():  # a time limit is no end of the task: add the value of what would have followed
+        if (
+            cut.any()
+        ):  # a time limit is no end of the task: add the value of what would have followed
             last = torch.as_tensor(np.stack(infos["final_obs"][cut]), dtype=torch.float32)
             rewards = np.array(rewards)
             rewards[cut] += settings.gamma * agent.value(last).numpy()
@@ -135,9 +163,13 @@ def advantages(batch: dict[str, Tensor], next_values: Tensor, settings: Settings
     return found
 
 
-def update(agent: Agent, optimizer: Any, batch: dict[str, Tensor], advantage: Tensor, settings: Settings) -> None:
+def update(
+    agent: Agent, optimizer: Any, batch: dict[str, Tensor], advantage: Tensor, settings: Settings
+) -> None:
     """Improve the agent with one roll-out. Source: Schulman et al. 2017, equations 7 and 9."""
-    obs, actions, old, values = (batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values"))
+    obs, actions, old, values = (
+        batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values")
+    )
     advantage = advantage.flatten()
     targets = advantage + values
     for _ in range(settings.epochs):
@@ -145,9 +177,15 @@ def update(agent: Agent, optimizer: Any, batch: dict[str, Tensor], advantage: Te
             distribution = agent.policy(obs[part])
             scaled = (advantage[part] - advantage[part].mean()) / (advantage[part].std() + 1e-8)
             ratio = (distribution.log_prob(actions[part]) - old[part]).exp()
-            gain = torch.min(ratio * scaled, ratio.clamp(1 - settings.clip, 1 + settings.clip) * scaled).mean()
+            gain = torch.min(
+                ratio * scaled, ratio.clamp(1 - settings.clip, 1 + settings.clip) * scaled
+            ).mean()
             value_loss = (agent.value(obs[part]) - targets[part]).square().mean() / 2
-            loss = settings.value * value_loss - gain - settings.entropy * distribution.entropy().mean()
+            loss = (
+                settings.value * value_loss
+                - gain
+                - settings.entropy * distribution.entropy().mean()
+            )
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(agent.parameters(), settings.max_grad_norm)

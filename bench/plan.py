@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/wings/plan, bytes, allocations.
+"""What a plan of a policy's memory gains or costs: latency of the modes of puffervec/wings/plan,
+bytes, allocations.
 
-Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its calls, each of which copies
-the observations in and, where there is one, the state. torch's kernels have one thread, as for the pieces of a roll-out.
-"bytes" is what a mode holds: its fixed buffers, in mode arena the whole arena. "allocations" counts those of torch, per call,
-after a warm-up.
+Calls of a policy with one batch of observations, all modes in turn; a sample is the median of its
+calls, each of which copies the observations in and, where there is one, the state. torch's kernels
+have one thread, as for the pieces of a roll-out. "bytes" is what a mode holds: its fixed buffers,
+in mode arena the whole arena. "allocations" counts those of torch, per call, after a warm-up.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ COLUMNS = ("policy", "mode", "rows", "us", "of eager", "bytes", "allocations", "
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. of_eager: the time over that of the policy itself, of the same repeat; ready_s: until the first
-    result; difference: the largest of the outputs, relative to numbers above 1; separate, aliased, bound: of an arena, see
-    puffervec/wings/plan/arena.py."""
+    """One line of the table. of_eager: the time over that of the policy itself, of the same repeat;
+    ready_s: until the first result; difference: the largest of the outputs, relative to numbers
+    above 1; separate, aliased, bound: of an arena, see puffervec/wings/plan/arena.py.
+    """
 
     policy: str
     mode: str
@@ -70,15 +72,29 @@ class Result:
 
 def nature_cnn() -> nn.Module:
     """The network of Mnih et al. 2015, for 84 x 84 x 4 pictures."""
-    layers: list[nn.Module] = [nn.Conv2d(4, 32, 8, 4), nn.ReLU(True), nn.Conv2d(32, 64, 4, 2), nn.ReLU(True)]
-    layers += [nn.Conv2d(64, 64, 3), nn.ReLU(True), nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(True), nn.Linear(512, 6)]
+    layers: list[nn.Module] = [
+        nn.Conv2d(4, 32, 8, 4),
+        nn.ReLU(True),
+        nn.Conv2d(32, 64, 4, 2),
+        nn.ReLU(True),
+    ]
+    layers += [
+        nn.Conv2d(64, 64, 3),
+        nn.ReLU(True),
+        nn.Flatten(),
+        nn.Linear(3136, 512),
+        nn.ReLU(True),
+        nn.Linear(512, 6),
+    ]
     return nn.Sequential(*layers)
 
 
 def made(name: str, batch: int, device: torch.device) -> tuple[nn.Module, tuple[Any, ...]]:
     """Return a policy with fresh weights, and its arguments."""
     policy, args = _made(name, batch)
-    return policy.to(device), tree_map(lambda part: part.to(device) if isinstance(part, Tensor) else part, args)
+    return policy.to(device), tree_map(
+        lambda part: part.to(device) if isinstance(part, Tensor) else part, args
+    )
 
 
 def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
@@ -89,16 +105,27 @@ def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
     config = TrainConfig.of(target, policy=settings)
     rows = next(iter(policy_rows(env_spec(config), config).values()))
     policy = rows.build().eval()
-    obs = shown({key: _numbers(batch, shape, TORCH_DTYPES[dtype]) for key, (_, dtype, shape) in arrays(rows.group).items()})
+    obs = shown(
+        {
+            key: _numbers(batch, shape, TORCH_DTYPES[dtype])
+            for key, (_, dtype, shape) in arrays(rows.group).items()
+        }
+    )
     state = policy.initial_state(batch)  # type: ignore[operator]
     return policy, (obs, state, torch.zeros(batch, dtype=torch.bool), None)
 
 
 def _numbers(batch: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    return torch.rand(batch, *shape).to(dtype) if dtype.is_floating_point else torch.ones(batch, *shape, dtype=dtype)
+    return (
+        torch.rand(batch, *shape).to(dtype)
+        if dtype.is_floating_point
+        else torch.ones(batch, *shape, dtype=dtype)
+    )
 
 
-def callee(policy: nn.Module, args: tuple[Any, ...], mode: str) -> tuple[Callable[[], object], plan.PolicyPlan | None]:
+def callee(
+    policy: nn.Module, args: tuple[Any, ...], mode: str
+) -> tuple[Callable[[], object], plan.PolicyPlan | None]:
     """Return a call in a mode; the mode eager is the policy itself, without fixed buffers round it."""
     if mode == "eager":
 
@@ -112,7 +139,9 @@ def callee(policy: nn.Module, args: tuple[Any, ...], mode: str) -> tuple[Callabl
 
 
 def median_us(call: Callable[[], object], seconds: float, wait: Callable[[], object]) -> float:
-    """Return the median of the calls of one sample, in microseconds. Args: wait: returns when the device has done its work."""
+    """Return the median of the calls of one sample, in microseconds. Args: wait: returns when the
+    device has done its work.
+    """
     call()
     wait()
     times: list[float] = []
@@ -142,7 +171,11 @@ def allocations(call: Callable[[], object], runs: int = 10) -> float:
 
 
 def measure(
-    name: str, rows: int, modes: Sequence[str], options: argparse.Namespace, note: Callable[[str], None]
+    name: str,
+    rows: int,
+    modes: Sequence[str],
+    options: argparse.Namespace,
+    note: Callable[[str], None],
 ) -> tuple[list[Result], float]:
     """Return a line per mode, and the share of the machine that others took."""
     policy, args = made(name, rows, torch.device(options.device))
@@ -153,8 +186,15 @@ def measure(
         calls[mode], plans[mode] = callee(policy, args, mode)
         calls[mode]()
         ready[mode] = time.perf_counter() - begin
-    samples = {mode: partial(median_us, call, options.seconds, wait) for mode, call in calls.items()}
-    runs = common.interleave(samples, options.repeats, lambda text: note(f"{name}, {rows} rows: {text}"), options.attempts)
+    samples = {
+        mode: partial(median_us, call, options.seconds, wait) for mode, call in calls.items()
+    }
+    runs = common.interleave(
+        samples,
+        options.repeats,
+        lambda text: note(f"{name}, {rows} rows: {text}"),
+        options.attempts,
+    )
     found = []
     for mode, call in calls.items():
         us, made_plan = runs.results[mode], plans[mode]
@@ -166,24 +206,33 @@ def measure(
             line = dataclasses.replace(line, difference=made_plan.difference)
         if made_plan is not None and mode == "arena":
             arena = made_plan.arena
-            line = dataclasses.replace(line, separate=arena.separate, aliased=arena.aliased, bound=arena.bound)
+            line = dataclasses.replace(
+                line, separate=arena.separate, aliased=arena.aliased, bound=arena.bound
+            )
         found.append(line)
     return found, runs.foreign
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write; returns the exit code."""
-    flags = argparse.ArgumentParser(description="Calls of policies, as they stand and in planned memory.")
+    flags = argparse.ArgumentParser(
+        description="Calls of policies, as they stand and in planned memory."
+    )
     common.add_flags(flags, "plan", seconds=0.3)
     flags.add_argument("--policies", default=",".join(POLICIES), help="default: %(default)s")
     flags.add_argument("--modes", help=f"default: {','.join(MODES)}; on a GPU all")
     flags.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    flags.add_argument("--rows", default=",".join(map(str, BATCHES)), help="at once (default: %(default)s)")
+    flags.add_argument(
+        "--rows", default=",".join(map(str, BATCHES)), help="at once (default: %(default)s)"
+    )
     options = flags.parse_args(argv)
     options.modes = options.modes or ",".join(MODES if options.device == "cpu" else plan.MODES)
     for flag, known in (("policies", POLICIES), ("modes", plan.MODES)):
         if unknown := [name for name in getattr(options, flag).split(",") if name not in known]:
-            print(f"error: --{flag} has {unknown[0]!r}: use some of {', '.join(known)}", file=sys.stderr)
+            print(
+                f"error: --{flag} has {unknown[0]!r}: use some of {', '.join(known)}",
+                file=sys.stderr,
+            )
             return 2
     facts, note = common.machine(), common.Progress()
     results: list[Result] = []
@@ -195,8 +244,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                 lines, others = measure(name, rows, modes, options, note)
                 results, foreign = [*results, *lines], max(foreign, others)
     note.clear()
-    common.print_table("Calls of a policy, one thread", COLUMNS, [_row(result) for result in results])
-    common.finish("plan", options, facts, foreign, [dataclasses.asdict(result) for result in results])
+    common.print_table(
+        "Calls of a policy, one thread", COLUMNS, [_row(result) for result in results]
+    )
+    common.finish(
+        "plan", options, facts, foreign, [dataclasses.asdict(result) for result in results]
+    )
     return 0
 
 
@@ -210,10 +263,14 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
     modes = {(one["policy"], one["rows"], one["mode"]): one for one in results}
     for one in results:
         if one["mode"] == "eager":
-            arena, compiled = (modes[one["policy"], one["rows"], mode] for mode in ("arena", "compile"))
+            arena, compiled = (
+                modes[one["policy"], one["rows"], mode] for mode in ("arena", "compile")
+            )
             ratios = [str(common.Figure(**found["of_eager"])) for found in (arena, compiled)]
             sizes = [f"{arena[key] / 2**10:,.1f} KiB" for key in ("separate", "bytes")]
-            counts = f"{one['allocations']:g} / {arena['allocations']:g} / {compiled['allocations']:g}"
+            counts = (
+                f"{one['allocations']:g} / {arena['allocations']:g} / {compiled['allocations']:g}"
+            )
             eager = str(common.Figure(**one["us"]))
             lines.append((one["policy"], f"{one['rows']:,}", eager, *ratios, counts, *sizes))
     return common.markdown(columns, lines)

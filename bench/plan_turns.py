@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `train.plan` gains or costs in roll-outs on a CPU: the time of a half's turn, as it stands and through plans.
+"""What `train.plan` gains or costs in roll-outs on a CPU: the time of a half's turn, as it stands
+and through plans.
 
-A turn is all that happens to a half between `recv` and `send`: its rows are copied into the storage, the policy runs, actions
-are drawn and left for the env. Both modes collect roll-outs of the same env in this process, in turn; a sample is the median
-over roll-outs of the time per turn. Policies work in float32.
+A turn is all that happens to a half between `recv` and `send`: its rows are copied into the
+storage, the policy runs, actions are drawn and left for the env. Both modes collect roll-outs of
+the same env in this process, in turn; a sample is the median over roll-outs of the time per turn.
+Policies work in float32.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ COLUMNS = ("case", "rows", "eager us", "arena us", "arena / eager", "bytes of pl
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. rows: of a half; times per turn of a half in microseconds; ratio: of the same repeat."""
+    """One line of the table. rows: of a half; times per turn of a half in microseconds; ratio: of
+    the same repeat.
+    """
 
     case: str
     rows: int
@@ -80,7 +84,9 @@ def turn_us(rollout: Rollout) -> float:
     return 1e6 * statistics.median(times) / HORIZON / len(rollout.turns)
 
 
-def measure(name: str, options: argparse.Namespace, pool: ThreadPool, note: common.Progress) -> tuple[Result, float]:
+def measure(
+    name: str, options: argparse.Namespace, pool: ThreadPool, note: common.Progress
+) -> tuple[Result, float]:
     """Return a line, and the share of the machine that others took."""
     target, tables = CASES[name]
     fixed = {"train": {"precision": "fp32"}, "vec": {"backend": "serial"}}
@@ -97,7 +103,9 @@ def measure(name: str, options: argparse.Namespace, pool: ThreadPool, note: comm
         slots = rollouts["arena"].slots.values()
         rows = sum(slot.storage.rows for slot in slots) // len(rollouts["arena"].turns)
         held = sum(slot.acting.nbytes for slot in slots)
-    return Result(name, rows, common.figure(eager), common.figure(arena), common.ratio(arena, eager), held), runs.foreign
+    return Result(
+        name, rows, common.figure(eager), common.figure(arena), common.ratio(arena, eager), held
+    ), runs.foreign
 
 
 def markdown(results: Sequence[Mapping[str, Any]]) -> str:
@@ -113,10 +121,16 @@ def markdown(results: Sequence[Mapping[str, Any]]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write; returns the exit code."""
-    flags = argparse.ArgumentParser(description="Turns of a half on a CPU, as they stand and in planned memory.")
+    flags = argparse.ArgumentParser(
+        description="Turns of a half on a CPU, as they stand and in planned memory."
+    )
     common.add_flags(flags, "plan-turns", seconds=0.0)
-    flags.add_argument("--cases", default="/".join(CASES), help="separated by / (default: %(default)s)")
-    flags.add_argument("--threads", type=int, default=2, help="that run pieces of a half (default: %(default)s)")
+    flags.add_argument(
+        "--cases", default="/".join(CASES), help="separated by / (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--threads", type=int, default=2, help="that run pieces of a half (default: %(default)s)"
+    )
     options = flags.parse_args(argv)
     if unknown := [name for name in options.cases.split("/") if name not in CASES]:
         print(f"error: --cases has {unknown[0]!r}: use some of {'/'.join(CASES)}", file=sys.stderr)
@@ -132,7 +146,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         [r.case, f"{r.rows:,}", str(r.eager_us), str(r.arena_us), str(r.ratio), f"{r.bytes:,}"] for r in results
     ]  # fmt: skip
     common.print_table("A turn of a half", COLUMNS, rows)
-    common.finish("plan-turns", options, facts, foreign, [dataclasses.asdict(result) for result in results])
+    common.finish(
+        "plan-turns", options, facts, foreign, [dataclasses.asdict(result) for result in results]
+    )
     return 0
 
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What runs between `recv` and `send`: nothing, a wait in place of a GPU, or a small torch policy.
 
-A policy is called with the half's index and its rows and returns the half's actions. Runs in the learner.
+A policy is called with the half's index and its rows and returns the half's actions. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -49,14 +50,18 @@ def precise_sleeps() -> None:
 
 
 class Wait:
-    """Takes the place of a GPU: waits a given time without using the CPU, then hands out prepared actions.
+    """Takes the place of a GPU: waits a given time without using the CPU, then hands out prepared
+        actions.
 
-    The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it asks to be woken earlier by a lead
-    that is adjusted after each wait: half of the waits end too early and half too late. `mean_s` is what they really took.
+    The thread sleeps (clock_nanosleep, no spinning). It would wake some 20 us late, so it asks to
+    be woken earlier by a lead that is adjusted after each wait: half of the waits end too early and
+    half too late. `mean_s` is what they really took.
     """
 
     def __init__(self, actions: Policy, seconds: float) -> None:
-        """Args: seconds: per call. Raises: ConfigError for a time that is negative, too long or not finite."""
+        """Args: seconds: per call. Raises: ConfigError for a time that is negative, too long or not
+        finite.
+        """
         if not 0 <= seconds < 60:
             raise ConfigError(f"a policy of {seconds} s: give a time from 0 to 60 s")
         precise_sleeps()
@@ -90,19 +95,28 @@ class Wait:
 
 
 class Torch:
-    """An MLP with one hidden layer of 64 and random weights that takes the likeliest action, on a torch device."""
+    """An MLP with one hidden layer of 64 and random weights that takes the likeliest action, on a
+    torch device.
+    """
 
     def __init__(self, vec: VectorEnv, device: str, threads: int = 1) -> None:
         """Raises: ConfigError if rows are not one flat array, or the device does not exist."""
         import torch
 
         group = vec.spec.groups[0]
-        if len(vec.spec.groups) > 1 or group.flat_dtype is None or group.action_kind == "continuous":
+        if (
+            len(vec.spec.groups) > 1
+            or group.flat_dtype is None
+            or group.action_kind == "continuous"
+        ):
             raise ConfigError(
-                f"--policy torch: {vec.env.name} has rows or actions that the benchmark's small policy does not take"
+                f"--policy torch: {vec.env.name} has rows or actions that the benchmark's small "
+                "policy does not take"
             )
         if device.startswith("cuda") and not torch.cuda.is_available():
-            raise ConfigError(f"--device {device}: torch finds no CUDA device here; use --device cpu")
+            raise ConfigError(
+                f"--device {device}: torch finds no CUDA device here; use --device cpu"
+            )
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         features = group.observation_bytes // group.flat_dtype.itemsize
@@ -110,7 +124,9 @@ class Torch:
         self._flat = group.action_kind == "discrete"
         self._torch = torch
         self._device = torch.device(device)
-        net = torch.nn.Sequential(torch.nn.Linear(features, 64), torch.nn.ReLU(), torch.nn.Linear(64, sum(self._sizes)))
+        net = torch.nn.Sequential(
+            torch.nn.Linear(features, 64), torch.nn.ReLU(), torch.nn.Linear(64, sum(self._sizes))
+        )
         self._net = net.to(self._device).eval()
 
     def __call__(self, half: int, rows: tuple[Any, ...]) -> Any:
@@ -124,7 +140,9 @@ class Torch:
 
 
 def time_policy(vec: VectorEnv, make: Callable[[VectorEnv], Policy], calls: int = 30) -> float:
-    """Return the median seconds of one call of a policy on a half of `vec`, whose `recv` is due; nothing else runs."""
+    """Return the median seconds of one call of a policy on a half of `vec`, whose `recv` is due;
+    nothing else runs.
+    """
     policy = make(vec)
     rows = vec.recv()
     times = []

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who steps the envs, on how many threads the policy acts, how many buffers: a part of bench/train.py.
+"""Who steps the envs, on how many threads the policy acts, how many buffers: a part of
+bench/train.py.
 
     python bench/train.py --parts presets --seconds 5
 
-Trains the presets end to end with these settings changed, to compare what `auto` chooses with the best choice. Updates always
-run on all cores; "1 thread" and "all threads" are for the policy in roll-outs, while workers simulate. Runs in the learner.
+Trains the presets end to end with these settings changed, to compare what `auto` chooses with the
+best choice. Updates always run on all cores; "1 thread" and "all threads" are for the policy in
+roll-outs, while workers simulate. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ AUTO = "auto: what a run chooses"
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """vec: overrides the preset's table; one_thread: roll-outs run the policy on one thread, else on all cores."""
+    """vec: overrides the preset's table; one_thread: roll-outs run the policy on one thread, else
+    on all cores.
+    """
 
     vec: Mapping[str, Any]
     one_thread: bool
@@ -38,12 +42,23 @@ def settings() -> dict[str, Setting]:
         "threads, 1 buffer": {"backend": "threading", "num_buffers": 1},
         "threads, 2 buffers": {"backend": "threading", "num_buffers": 2},
         "processes, 1 buffer": {"backend": "multiprocessing", "num_buffers": 1},
-        "processes, 2 buffers, split workers": {"backend": "multiprocessing", "num_buffers": 2, "split": "workers"},
-        "processes, 2 buffers, split envs": {"backend": "multiprocessing", "num_buffers": 2, "split": "envs"},
+        "processes, 2 buffers, split workers": {
+            "backend": "multiprocessing",
+            "num_buffers": 2,
+            "split": "workers",
+        },
+        "processes, 2 buffers, split envs": {
+            "backend": "multiprocessing",
+            "num_buffers": 2,
+            "split": "envs",
+        },
     }
     found = {AUTO: Setting({}, False)}
     for label, vec in ways.items():
-        found |= {f"{label}; all threads": Setting(vec, False), f"{label}; 1 thread": Setting(vec, True)}
+        found |= {
+            f"{label}; all threads": Setting(vec, False),
+            f"{label}; 1 thread": Setting(vec, True),
+        }
     return found
 
 
@@ -63,9 +78,15 @@ def measure_presets(options: argparse.Namespace, note: Any) -> tuple[dict[str, A
     results, worst = {}, 0.0
     for env in options.envs:
         variants = {
-            label: functools.partial(sample, runs.RUNS[env], setting, options.seconds) for label, setting in settings().items()
+            label: functools.partial(sample, runs.RUNS[env], setting, options.seconds)
+            for label, setting in settings().items()
         }
-        found = common.interleave(variants, options.repeats, lambda text, env=env: note(f"{env}: {text}"), options.attempts)
+        found = common.interleave(
+            variants,
+            options.repeats,
+            lambda text, env=env: note(f"{env}: {text}"),
+            options.attempts,
+        )
         worst = max(worst, found.foreign)
         results[env] = rows(found.results)
     return results, worst
@@ -73,12 +94,17 @@ def measure_presets(options: argparse.Namespace, note: Any) -> tuple[dict[str, A
 
 def rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return a row per setting, the fastest first. samples: one per repeat."""
-    rates = {label: [float(one["agent_steps_per_s"]) for one in taken] for label, taken in samples.items()}
+    rates = {
+        label: [float(one["agent_steps_per_s"]) for one in taken]
+        for label, taken in samples.items()
+    }
     found = [
         {
             "label": label,
             "facts": taken[0]["facts"],
-            "runs": sorted({one["facts"]["description"] for one in taken}),  # auto may choose differently each time
+            "runs": sorted(
+                {one["facts"]["description"] for one in taken}
+            ),  # auto may choose differently each time
             "agent_steps_per_s": common.figure(rates[label]),
             "over_auto": common.ratio(rates[label], rates[AUTO]),
         }
@@ -91,12 +117,22 @@ def show_presets(results: Mapping[str, Any]) -> None:
     """Print a table per env."""
     for env, table in results.items():
         cells = [
-            (row["label"], str(row["agent_steps_per_s"]), str(row["over_auto"]), *runs.fact_cells(row["facts"]))
+            (
+                row["label"],
+                str(row["agent_steps_per_s"]),
+                str(row["over_auto"]),
+                *runs.fact_cells(row["facts"]),
+            )
             for row in table
         ]
         chosen = next(row["runs"] for row in table if row["label"] == AUTO)
         columns = ("setting", "agent-steps/s", "x auto", *runs.FACT_COLUMNS)
-        common.print_table(f"{env}: settings of a CPU, end to end", columns, cells, [f"auto: {line}" for line in chosen])
+        common.print_table(
+            f"{env}: settings of a CPU, end to end",
+            columns,
+            cells,
+            [f"auto: {line}" for line in chosen],
+        )
 
 
 def panels(results: Mapping[str, Any]) -> list[runs.Panel]:

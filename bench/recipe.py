@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A search for a better recipe of `puffer-train drive`: variants of its preset, each trained with the same seeds.
+"""A search for a better recipe of `puffer-train drive`: variants of its preset, each trained with
+the same seeds.
 
     python bench/recipe.py --cores 0,1                           all recipes of bench/recipe.toml with seeds 1, 2 and 3
     python bench/recipe.py --recipes "preset,lr 0.002" --seeds 5  some of them, with more seeds
     python bench/recipe.py --json FILE                            goes on where FILE ends: finished trainings are kept
 
-A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest actions are then evaluated on
-those of the split "validation". The held-out and the real scenes take no part, so they stay fit for the final figures. As many
-trainings run at once as there are --cores. A difference is that of runs with the same seed, with a 95 % t interval over seeds.
+A training has --steps agent-steps on one core, on the scenes of the split "train"; the likeliest
+actions are then evaluated on those of the split "validation". The held-out and the real scenes take
+no part, so they stay fit for the final figures. As many trainings run at once as there are --cores.
+A difference is that of runs with the same seed, with a 95 % t interval over seeds.
 """
 
 from __future__ import annotations
@@ -38,11 +40,33 @@ from puffervec.errors import ConfigError
 TABLE = common.ROOT / "bench" / "recipe.toml"
 PROGRAM = Path(sys.executable).with_name("puffer-train")
 PRESET = "preset"
-# What is evaluated on, by the name in results: one car's scenes of 30 to 80 m, and streets of the size of real ones.
+# What is evaluated on, by the name in results: one car's scenes of 30 to 80 m, and streets of the
+# size of real ones.
 SETS = {"generated": "generated:1000", "streets": "streets:1000"}
-KEPT = ("agents", "score", "goal", "collision", "offroad", "comfortable", "lawful", "goal_time", "peak_lateral")
+KEPT = (
+    "agents",
+    "score",
+    "goal",
+    "collision",
+    "offroad",
+    "comfortable",
+    "lawful",
+    "goal_time",
+    "peak_lateral",
+)
 SHOWN = ("score", "comfortable", "goal_time", "peak_lateral")
-T_95 = (math.nan, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # by degrees of freedom, from 1
+T_95 = (
+    math.nan,
+    12.706,
+    4.303,
+    3.182,
+    2.776,
+    2.571,
+    2.447,
+    2.365,
+    2.306,
+    2.262,
+)  # by degrees of freedom, from 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,14 +87,28 @@ def command(arguments: Sequence[str], core: int, log: Path) -> None:
             stdout=out, stderr=subprocess.STDOUT, cwd=log.parent,
         )  # fmt: skip
     if done.returncode:
-        raise ConfigError(f"puffer-train {' '.join(arguments)} ended with {done.returncode}: {log.read_text()[-600:]}")
+        raise ConfigError(
+            f"puffer-train {' '.join(arguments)} ended with {done.returncode}: "
+            f"{log.read_text()[-600:]}"
+        )
 
 
 def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
-    """Train in a folder of its own, evaluate on each of SETS, and return the rates. Raises: ConfigError: a command failed."""
+    """Train in a folder of its own, evaluate on each of SETS, and return the rates. Raises:
+    ConfigError: a command failed.
+    """
     with tempfile.TemporaryDirectory(prefix="puffervec-recipe-") as name:
         folder = Path(name)
-        common_flags = ["--log.folder", "runs", "--env.split", "train", "--seed", str(job.seed), "--time-limit-s", "0"]
+        common_flags = [
+            "--log.folder",
+            "runs",
+            "--env.split",
+            "train",
+            "--seed",
+            str(job.seed),
+            "--time-limit-s",
+            "0",
+        ]
         limit = ["--total-timesteps", str(job.steps // len(job.stages))]
         begin = time.perf_counter()
         for number, flags in enumerate(job.stages):
@@ -88,7 +126,9 @@ def train_and_evaluate(job: Job, core: int) -> dict[str, Any]:
         return found
 
 
-def jobs_of(recipes: Mapping[str, Sequence[Sequence[str]]], seeds: int, steps: int, done: Mapping[str, Any]) -> list[Job]:
+def jobs_of(
+    recipes: Mapping[str, Sequence[Sequence[str]]], seeds: int, steps: int, done: Mapping[str, Any]
+) -> list[Job]:
     """Return what is left to do, seed by seed, so that all recipes have as many seeds at any time."""
     return [
         Job(name, tuple(map(tuple, stages)), seed, steps)
@@ -98,7 +138,13 @@ def jobs_of(recipes: Mapping[str, Sequence[Sequence[str]]], seeds: int, steps: i
     ]
 
 
-def search(jobs: Sequence[Job], cores: Sequence[int], results: dict[str, Any], path: Path, note: Callable[[str], None]) -> None:
+def search(
+    jobs: Sequence[Job],
+    cores: Sequence[int],
+    results: dict[str, Any],
+    path: Path,
+    note: Callable[[str], None],
+) -> None:
     """Do the jobs, one on each core at a time; what is done so far is in the file at `path`."""
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in cores:
@@ -116,7 +162,10 @@ def search(jobs: Sequence[Job], cores: Sequence[int], results: dict[str, Any], p
         try:
             for number, future in enumerate(concurrent.futures.as_completed(waiting), 1):
                 job = waiting[future]
-                entry = results.setdefault(job.recipe, {"stages": list(map(list, job.stages)), "steps": job.steps, "seeds": {}})
+                entry = results.setdefault(
+                    job.recipe,
+                    {"stages": list(map(list, job.stages)), "steps": job.steps, "seeds": {}},
+                )
                 entry["seeds"][str(job.seed)] = future.result()
                 common.write_json(path, {"results": results})
                 note(f"{number}/{len(jobs)}: {job.recipe}, seed {job.seed}")
@@ -136,7 +185,9 @@ def score_of(found: Mapping[str, Any]) -> float:
 
 
 def difference(entry: Mapping[str, Any], preset: Mapping[str, Any]) -> tuple[float, float, int]:
-    """Return by how much the mean score of all sets is above the preset's: mean, half of its 95 % interval, number of seeds."""
+    """Return by how much the mean score of all sets is above the preset's: mean, half of its 95 %
+    interval, number of seeds.
+    """
     seeds = sorted(set(entry["seeds"]) & set(preset["seeds"]))
     deltas = [score_of(entry["seeds"][seed]) - score_of(preset["seeds"][seed]) for seed in seeds]
     if len(deltas) < 2:
@@ -150,12 +201,27 @@ def show(results: Mapping[str, Any]) -> None:
     rows = []
     for name, entry in results.items():
         cells = [f"{mean_of(entry, where, key):.3f}" for where in SETS for key in SHOWN]
-        mean, half, seeds = difference(entry, results[PRESET]) if PRESET in results else (math.nan, math.nan, 0)
+        mean, half, seeds = (
+            difference(entry, results[PRESET]) if PRESET in results else (math.nan, math.nan, 0)
+        )
         seconds = statistics.fmean(found["seconds"] for found in entry["seeds"].values())
-        rows.append((name, str(len(entry["seeds"])), *cells, f"{mean:+.3f} ±{half:.3f} ({seeds})", f"{seconds:.0f}"))
+        rows.append(
+            (
+                name,
+                str(len(entry["seeds"])),
+                *cells,
+                f"{mean:+.3f} ±{half:.3f} ({seeds})",
+                f"{seconds:.0f}",
+            )
+        )
     heads = [f"{where[:3]} {key}" for where in SETS for key in SHOWN]
-    notes = ["difference: of the mean score of both sets, with the same seed; s: of a training on one core"]
-    common.print_table("recipes on validation scenes", ("recipe", "seeds", *heads, "difference", "s"), rows, notes)
+    notes = [
+        "difference: of the mean score of both sets, with the same seed; s: of a training on one "
+        "core"
+    ]
+    common.print_table(
+        "recipes on validation scenes", ("recipe", "seeds", *heads, "difference", "s"), rows, notes
+    )
 
 
 def markdown(results: Mapping[str, Any]) -> str:
@@ -182,24 +248,50 @@ def seconds_of(entry: Mapping[str, Any]) -> float:
 
 
 def chosen(names: str | None) -> dict[str, list[list[str]]]:
-    """Return the stages of the recipes that were asked for, by name. Raises: ConfigError: there is none of that name."""
+    """Return the stages of the recipes that were asked for, by name. Raises: ConfigError: there is
+    none of that name.
+    """
     listed: dict[str, list[Any]] = tomllib.loads(TABLE.read_text())["recipes"]
-    recipes = {name: flags if any(isinstance(part, list) for part in flags) else [flags] for name, flags in listed.items()}
+    recipes = {
+        name: flags if any(isinstance(part, list) for part in flags) else [flags]
+        for name, flags in listed.items()
+    }
     wanted = list(recipes) if names is None else [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in recipes:
-            raise ConfigError(f"--recipes has {name!r}: use some of {', '.join(recipes)}, or add it to {TABLE.name}")
+            raise ConfigError(
+                f"--recipes has {name!r}: use some of {', '.join(recipes)}, or add it to "
+                f"{TABLE.name}"
+            )
     return {name: recipes[name] for name in wanted}
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the flags of the command."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--recipes", help="names, separated by commas (default: all)")
-    flags.add_argument("--seeds", type=int, default=3, help="trainings of each, with seeds 1, 2, ... (default: %(default)s)")
-    flags.add_argument("--steps", type=int, default=3_000_000, help="agent-steps of a training (default: %(default)s)")
-    flags.add_argument("--cores", default="0", help="numbers of cores, separated by commas (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-recipe.json)")
+    flags.add_argument(
+        "--seeds",
+        type=int,
+        default=3,
+        help="trainings of each, with seeds 1, 2, ... (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--steps",
+        type=int,
+        default=3_000_000,
+        help="agent-steps of a training (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--cores", default="0", help="numbers of cores, separated by commas (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-recipe.json)",
+    )
     return flags
 
 

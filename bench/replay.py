@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train render`: how long it takes to write, how large it is, and how smoothly a browser plays it.
+"""The page of `puffer-train render`: how long it takes to write, how large it is, and how smoothly
+a browser plays it.
 
     python bench/replay.py
 
-A scene of 91 steps and more than 128 agents is played at random, so that all of them are there to the end: four copies of a
-generated street beside each other. Frames per second are those of a Chromium without a window and without a GPU, which shows
-60 at most.
+A scene of 91 steps and more than 128 agents is played at random, so that all of them are there to
+the end: four copies of a generated street beside each other. Frames per second are those of a
+Chromium without a window and without a GPU, which shows 60 at most.
 """
 
 from __future__ import annotations
@@ -52,11 +53,21 @@ def crowded() -> Scene:
     for copy in range(4):
         away = np.array([APART_M * (copy % 2), APART_M * (copy // 2), 0.0])
         for item in street.objects:
-            moved = {"position_m": item.position_m + away, "goal_m": item.goal_m + away, "id": item.id + 1000 * copy}
+            moved = {
+                "position_m": item.position_m + away,
+                "goal_m": item.goal_m + away,
+                "id": item.id + 1000 * copy,
+            }
             objects.append(dataclasses.replace(item, **moved))
         for road in street.roads:
-            roads.append(dataclasses.replace(road, points_m=road.points_m + away, id=road.id + 10_000 * copy, links=None))
-    return dataclasses.replace(street, name="crowded", objects=tuple(objects), roads=tuple(roads), controls=None)
+            roads.append(
+                dataclasses.replace(
+                    road, points_m=road.points_m + away, id=road.id + 10_000 * copy, links=None
+                )
+            )
+    return dataclasses.replace(
+        street, name="crowded", objects=tuple(objects), roads=tuple(roads), controls=None
+    )
 
 
 def frames_of(page: Page, seconds: float) -> float:
@@ -69,11 +80,18 @@ def frames_of(page: Page, seconds: float) -> float:
 
 
 def played(path: Path, repeats: int, seconds: float) -> dict[str, list[float]]:
-    """Seconds until the page is there, and frames per second: whole, with all ways, following an agent and what it observes."""
+    """Seconds until the page is there, and frames per second: whole, with all ways, following an
+    agent and what it observes.
+    """
     chromium = find()
     if chromium is None:
         sys.exit("no Chromium: apt-get install chromium")
-    found: dict[str, list[float]] = {"open_s": [], "whole_fps": [], "all_ways_fps": [], "following_fps": []}
+    found: dict[str, list[float]] = {
+        "open_s": [],
+        "whole_fps": [],
+        "all_ways_fps": [],
+        "following_fps": [],
+    }
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as profile:
             browser = Browser(chromium, Path(profile))
@@ -96,7 +114,14 @@ def measured(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         write_scenes(Path(folder) / "crowded.pvs", [crowded()])
         env, path = get("drive"), out or Path(folder) / "replay.html"
-        config = env.configure({"scenes": f"{folder}/crowded.pvs", "observation": "driver", "dynamics": "car", "metrics": 1})
+        config = env.configure(
+            {
+                "scenes": f"{folder}/crowded.pvs",
+                "observation": "driver",
+                "dynamics": "car",
+                "metrics": 1,
+            }
+        )
         start = time.perf_counter()
         episode = play(env, config, RandomActor(0), task=0)
         recorded = time.perf_counter()
@@ -104,20 +129,36 @@ def measured(repeats: int, seconds: float, out: Path | None) -> dict[str, Any]:
         packed = time.perf_counter()
         path.write_text(replay_page([replay], "a crowded street"))
         sizes = {"steps": replay.steps + 1, "agents": replay.agents, "bytes": path.stat().st_size}
-        figures = {name: asdict(common.figure(samples)) for name, samples in played(path.absolute(), repeats, seconds).items()}
+        figures = {
+            name: asdict(common.figure(samples))
+            for name, samples in played(path.absolute(), repeats, seconds).items()
+        }
         return {**sizes, "record_s": recorded - start, "pack_s": packed - recorded, **figures}
 
 
 def main() -> None:
     """Measure, print and write the results."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--repeats", type=int, default=5)
-    flags.add_argument("--seconds", type=float, default=3.0, help="of each measurement of frames (default: %(default)s)")
+    flags.add_argument(
+        "--seconds",
+        type=float,
+        default=3.0,
+        help="of each measurement of frames (default: %(default)s)",
+    )
     flags.add_argument("--out", type=Path, help="keep the page in this file")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-replay.json)")
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-replay.json)",
+    )
     options = flags.parse_args()
     facts = common.machine()
-    results, foreign = common.foreign_load(lambda: measured(options.repeats, options.seconds, options.out))
+    results, foreign = common.foreign_load(
+        lambda: measured(options.repeats, options.seconds, options.out)
+    )
     rows = [
         (name, str(common.Figure(**value)) if isinstance(value, dict) else common.number(value))
         for name, value in results.items()

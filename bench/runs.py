@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training runs for benchmarks: presets with changes, the facts behind a figure, rates from a run's log.
+"""Training runs for benchmarks: presets with changes, the facts behind a figure, rates from a run's
+log.
 
-Used by bench/train.py with its parts and by bench/bottlenecks.py, in the learner. Each run starts workers and policy afresh;
-its first fifth is not measured.
+Used by bench/train.py with its parts and by bench/bottlenecks.py, in the learner. Each run starts
+workers and policy afresh; its first fifth is not measured.
 """
 
 from __future__ import annotations
@@ -60,8 +61,12 @@ class Run:
 RUNS = {
     "drive": Run("drive", {}, "env/score"),
     # Half a million parameters; each sample is learned from once.
-    "drive-500k": Run("drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}, "env/score"),
-    "tag_grid": Run("tag_grid", {}),  # Both sides learn, so neither side's return says how well they play.
+    "drive-500k": Run(
+        "drive", {"policy": {"hidden": (576, 464)}, "train": {"update_epochs": 1}}, "env/score"
+    ),
+    "tag_grid": Run(
+        "tag_grid", {}
+    ),  # Both sides learn, so neither side's return says how well they play.
 }
 
 
@@ -83,8 +88,12 @@ def fact_cells(facts: Mapping[str, Any]) -> list[str]:
 
 
 def settled(config: TrainConfig) -> TrainConfig:
-    """Return the config with its `auto` settings chosen once, so all samples of a comparison use the same ones."""
-    return startup.choose(config, target.env_spec(config), choose_device(config.train.device), make_vec).config
+    """Return the config with its `auto` settings chosen once, so all samples of a comparison use
+    the same ones.
+    """
+    return startup.choose(
+        config, target.env_spec(config), choose_device(config.train.device), make_vec
+    ).config
 
 
 def facts_of(trainer: Trainer) -> dict[str, Any]:
@@ -92,7 +101,9 @@ def facts_of(trainer: Trainer) -> dict[str, Any]:
     spec, config = trainer.vec.spec, trainer.config
     return {
         "observation_floats": floats_of(spec),
-        "parameters": sum(p.numel() for policy in trainer.policies.values() for p in policy.parameters()),
+        "parameters": sum(
+            p.numel() for policy in trainer.policies.values() for p in policy.parameters()
+        ),
         "replay_ratio": config.train.update_epochs,
         "num_envs": config.vec.num_envs,
         "rows": trainer.vec.num_agents,
@@ -122,27 +133,37 @@ class Watch(Dashboard):
 def each_seed(
     options: argparse.Namespace, sample: Callable[[argparse.Namespace, int], Any]
 ) -> tuple[dict[str, Any], list[Any], float]:
-    """Take a sample with each of the seeds 1 to --seeds, on the first --cores of the cores that this process may use.
+    """Take a sample with each of the seeds 1 to --seeds, on the first --cores of the cores that
+    this process may use.
 
-    Returns: facts about the machine with these cores, the samples, and how much of the machine others took at most.
+    Returns: facts about the machine with these cores, the samples, and how much of the machine
+    others took at most.
     Raises: PuffervecError: there are not as many cores.
     """
     if not 1 <= options.cores <= usable_cores():
-        raise PuffervecError(f"--cores is {options.cores}: this process may use 1 to {usable_cores()}")
+        raise PuffervecError(
+            f"--cores is {options.cores}: this process may use 1 to {usable_cores()}"
+        )
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cores[: options.cores])
     try:
         facts = common.machine()
-        found = [foreign_load(functools.partial(sample, options, seed)) for seed in range(1, options.seeds + 1)]
+        found = [
+            foreign_load(functools.partial(sample, options, seed))
+            for seed in range(1, options.seeds + 1)
+        ]
         return facts, [one for one, _ in found], max((foreign for _, foreign in found), default=0.0)
     finally:
         os.sched_setaffinity(0, cores)
 
 
-def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None) -> dict[str, Any]:
+def trained(
+    config: TrainConfig, seconds: float, prepare: Callable[[Trainer], None] = lambda trainer: None
+) -> dict[str, Any]:
     """Train for `seconds`, but at least a few updates, and return rates and the split of time.
 
-    Args: config: its files go into a folder that is removed; prepare: called before the first roll-out.
+    Args: config: its files go into a folder that is removed; prepare: called before the first
+        roll-out.
     """
     watch = Watch(lambda metrics: metrics[ELAPSED_S] >= seconds and watch.updates >= FEWEST_UPDATES)
     with tempfile.TemporaryDirectory(prefix="puffervec-train-") as folder:
@@ -155,14 +176,21 @@ def trained(config: TrainConfig, seconds: float, prepare: Callable[[Trainer], No
 
 
 def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rates from two or more lines of a log: agent-steps/s, env-steps/s, shares of time, seconds of one step of all envs
-    in a roll-out and of the policy on one half."""
+    """Return rates from two or more lines of a log: agent-steps/s, env-steps/s, shares of time,
+    seconds of one step of all envs in a roll-out and of the policy on one half.
+    """
     first = max(0, min(len(lines) - 2, int(WARM_SHARE * len(lines))))
     begin, kept = lines[first], lines[first + 1 :]
-    spans = [line[ELAPSED_S] - before[ELAPSED_S] for before, line in zip(lines[first:], kept, strict=False)]
+    spans = [
+        line[ELAPSED_S] - before[ELAPSED_S]
+        for before, line in zip(lines[first:], kept, strict=False)
+    ]
     span = sum(spans)
     timed = list(zip(kept, spans, strict=True))
-    shares = {part: sum(line[key] * length for line, length in timed) / span for part, key in TIME_PARTS.items()}
+    shares = {
+        part: sum(line[key] * length for line, length in timed) / span
+        for part, key in TIME_PARTS.items()
+    }
     steps = len(kept) * facts["horizon"]
     return {
         "agent_steps_per_s": (kept[-1][STEP] - begin[STEP]) / span,
@@ -174,14 +202,16 @@ def rates(lines: Sequence[Mapping[str, float]], facts: Mapping[str, Any]) -> dic
 
 
 def simulation_half_s(config: TrainConfig, turns: int = 200) -> float:
-    """Return the seconds in which all cores simulate one half, by the workers' time stamps, with nothing else running."""
+    """Return the seconds in which all cores simulate one half, by the workers' time stamps, with
+    nothing else running.
+    """
     workload = Workload(config.target, config.target, config.tables()["env"], config.vec.num_envs)
     with workload.make("serial") as vec:
         drawn = draw_actions(vec.spec, workload.num_envs)
     return modes.measure_half(workload, drawn, usable_cores(), turns, warmup=turns // 4)
 
 
-# ---- pictures ----------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
@@ -193,7 +223,12 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
     width, height = PANEL_INCHES
     figure, axes = pyplot.subplots(
-        len(panels), 1, figsize=(width, height * len(panels)), dpi=120, layout="constrained", squeeze=False
+        len(panels),
+        1,
+        figsize=(width, height * len(panels)),
+        dpi=120,
+        layout="constrained",
+        squeeze=False,
     )
     for axis, panel in zip(axes[:, 0], panels, strict=True):
         panel(axis)
@@ -203,7 +238,8 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str) -> None:
-    """Write the picture of a benchmark to --png, else next to its JSON. Without --png and matplotlib it only prints a line.
+    """Write the picture of a benchmark to --png, else next to its JSON. Without --png and
+    matplotlib it only prints a line.
 
     Raises: MissingExtraError: --png without matplotlib.
     """
@@ -216,15 +252,30 @@ def draw_beside(panels: Sequence[Panel], options: argparse.Namespace, name: str)
         print(f"no picture: {error}")
 
 
-def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], title: str, unit: str = "agent-steps/s") -> None:
+def bars(
+    axis: Axes,
+    labels: Sequence[str],
+    figures: Sequence[common.Figure],
+    title: str,
+    unit: str = "agent-steps/s",
+) -> None:
     """Draw a bar per label, with its number; whiskers span all samples."""
     middle = [figure.median for figure in figures]
-    spans = [[figure.median - min(figure.samples) for figure in figures], [max(f.samples) - f.median for f in figures]]
+    spans = [
+        [figure.median - min(figure.samples) for figure in figures],
+        [max(f.samples) - f.median for f in figures],
+    ]
     places = range(len(labels))
     axis.barh(places, middle, xerr=spans, color="#0072B2", ecolor="#444444", capsize=2)
     most = max(max(figure.samples) for figure in figures)
     for place, figure in zip(places, figures, strict=True):
-        axis.text(max(figure.samples) + 0.01 * most, place, common.number(figure.median), va="center", fontsize=8)
+        axis.text(
+            max(figure.samples) + 0.01 * most,
+            place,
+            common.number(figure.median),
+            va="center",
+            fontsize=8,
+        )
     axis.set_yticks(places, labels, fontsize=8)
     axis.set_xlim(0, 1.12 * most)
     axis.xaxis.set_major_formatter(lambda value, place: common.number(value))
@@ -233,7 +284,9 @@ def bars(axis: Axes, labels: Sequence[str], figures: Sequence[common.Figure], ti
 
 
 def bar_panels(tables: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> list[Panel]:
-    """Return a panel of agent-steps/s per env. tables: rows with label and agent_steps_per_s, by env."""
+    """Return a panel of agent-steps/s per env. tables: rows with label and agent_steps_per_s, by
+    env.
+    """
     return [
         functools.partial(
             bars,

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drawing actions on a CPU: our sampler, including noise and log-probabilities, against `Categorical`.
+"""Drawing actions on a CPU: our sampler, including noise and log-probabilities, against
+`Categorical`.
 
     python bench/sampling.py                         5, 20 and 91 choices, 256 to 2,048 rows, as in a roll-out of drive
     python bench/sampling.py --actions 91 --rows 10000
 
-Both run on one thread, as in the trainer's pool, and alternate call by call. Figures are CPU time; a sample is the median over
-many calls. "Categorical" is `Categorical(logits=...)` and `sample()`, without the log-probabilities that ours returns as well.
+Both run on one thread, as in the trainer's pool, and alternate call by call. Figures are CPU time;
+a sample is the median over many calls. "Categorical" is `Categorical(logits=...)` and `sample()`,
+without the log-probabilities that ours returns as well.
 """
 
 from __future__ import annotations
@@ -29,14 +31,19 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
 
-WANTED, FROM_ACTIONS = 3.0, 20  # The wanted speed-up, and the least number of choices that it applies to.
+WANTED, FROM_ACTIONS = (
+    3.0,
+    20,
+)  # The wanted speed-up, and the least number of choices that it applies to.
 COLUMNS = ("choices", "rows", "Categorical, us", "ours, us", "x as fast", "wanted")
 CPU = torch.device("cpu")
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One line of the table. gain: Categorical's time / ours, of the same repeat; met: None without a target."""
+    """One line of the table. gain: Categorical's time / ours, of the same repeat; met: None without
+    a target.
+    """
 
     actions: int
     rows: int
@@ -47,7 +54,9 @@ class Result:
 
 
 def works(actions: int, rows: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return two functions that draw from the same logits (rows, actions): `Categorical`'s and ours."""
+    """Return two functions that draw from the same logits (rows, actions): `Categorical`'s and
+    ours.
+    """
     generator = torch.Generator().manual_seed(1)
     logits = torch.randn(rows, actions, generator=generator)
     spec = ActionSpec(kind="discrete", sizes=(actions,), low=(), high=())
@@ -57,7 +66,9 @@ def works(actions: int, rows: int) -> tuple[Callable[[], object], Callable[[], o
     )
 
 
-def measure(actions: int, rows: int, seconds: float, repeats: int, note: Callable[[str], None]) -> tuple[Result, float]:
+def measure(
+    actions: int, rows: int, seconds: float, repeats: int, note: Callable[[str], None]
+) -> tuple[Result, float]:
     """Return a line, and the share of the machine that others took."""
     both = works(actions, rows)
     for work in both:
@@ -73,14 +84,24 @@ def measure(actions: int, rows: int, seconds: float, repeats: int, note: Callabl
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; returns the exit code: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "sampling", seconds=0.3)
-    flags.add_argument("--actions", default="5,20,91", help="numbers of choices (default: %(default)s)")
-    flags.add_argument("--rows", default="256,512,1024,2048", help="rows per call (default: %(default)s)")
+    flags.add_argument(
+        "--actions", default="5,20,91", help="numbers of choices (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--rows", default="256,512,1024,2048", help="rows per call (default: %(default)s)"
+    )
     options = flags.parse_args(arguments)
     facts, note = common.machine(), common.Progress()
     try:
-        cases = [(a, r) for a in _numbers("--actions", options.actions) for r in _numbers("--rows", options.rows)]
+        cases = [
+            (a, r)
+            for a in _numbers("--actions", options.actions)
+            for r in _numbers("--rows", options.rows)
+        ]
         with one_torch_thread():
             found = [measure(*case, options.seconds, options.repeats, note) for case in cases]
     except PuffervecError as error:
@@ -88,16 +109,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     note.clear()
     results = [result for result, _ in found]
-    common.print_table("One action per row, one thread", COLUMNS, [_row(result) for result in results])
-    common.finish("sampling", options, facts, max(foreign for _, foreign in found), [dataclasses.asdict(r) for r in results])
+    common.print_table(
+        "One action per row, one thread", COLUMNS, [_row(result) for result in results]
+    )
+    common.finish(
+        "sampling",
+        options,
+        facts,
+        max(foreign for _, foreign in found),
+        [dataclasses.asdict(r) for r in results],
+    )
     return 0
 
 
 def _numbers(flag: str, text: str) -> list[int]:
-    """Return the numbers of a comma-separated flag. Raises: ConfigError for anything but whole numbers of at least 1."""
+    """Return the numbers of a comma-separated flag. Raises: ConfigError for anything but whole
+    numbers of at least 1.
+    """
     words = text.split(",")
     if not all(word.isdecimal() and int(word) > 0 for word in words):
-        raise ConfigError(f"{flag} is {text!r}: give whole numbers of at least 1, separated by commas")
+        raise ConfigError(
+            f"{flag} is {text!r}: give whole numbers of at least 1, separated by commas"
+        )
     return [int(word) for word in words]
 
 

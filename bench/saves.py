@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kills trainers that save all the time, and counts the run folders that cannot be loaded afterwards. There must be none.
+"""Kills trainers that save all the time, and counts the run folders that cannot be loaded
+afterwards. There must be none.
 
     python bench/saves.py
 
-Most of these trainers are small and forked from a process that has torch in memory: each resumes from the newest checkpoint,
-learns a little and saves over and over until SIGKILL at a random moment. A few are whole `puffer-train` commands, start-up
-included. After each kill the newest checkpoint must verify and its tensors must load. It must be the last one whose save
-returned, or the one after.
+Most of these trainers are small and forked from a process that has torch in memory: each resumes
+from the newest checkpoint, learns a little and saves over and over until SIGKILL at a random
+moment. A few are whole `puffer-train` commands, start-up included. After each kill the newest
+checkpoint must verify and its tensors must load. It must be the last one whose save returned, or
+the one after.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import common
 
 KEEPS = (1, 3)  # Numbers of checkpoints to keep, in turns.
-LONGEST_S = 0.15  # A forked trainer is killed within this time after its first save, about twenty saves later.
+# A forked trainer is killed within this time after its first save, about twenty saves later.
+LONGEST_S = 0.15
 COMMAND = (
-    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.precision fp32 --train.threads 1"
-    " --total-timesteps 1000000000000 --log.dashboard plain --log.print-interval-s 0 --log.checkpoint-interval-s 0"
+    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu "
+    "--train.precision fp32 --train.threads 1 --total-timesteps 1000000000000 --log.dashboard "
+    "plain --log.print-interval-s 0 --log.checkpoint-interval-s 0"
 ).split()
 
 
@@ -60,18 +64,26 @@ class Count:
         return len(self.unloadable or []) + len(self.lost or [])
 
 
-# ---- forked trainers ---------------------------------------------------------------------------------------
+# ---- forked trainers -----------------------------------------------------------------------------
 
 
 def train_and_save(folder: Path, keep: int, saved: Connection) -> None:
-    """Train in `folder` and save after every update; tell the number of saved updates. Runs in a child."""
+    """Train in `folder` and save after every update; tell the number of saved updates. Runs in a
+    child.
+    """
     from puffervec.train import TrainConfig, Trainer
     from puffervec.train.run import checkpoint as ckpt
 
     config = TrainConfig.of(
         "probe",
         vec={"backend": "serial", "num_envs": 4},
-        train={"horizon": 8, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 10**12},
+        train={
+            "horizon": 8,
+            "device": "cpu",
+            "precision": "fp32",
+            "threads": 1,
+            "total_timesteps": 10**12,
+        },
         policy={"hidden": (8,)},
         log={"dashboard": "off", "keep_checkpoints": keep},
     )
@@ -92,7 +104,9 @@ def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[st
     for index in range(kills):
         note(f"kill {index + 1}/{kills}")
         receiver, sender = context.Pipe(duplex=False)
-        child = context.Process(target=train_and_save, args=(folder, KEEPS[index % len(KEEPS)], sender), daemon=True)
+        child = context.Process(
+            target=train_and_save, args=(folder, KEEPS[index % len(KEEPS)], sender), daemon=True
+        )
         child.start()
         sender.close()
         receiver.poll(100)  # Until its first save.
@@ -110,7 +124,9 @@ def kill_forked(folder: Path, kills: int, rng: random.Random, note: Callable[[st
 
 
 def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
-    """Load the newest checkpoint of a run folder as resuming and evaluating do. updates: of the last save that returned."""
+    """Load the newest checkpoint of a run folder as resuming and evaluating do. updates: of the
+    last save that returned.
+    """
     from puffervec.train.run import checkpoint as ckpt
 
     count.kills += 1
@@ -130,17 +146,25 @@ def look(folder: Path, updates: int | None, count: Count, when: str) -> None:
         count.add_failure("lost", f"{when}: the newest checkpoint is of update {loaded}")
 
 
-# ---- whole commands ----------------------------------------------------------------------------------------
+# ---- whole commands ------------------------------------------------------------------------------
 
 
-def kill_commands(folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]) -> Count:
-    """Start `puffer-train` as users do, resuming what the last kill left, and kill it at any time, start-up included."""
+def kill_commands(
+    folder: Path, kills: int, rng: random.Random, note: Callable[[str], None]
+) -> Count:
+    """Start `puffer-train` as users do, resuming what the last kill left, and kill it at any time,
+    start-up included.
+    """
     count = Count()
     for index in range(kills):
         note(f"kill {index + 1}/{kills} of a whole command")
         resumable = any((folder / "checkpoints").glob("[0-9]*"))
         name = ["--run-name", folder.name] if not folder.exists() else []
-        target = ["--resume", str(folder)] if resumable else ["probe", *COMMAND, "--log.folder", str(folder.parent), *name]
+        target = (
+            ["--resume", str(folder)]
+            if resumable
+            else ["probe", *COMMAND, "--log.folder", str(folder.parent), *name]
+        )
         process = subprocess.Popen(
             [sys.executable, "-m", "puffervec.commands.cli", *target],
             stdout=subprocess.PIPE,
@@ -150,15 +174,22 @@ def kill_commands(folder: Path, kills: int, rng: random.Random, note: Callable[[
         )
         shown = _run_for_a_while(process, rng)
         if not resumable and folder.exists() and not any((folder / "checkpoints").glob("[0-9]*")):
-            folder.rename(folder.with_name(f"{folder.name}-unused-{index}"))  # Killed before its first save.
+            folder.rename(
+                folder.with_name(f"{folder.name}-unused-{index}")
+            )  # Killed before its first save.
         if process.returncode != -signal.SIGKILL:
-            count.add_failure("unloadable", f"command {index + 1} ended by itself with {process.returncode}: {shown[-500:]}")
+            count.add_failure(
+                "unloadable",
+                f"command {index + 1} ended by itself with {process.returncode}: {shown[-500:]}",
+            )
         look(folder, None, count, f"command {index + 1}")
     return count
 
 
 def _run_for_a_while(process: subprocess.Popen[str], rng: random.Random) -> str:
-    """Wait for a random time, in half of the cases counted from the first update; kill. Returns the process's output."""
+    """Wait for a random time, in half of the cases counted from the first update; kill. Returns the
+    process's output.
+    """
     assert process.stdout is not None
     shown = ""
     if rng.random() < 0.5:
@@ -173,7 +204,7 @@ def _run_for_a_while(process: subprocess.Popen[str], rng: random.Random) -> str:
     return shown + rest
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def run(kills: int, commands: int, seed: int, note: Callable[[str], None]) -> dict[str, Count]:
@@ -190,11 +221,25 @@ def run(kills: int, commands: int, seed: int, note: Callable[[str], None]) -> di
 def show(counts: dict[str, Count]) -> None:
     """Print the table and every failure."""
     rows = [
-        (name, *(str(n) for n in (c.kills, c.inside_a_save, c.saves, len(c.unloadable or []), len(c.lost or []))))
+        (
+            name,
+            *(
+                str(n)
+                for n in (
+                    c.kills,
+                    c.inside_a_save,
+                    c.saves,
+                    len(c.unloadable or []),
+                    len(c.lost or []),
+                )
+            ),
+        )
         for name, c in counts.items()
     ]
     columns = ("killed", "kills", "inside a save", "saves before", "unloadable", "older than saved")
-    common.print_table("SIGKILL at random moments of saves", columns, rows, ["the last two must be 0"])
+    common.print_table(
+        "SIGKILL at random moments of saves", columns, rows, ["the last two must be 0"]
+    )
     for count in counts.values():
         for text in [*(count.unloadable or []), *(count.lost or [])]:
             print(f"FAILED {text}")
@@ -202,24 +247,44 @@ def show(counts: dict[str, Count]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 1 where a run folder could not be loaded."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--kills", type=int, default=300, help="of forked trainers (default: %(default)s)")
-    flags.add_argument("--commands", type=int, default=10, help="kills of whole commands (default: %(default)s)")
-    flags.add_argument(
-        "--seed", type=int, default=int(os.environ.get("PV_SEED", "1")), help="of the moments (default: %(default)s)"
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-saves.json)")
+    flags.add_argument(
+        "--kills", type=int, default=300, help="of forked trainers (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--commands", type=int, default=10, help="kills of whole commands (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--seed",
+        type=int,
+        default=int(os.environ.get("PV_SEED", "1")),
+        help="of the moments (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-saves.json)",
+    )
     options = flags.parse_args(arguments)
     facts = common.machine()
     progress = common.Progress()
-    counts, foreign = common.foreign_load(lambda: run(options.kills, options.commands, options.seed, progress))
+    counts, foreign = common.foreign_load(
+        lambda: run(options.kills, options.commands, options.seed, progress)
+    )
     progress.clear()
     show(counts)
-    results: dict[str, Any] = {name: {**asdict(count), "failures": count.failures} for name, count in counts.items()}
+    results: dict[str, Any] = {
+        name: {**asdict(count), "failures": count.failures} for name, count in counts.items()
+    }
     common.finish("saves", options, facts, foreign, results)
     failed = any(count.failures for count in counts.values())
     if failed:
-        print(f"again: python bench/saves.py --kills {options.kills} --commands {options.commands} --seed {options.seed}")
+        print(
+            f"again: python bench/saves.py --kills {options.kills} --commands {options.commands} "
+            f"--seed {options.seed}"
+        )
     return int(failed)
 
 

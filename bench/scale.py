@@ -1,21 +1,24 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a cluster would do: agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs, from costs measured on one machine.
+"""What a cluster would do: agent-steps/s of 1 to 1,000 hosts and 1 to 64 GPUs, from costs measured
+on one machine.
 
     python bench/hosts.py            measures the costs, and the rates that the check compares with
     python bench/scale.py            predicts from the newest of these results, and checks itself against their 1, 2 and 4 hosts
     python bench/scale.py --gbit 100 --host-cores 64 --gpu-steps-per-s 3e6 --most-segments 256
 
-An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It can come no sooner than
+An update takes K segments: as many as hosts, at most `--most-segments` of each learner. It can come
+no sooner than
 
     simulation   K x play / hosts of a learner       play: of a roll-out, and its way into the object store
     network      what the learners of a machine share: bytes of their segments in, weights out to each host
     learner      K x (take + update), and the messages of the gradients between GPUs
     policy lag   ahead x play / (max_lag + 1)        sooner, and the segments that arrive would be older than `ray.max_lag`
 
-and the largest of the four is what limits. Lag is the age of a segment in updates (Little's law), at most what is allowed.
-Hosts and GPUs that are no core of this machine are assumptions, which are printed as such. On this machine hosts and learner
-share cores: core n has the hosts n, n + cores, ..., the last one the learner too, and work moves to whoever has time.
+and the largest of the four is what limits. Lag is the age of a segment in updates (Little's law),
+at most what is allowed. Hosts and GPUs that are no core of this machine are assumptions, which are
+printed as such. On this machine hosts and learner share cores: core n has the hosts n, n + cores,
+..., the last one the learner too, and work moves to whoever has time.
 """
 
 from __future__ import annotations
@@ -46,10 +49,11 @@ MESSAGE_S = 30e-6  # Of a small message between GPUs, per doubling of their numb
 class Costs:
     """Of one host on one core, measured; seconds and bytes.
 
-    Attributes: steps: valid transitions of a segment; play: a roll-out; put: into the object store; take: into the learner's
-    rows; order: a round trip; cpu: of all processes for a segment, Ray's too, without learning; update: learning from a segment
-    on one core; nbytes: of a segment; weights: bytes of the weights; crowds: how many times longer a roll-out takes where so
-    many cores play at once: they share caches and memory.
+    Attributes: steps: valid transitions of a segment; play: a roll-out; put: into the object store;
+    take: into the learner's rows; order: a round trip; cpu: of all processes for a segment, Ray's
+    too, without learning; update: learning from a segment on one core; nbytes: of a segment;
+    weights: bytes of the weights; crowds: how many times longer a roll-out takes where so many
+    cores play at once: they share caches and memory.
     """
 
     steps: float
@@ -70,9 +74,12 @@ class Costs:
 
 @dataclasses.dataclass(frozen=True)
 class Plant:
-    """What a cluster is made of. Attributes: host_cores: that a host plays on, each with the rows of one core; gbit: of a
-    machine's network, each way; gpu_steps_per_s: agent-steps that a GPU learns from; gpus_per_machine: that share its network;
-    gradient_steps: of an update, each with one sum over all GPUs; ahead, max_lag, most_segments: settings."""
+    """What a cluster is made of. Attributes: host_cores: that a host plays on, each with the rows
+    of one core; gbit: of a machine's network, each way; gpu_steps_per_s: agent-steps that a GPU
+    learns from; gpus_per_machine: that share its network;
+    gradient_steps: of an update, each with one sum over all GPUs; ahead, max_lag, most_segments:
+        settings.
+    """
 
     host_cores: int = 16
     gbit: float = 25.0
@@ -86,8 +93,9 @@ class Plant:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A prediction. Attributes: period_s: of an update; parts: what it could come no sooner than, by what limits; lag: in
-    updates."""
+    """A prediction. Attributes: period_s: of an update; parts: what it could come no sooner than,
+    by what limits; lag: in updates.
+    """
 
     hosts: int
     gpus: int
@@ -99,7 +107,9 @@ class Row:
 
 
 def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
-    """Predict a cluster. Args: hosts: of all learners, at least as many as GPUs; gpus: one learner on each."""
+    """Predict a cluster. Args: hosts: of all learners, at least as many as GPUs; gpus: one learner
+    on each.
+    """
     own = hosts / gpus
     segments = min(own, plant.most_segments)
     steps, nbytes = plant.host_cores * costs.steps, plant.host_cores * costs.nbytes
@@ -108,12 +118,17 @@ def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
     play = costs.slower(plant.host_cores) * costs.play + plant.host_cores * costs.put
     messages = 0.0
     if gpus > 1:
-        ring = 2 * (gpus - 1) / gpus * costs.weights / bytes_per_s if gpus > plant.gpus_per_machine else 0.0
+        ring = (
+            2 * (gpus - 1) / gpus * costs.weights / bytes_per_s
+            if gpus > plant.gpus_per_machine
+            else 0.0
+        )
         messages = plant.gradient_steps * (MESSAGE_S * math.log2(gpus) + ring)
     parts = {
         "simulation": segments * play / own,
         "network": sharing * max(segments * nbytes, own * costs.weights) / bytes_per_s,
-        "learner": segments * (plant.host_cores * costs.take + steps / plant.gpu_steps_per_s) + messages,
+        "learner": segments * (plant.host_cores * costs.take + steps / plant.gpu_steps_per_s)
+        + messages,
         "policy lag": plant.ahead * play / (plant.max_lag + 1) if segments < own else 0.0,
     }
     limit = max(parts, key=parts.__getitem__)
@@ -122,13 +137,16 @@ def predict(costs: Costs, plant: Plant, hosts: int, gpus: int) -> Row:
 
 
 def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
-    """Return the agent-steps/s of hosts and a learner that share the cores of one machine, as bench/hosts.py places them.
+    """Return the agent-steps/s of hosts and a learner that share the cores of one machine, as
+    bench/hosts.py places them.
 
     Args: learn: with updates, on one core; an update takes as many segments as there are hosts.
     """
     update = costs.update if learn else 0.0
     slower = costs.slower(min(hosts, cores))
-    cycle = slower * costs.play + costs.put  # Orders wait at the host, so their way costs it nothing.
+    cycle = (
+        slower * costs.play + costs.put
+    )  # Orders wait at the host, so their way costs it nothing.
     learner = hosts * (costs.take + costs.order + update)
     period = max(cycle, hosts * (slower * costs.cpu + update) / cores, learner)
     beside = sum(host % cores == cores - 1 for host in range(hosts))  # On the learner's core.
@@ -138,7 +156,9 @@ def on_one_machine(costs: Costs, hosts: int, cores: int, learn: bool) -> float:
 
 
 def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
-    """Return the costs that bench/hosts.py has measured of one host. Args: repeat: in which; None: medians of all."""
+    """Return the costs that bench/hosts.py has measured of one host. Args: repeat: in which; None:
+    medians of all.
+    """
 
     def figure(name: str, key: str) -> float:
         made = found["figures"][name][key]
@@ -146,7 +166,10 @@ def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
 
     one, learned, more = "1 exact collected", "1 exact trained", found["costs"]
     alone = found["crowds"]["1"]["samples"]
-    crowds = {int(n): statistics.median(map(truediv, made["samples"], alone)) for n, made in found["crowds"].items()}
+    crowds = {
+        int(n): statistics.median(map(truediv, made["samples"], alone))
+        for n, made in found["crowds"].items()
+    }
     return Costs(
         steps=figure(one, "segment_steps"),
         play=figure(one, "play_s"),
@@ -162,10 +185,11 @@ def costs_of(found: Mapping[str, Any], repeat: int | None = None) -> Costs:
 
 
 def check(found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
-    """Return prediction and measurement of each number of hosts, collecting and training, and how far they are apart.
+    """Return prediction and measurement of each number of hosts, collecting and training, and how
+    far they are apart.
 
-    In each repeat the costs of that repeat predict its rates: the speed of a shared machine changes within minutes. All three
-    are medians over repeats.
+    In each repeat the costs of that repeat predict its rates: the speed of a shared machine changes
+    within minutes. All three are medians over repeats.
     """
     checked = []
     for name, figures in found["figures"].items():
@@ -173,7 +197,9 @@ def check(found: Mapping[str, Any], cores: int) -> list[dict[str, Any]]:
         if kind == "exact":
             rates = figures["agent_steps_per_s"]["samples"]
             costs = [costs_of(found, repeat) for repeat in range(len(rates))]
-            predicted = [on_one_machine(each, int(hosts), cores, what == "trained") for each in costs]
+            predicted = [
+                on_one_machine(each, int(hosts), cores, what == "trained") for each in costs
+            ]
             checked.append(
                 {
                     "hosts": int(hosts),
@@ -196,22 +222,40 @@ def newest(folder: Path = common.RESULTS) -> Path:
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     plant = Plant()
-    flags.add_argument("--measured", type=Path, help="results of bench/hosts.py (default: the newest)")
+    flags.add_argument(
+        "--measured", type=Path, help="results of bench/hosts.py (default: the newest)"
+    )
     flags.add_argument("--target", nargs="+", help="envs of these results (default: all)")
     for field in dataclasses.fields(Plant):
         flag, default = f"--{field.name.replace('_', '-')}", getattr(plant, field.name)
-        flags.add_argument(flag, type=type(default), default=default, help="see Plant in this file (default: %(default)s)")
+        flags.add_argument(
+            flag,
+            type=type(default),
+            default=default,
+            help="see Plant in this file (default: %(default)s)",
+        )
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     return flags.parse_args(arguments)
 
 
-def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: Sequence[Mapping[str, Any]]) -> None:
+def show(
+    target: str,
+    costs: Costs,
+    plant: Plant,
+    rows: Sequence[Row],
+    checked: Sequence[Mapping[str, Any]],
+) -> None:
     """Print inputs, predictions and the check."""
     known = dataclasses.asdict(costs)
     crowds = ", ".join(f"{n} at once {times:.3g} times" for n, times in known.pop("crowds").items())
-    measured = ", ".join(f"{name} {value:.4g}" for name, value in known.items()) + f"; play takes with {crowds} as long"
+    measured = (
+        ", ".join(f"{name} {value:.4g}" for name, value in known.items())
+        + f"; play takes with {crowds} as long"
+    )
     assumed = ", ".join(f"{name} {value:g}" for name, value in dataclasses.asdict(plant).items())
     print(f"{target}\n  measured here, one host on one core: {measured}\n  ASSUMED: {assumed}")
     cells = [
@@ -226,14 +270,27 @@ def show(target: str, costs: Costs, plant: Plant, rows: Sequence[Row], checked: 
         for row in rows
     ]
     ms = [f"{name} ms" for name in rows[0].parts]
-    common.print_table(f"{target}: predicted", ("hosts", "GPUs", "agent-steps/s", "limited by", "lag", *ms), cells)
+    common.print_table(
+        f"{target}: predicted", ("hosts", "GPUs", "agent-steps/s", "limited by", "lag", *ms), cells
+    )
     lines = [
-        [str(c["hosts"]), c["what"], common.number(c["measured"]), common.number(c["predicted"]), f"{100 * c['error']:+.0f} %"]
+        [
+            str(c["hosts"]),
+            c["what"],
+            common.number(c["measured"]),
+            common.number(c["predicted"]),
+            f"{100 * c['error']:+.0f} %",
+        ]
         for c in checked
     ]
-    common.print_table(f"{target}: check on this machine", ("hosts", "", "measured", "predicted", "error"), lines)
+    common.print_table(
+        f"{target}: check on this machine", ("hosts", "", "measured", "predicted", "error"), lines
+    )
     worst = max(abs(c["error"]) for c in checked)
-    print(f"check: {100 * worst:.0f} % at most, {'within' if worst <= WITHIN else 'NOT WITHIN'} {100 * WITHIN:.0f} %\n")
+    print(
+        f"check: {100 * worst:.0f} % at most, {'within' if worst <= WITHIN else 'NOT WITHIN'} "
+        f"{100 * WITHIN:.0f} %\n"
+    )
 
 
 def markdown(results: Mapping[str, Any]) -> str:
@@ -251,24 +308,36 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Predict, check, print, and keep the results where --json says; exit status 1 where the check fails."""
+    """Predict, check, print, and keep the results where --json says; exit status 1 where the check
+    fails.
+    """
     options = parse(arguments)
     path = options.measured or newest()
     document = json.loads(path.read_text())
-    plant = Plant(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Plant)})
-    results: dict[str, Any] = {"measured": path.name, "assumed": dataclasses.asdict(plant), "within": WITHIN}
+    plant = Plant(
+        **{field.name: getattr(options, field.name) for field in dataclasses.fields(Plant)}
+    )
+    results: dict[str, Any] = {
+        "measured": path.name,
+        "assumed": dataclasses.asdict(plant),
+        "within": WITHIN,
+    }
     good = True
     for target in options.target or [name for name in document["results"] if name != "cores"]:
         found = document["results"][target]
         costs = costs_of(found)
-        rows = [predict(costs, plant, hosts, gpus) for gpus in GPUS for hosts in HOSTS if hosts >= gpus]
+        rows = [
+            predict(costs, plant, hosts, gpus) for gpus in GPUS for hosts in HOSTS if hosts >= gpus
+        ]
         checked = check(found, document["results"]["cores"])
         show(target, costs, plant, rows, checked)
         good = good and all(abs(c["error"]) <= WITHIN for c in checked)
         made = [dataclasses.asdict(row) for row in rows]
         results[target] = {"costs": dataclasses.asdict(costs), "rows": made, "check": checked}
     if options.json is not None:
-        common.write_json(options.json, common.report(NAME, common.machine(), vars(options), results))
+        common.write_json(
+            options.json, common.report(NAME, common.machine(), vars(options), results)
+        )
     return 0 if good else 1
 
 

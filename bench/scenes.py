@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sets of driving scenes: how fast files are compiled, whether a killed compilation goes on, what 10,000 scenes cost later.
+"""Sets of driving scenes: how fast files are compiled, whether a killed compilation goes on, what
+10,000 scenes cost later.
 
     python bench/scenes.py --scenes DIR                 files of real scenes; without it `many` alone is measured
     python bench/scenes.py --parts many --cache CACHE   10,000 generated scenes, compiled into CACHE if they are not there
 
-rate: copies of the files in DIR, compiled into an empty cache on all cores that the command may use. resume: the same, killed
-with SIGKILL halfway and started again. many: a start with 10,000 scenes (from `make` to the first rows), the memory of four
-workers against one, steps/s of one core against 200 scenes with as many envs as a core has in training, and with more. load:
-.pvs files one after another, and 65 envs on one scene beyond their rows.
+rate: copies of the files in DIR, compiled into an empty cache on all cores that the command may
+use. resume: the same, killed with SIGKILL halfway and started again. many: a start with 10,000
+scenes (from `make` to the first rows), the memory of four workers against one, steps/s of one core
+against 200 scenes with as many envs as a core has in training, and with more. load: .pvs files one
+after another, and 65 envs on one scene beyond their rows.
 """
 
 from __future__ import annotations
@@ -51,8 +53,13 @@ TURNS = 30
 
 
 def in_process(function: str, *arguments: Any, cache: Path) -> Any:
-    """Call a function of this file in a fresh process with a cache of its own; returns what it returns, through JSON."""
-    code = f"import json, sys; from bench import scenes; print(json.dumps(scenes.{function}(*json.loads(sys.argv[1]))))"
+    """Call a function of this file in a fresh process with a cache of its own; returns what it
+    returns, through JSON.
+    """
+    code = (
+        "import json, sys; from bench import scenes; "
+        f"print(json.dumps(scenes.{function}(*json.loads(sys.argv[1]))))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps(arguments)],
         cwd=common.ROOT, env={**os.environ, "PUFFERVEC_CACHE": str(cache)}, stdout=subprocess.PIPE, text=True, check=True,
@@ -60,7 +67,7 @@ def in_process(function: str, *arguments: Any, cache: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-# ---- compiling ---------------------------------------------------------------------------------------------
+# ---- compiling -----------------------------------------------------------------------------------
 
 
 def copies_of(files: Sequence[Path], count: int, folder: Path) -> Path:
@@ -73,7 +80,9 @@ def copies_of(files: Sequence[Path], count: int, folder: Path) -> Path:
 
 
 def prepare(scenes: str) -> dict[str, Any]:
-    """Compile a set, or find it in the cache: seconds, CPU seconds of all processes with their imports, scenes, bytes."""
+    """Compile a set, or find it in the cache: seconds, CPU seconds of all processes with their
+    imports, scenes, bytes.
+    """
     begin = time.perf_counter()
     prepared = prepare_scenes(DriveConfig(scenes=scenes))
     seconds = time.perf_counter() - begin
@@ -87,7 +96,9 @@ def prepare(scenes: str) -> dict[str, Any]:
     }
 
 
-def rate(files: Sequence[Path], copies: int, repeats: int, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def rate(
+    files: Sequence[Path], copies: int, repeats: int, folder: Path, note: Callable[[str], None]
+) -> dict[str, Any]:
     """Scenes compiled per second, with the start of the helper processes."""
     source = copies_of(files, copies, folder / "copies")
     found = []
@@ -104,11 +115,15 @@ def rate(files: Sequence[Path], copies: int, repeats: int, folder: Path, note: C
 
 
 def resume(files: Sequence[Path], copies: int, folder: Path) -> dict[str, Any]:
-    """Kill a compilation when half of its parts are there, and go on; the set must be the one that nothing has disturbed."""
+    """Kill a compilation when half of its parts are there, and go on; the set must be the one that
+    nothing has disturbed.
+    """
     source, cut = copies_of(files, copies, folder / "resumed"), folder / "cache-cut"
     code = f"from bench import scenes; scenes.prepare({str(source)!r})"
     env = {**os.environ, "PUFFERVEC_CACHE": str(cut)}
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=common.ROOT, env=env, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=common.ROOT, env=env, stderr=subprocess.DEVNULL
+    )
     wanted = copies // 32
     while process.poll() is None and len(list(cut.glob("scenes/*.pvset"))) < wanted:
         time.sleep(0.02)
@@ -126,42 +141,59 @@ def resume(files: Sequence[Path], copies: int, folder: Path) -> dict[str, Any]:
     }
 
 
-# ---- later -------------------------------------------------------------------------------------------------
+# ---- later ---------------------------------------------------------------------------------------
 
 
 def started(scenes: str) -> dict[str, float]:
     """Seconds from `make` to the first rows of one env, without the import; likewise of CPU time."""
     begin, used = time.perf_counter(), time.process_time()
-    with puffervec.make("drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=1) as vec:
+    with puffervec.make(
+        "drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=1
+    ) as vec:
         vec.reset(seed=0)
         return {"seconds": time.perf_counter() - begin, "cpu_s": time.process_time() - used}
 
 
 def mapped_bytes(process: psutil.Process, file: Path) -> int:
-    """Proportional set size of a process's mappings of a file: a page that n processes map counts 1 / n."""
+    """Proportional set size of a process's mappings of a file: a page that n processes map counts 1
+    / n.
+    """
     return sum(item.pss for item in process.memory_maps() if item.path == str(file))
 
 
 def memory(scenes: str, workers: int, envs: int) -> dict[str, float]:
     """Megabytes of all workers after their envs have seen many of the scenes.
 
-    A page of the set counts once, however many processes map it, the learner among them; other pages that n processes share
-    count 1 / n. Otherwise one worker would be charged half of a set that the learner maps too, and four of them four fifths.
+    A page of the set counts once, however many processes map it, the learner among them; other
+    pages that n processes share count 1 / n. Otherwise one worker would be charged half of a set
+    that the learner maps too, and four of them four fifths.
     """
     file = prepare_scenes(DriveConfig(scenes=scenes)).path
-    with puffervec.make("drive", env_kwargs={"scenes": scenes, "resample_steps": 1}, num_workers=workers, num_envs=envs) as vec:
+    with puffervec.make(
+        "drive",
+        env_kwargs={"scenes": scenes, "resample_steps": 1},
+        num_workers=workers,
+        num_envs=envs,
+    ) as vec:
         vec.reset(seed=0)
         actions = np.zeros(envs * WORKER_ROWS, int)
         for _ in range(200):
             vec.step(actions)
         processes = psutil.Process().children(recursive=True)
-        own = sum(process.memory_full_info().pss - mapped_bytes(process, file) for process in processes)
+        own = sum(
+            process.memory_full_info().pss - mapped_bytes(process, file) for process in processes
+        )
         shared = sum(mapped_bytes(process, file) for process in [psutil.Process(), *processes])
-        return {"megabytes": (own + shared) / 1e6, "own": own / len(processes) / 1e6, "set": shared / 1e6}
+        return {
+            "megabytes": (own + shared) / 1e6,
+            "own": own / len(processes) / 1e6,
+            "set": shared / 1e6,
+        }
 
 
 def steps(sets: Sequence[str], envs: int, rounds: int) -> dict[str, list[float]]:
-    """Agent-steps per second of one core with random actions, of several sets in turn: TURNS turns of each, `rounds` times.
+    """Agent-steps per second of one core with random actions, of several sets in turn: TURNS turns
+    of each, `rounds` times.
 
     Each set has envs of its own in this process, and bundles are drawn anew as by default.
     """
@@ -169,7 +201,11 @@ def steps(sets: Sequence[str], envs: int, rounds: int) -> dict[str, list[float]]
     found: dict[str, list[float]] = {scenes: [] for scenes in sets}
     with contextlib.ExitStack() as stack:
         vecs = {
-            scenes: stack.enter_context(puffervec.make("drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=envs))
+            scenes: stack.enter_context(
+                puffervec.make(
+                    "drive", env_kwargs={"scenes": scenes}, backend="serial", num_envs=envs
+                )
+            )
             for scenes in sets
         }
         for vec in vecs.values():
@@ -181,7 +217,9 @@ def steps(sets: Sequence[str], envs: int, rounds: int) -> dict[str, list[float]]
                 before, begin = vec.counters()["active_rows"], time.process_time()
                 for action in actions:
                     vec.step(action)
-                found[scenes].append((vec.counters()["active_rows"] - before) / (time.process_time() - begin))
+                found[scenes].append(
+                    (vec.counters()["active_rows"] - before) / (time.process_time() - begin)
+                )
     return found
 
 
@@ -193,7 +231,9 @@ def many(cache: Path, repeats: int, rounds: int, note: Callable[[str], None]) ->
         note(f"{scenes}, compiled or found")
         found[scenes] = {"compile": in_process("prepare", scenes, cache=cache)}
         del found[scenes]["compile"]["path"]
-    samples: dict[str, list[float]] = {name: [] for name in ("start", "start_cpu", "one", "four", "own")}
+    samples: dict[str, list[float]] = {
+        name: [] for name in ("start", "start_cpu", "one", "four", "own")
+    }
     for repeat in range(repeats):
         note(f"10,000 scenes {repeat + 1}/{repeats}")
         start = in_process("started", large, cache=cache)
@@ -223,11 +263,13 @@ def many(cache: Path, repeats: int, rounds: int, note: Callable[[str], None]) ->
     return results
 
 
-# ---- loading -----------------------------------------------------------------------------------------------
+# ---- loading -------------------------------------------------------------------------------------
 
 
 def load(paths: Sequence[str]) -> dict[str, float]:
-    """Milliseconds to open a .pvs file of one scene and check it whole, after the first; and a scene of a larger set."""
+    """Milliseconds to open a .pvs file of one scene and check it whole, after the first; and a
+    scene of a larger set.
+    """
     SceneSet(paths[0])[0]
     begin = time.process_time()
     for path in paths[1:]:
@@ -236,11 +278,15 @@ def load(paths: Sequence[str]) -> dict[str, float]:
 
 
 def envs_on(path: str) -> dict[str, float]:
-    """Megabytes that ENVS envs on one scene take in one process, and those of their rows among them."""
+    """Megabytes that ENVS envs on one scene take in one process, and those of their rows among
+    them.
+    """
     process = psutil.Process()
     puffervec.make("cartpole", backend="serial", num_envs=1).close()  # what any env brings
     before = process.memory_full_info().uss
-    with puffervec.make("drive", env_kwargs={"scenes": path}, backend="serial", num_envs=ENVS) as vec:
+    with puffervec.make(
+        "drive", env_kwargs={"scenes": path}, backend="serial", num_envs=ENVS
+    ) as vec:
         vec.reset(seed=0)
         for _ in range(5):
             vec.step(np.zeros(ENVS * WORKER_ROWS, int))
@@ -248,7 +294,9 @@ def envs_on(path: str) -> dict[str, float]:
         return {"megabytes": (process.memory_full_info().uss - before) / 1e6, "rows": rows / 1e6}
 
 
-def loading(files: Sequence[Path], repeats: int, folder: Path, note: Callable[[str], None]) -> dict[str, Any]:
+def loading(
+    files: Sequence[Path], repeats: int, folder: Path, note: Callable[[str], None]
+) -> dict[str, Any]:
     """Convert the files to .pvs, load them, and put envs on one."""
     settings = settings_of(DriveConfig())
     paths = []
@@ -267,7 +315,7 @@ def loading(files: Sequence[Path], repeats: int, folder: Path, note: Callable[[s
     }
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def run(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, Any]:
@@ -284,7 +332,9 @@ def run(options: argparse.Namespace, note: Callable[[str], None]) -> dict[str, A
         if files and "load" in options.parts:
             results["load"] = loading(files, options.repeats, folder, note)
         if "many" in options.parts:
-            results["many"] = many(options.cache or folder / "cache", options.repeats, options.rounds, note)
+            results["many"] = many(
+                options.cache or folder / "cache", options.repeats, options.rounds, note
+            )
     return results
 
 
@@ -294,20 +344,36 @@ def show(results: dict[str, Any]) -> None:
     for part, found in results.items():
         for name, value in found.items():
             inner = value if isinstance(value, dict) and name != "sets" else {"": value}
-            rows += [(part, f"{name} {key}".strip(), str(item)) for key, item in inner.items() if name != "sets"]
+            rows += [
+                (part, f"{name} {key}".strip(), str(item))
+                for key, item in inner.items()
+                if name != "sets"
+            ]
     common.print_table("sets of driving scenes", ("part", "what", "measured"), rows, [])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--scenes", type=Path, help="a folder of real scenes in JSON")
-    flags.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS), help=", ".join(PARTS))
-    flags.add_argument("--copies", type=int, default=512, help="scenes to compile (default: %(default)s)")
+    flags.add_argument(
+        "--parts", type=lambda text: text.split(","), default=list(PARTS), help=", ".join(PARTS)
+    )
+    flags.add_argument(
+        "--copies", type=int, default=512, help="scenes to compile (default: %(default)s)"
+    )
     flags.add_argument("--cache", type=Path, help="keeps the compiled scenes of the part many")
     flags.add_argument("--repeats", type=int, default=5)
-    flags.add_argument("--rounds", type=int, default=60, help="samples of steps (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-scenes.json)")
+    flags.add_argument(
+        "--rounds", type=int, default=60, help="samples of steps (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-scenes.json)",
+    )
     options = flags.parse_args(arguments)
     facts = common.machine()
     progress = common.Progress()

@@ -1,20 +1,23 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The score of a driver against the minutes of training, on scenes that it was not trained on: a table and a plot.
+"""The score of a driver against the minutes of training, on scenes that it was not trained on: a
+table and a plot.
 
     python bench/score.py                                       the default run, 7 minutes on two cores: held-out scenes
     python bench/score.py --real DIR --real OTHER --seeds 3      and scenes of WOMD, of all these folders together; three seeds
     python bench/score.py runs/NAME --real DIR                  the checkpoints that a run has kept, without a training
     python bench/train.py --parts score --minutes 30            the same beside other figures of training
 
-The clock starts before the trainer is made: starting workers and compiling scenes count, imports do not. At each time the
-policy is copied, which takes milliseconds, after the last update that ends before it. The copies are evaluated when the
-training is over. The step size falls over all of --minutes, so after 5 minutes a run of 5 minutes scores better than one of 30.
-Baselines are evaluated on the same scenes. Runs in the learner.
+The clock starts before the trainer is made: starting workers and compiling scenes count, imports do
+not. At each time the policy is copied, which takes milliseconds, after the last update that ends
+before it. The copies are evaluated when the training is over. The step size falls over all of
+--minutes, so after 5 minutes a run of 5 minutes scores better than one of 30. Baselines are
+evaluated on the same scenes. Runs in the learner.
 
-Real scenes are those of the Waymo Open Motion Dataset, which have their shard's name. They are called by number: their place in
-the list of all file names, sorted, from 1. All seeds together stand in the results as `pooled`: means over seeds, and 95 %
-intervals by bootstrap over scenes, since cars of one scene succeed or fail together.
+Real scenes are those of the Waymo Open Motion Dataset, which have their shard's name. They are
+called by number: their place in the list of all file names, sorted, from 1. All seeds together
+stand in the results as `pooled`: means over seeds, and 95 % intervals by bootstrap over scenes,
+since cars of one scene succeed or fail together.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRAINED, HELD_OUT, REAL = "training scenes", "held-out", "real"
-GENERATED = "generated"  # DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
+# DEFAULT_COUNT scenes, enough for an evaluation; "generated:N" begins with the same ones.
+GENERATED = "generated"
 TIMES = (5.0, 30.0)  # Minutes after which the policy is evaluated where nobody says which.
 CURVE = "1,2,3,5,7"  # ... and of this command.
 # Scores by minutes, of runs that were trained on generated scenes.
@@ -66,7 +70,9 @@ WANTED = {7.0: {HELD_OUT: 0.85, REAL: 0.80}, 30.0: {HELD_OUT: 0.93, REAL: 0.88}}
 BASELINES = "lane-follow,idm,log"
 LINES = {"lane-follow": ":", "idm": "-.", "log": "--"}  # How baselines are drawn.
 SEED = 0  # Of evaluations, and of the bootstrap.
-WOMD = re.compile(r"tfrecord-\d+-of-\d+_\w+\.json")  # Other scenes in a folder, such as CARLA's, are no real ones.
+WOMD = re.compile(
+    r"tfrecord-\d+-of-\d+_\w+\.json"
+)  # Other scenes in a folder, such as CARLA's, are no real ones.
 DRAWS = 10_000  # Of the bootstrap.
 DRIVER = "driver"
 CURVE_POINTS = 300
@@ -75,7 +81,9 @@ COLOURS = {TRAINED: "#009E73", HELD_OUT: "#0072B2", REAL: "#D55E00"}
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """A run at one of the times. minutes: the given time; seconds: on the clock; score: in training, with drawn actions."""
+    """A run at one of the times. minutes: the given time; seconds: on the clock; score: in
+    training, with drawn actions.
+    """
 
     minutes: float
     seconds: float
@@ -85,9 +93,13 @@ class Moment:
 
 
 class Watch(Dashboard):
-    """Copies the policies at the given times and stops the run at the last one. Takes the place of a dashboard."""
+    """Copies the policies at the given times and stops the run at the last one. Takes the place of
+    a dashboard.
+    """
 
-    def __init__(self, minutes: Sequence[float], metric: str, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, minutes: Sequence[float], metric: str, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         """Start the clock."""
         self.due, self.metric, self.clock = sorted(minutes), metric, clock
         self.trainer: Trainer | None = None
@@ -104,7 +116,9 @@ class Watch(Dashboard):
         self.before_s = seconds
         self.curve.append({"minutes": seconds / 60, "agent_steps": metrics[STEP], "score": score})
         while self.due and seconds + update_s > 60 * self.due[0]:
-            policies = {name: copy.deepcopy(policy).eval() for name, policy in self.trainer.policies.items()}
+            policies = {
+                name: copy.deepcopy(policy).eval() for name, policy in self.trainer.policies.items()
+            }
             self.moments.append(Moment(self.due.pop(0), seconds, metrics[STEP], score, policies))
         if not self.due:
             self.trainer.request_stop()
@@ -113,7 +127,9 @@ class Watch(Dashboard):
 def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train for --minutes, then evaluate the policy of each time on all sets of scenes."""
     with tempfile.TemporaryDirectory(prefix="puffervec-score-") as folder:
-        config = runs.config_of(run, options.device, 60 * options.minutes, seed).merged({"log": {"folder": folder}})
+        config = runs.config_of(run, options.device, 60 * options.minutes, seed).merged(
+            {"log": {"folder": folder}}
+        )
         if options.scenes is not None:
             config = config.merged({"env": {"scenes": options.scenes}})
         watch = Watch(times_of(options), run.metric)
@@ -129,7 +145,10 @@ def score_sample(run: runs.Run, options: argparse.Namespace, seed: int) -> dict[
         "seed": seed,
         "trained_on": shown(config.env.scenes),
         "start_s": start_s,
-        "moments": [moment_row(moment, config, sets, device, rows, options.episodes) for moment in watch.moments],
+        "moments": [
+            moment_row(moment, config, sets, device, rows, options.episodes)
+            for moment in watch.moments
+        ],
         "baselines": baseline_rows(options, config, sets),
         "curve": watch.curve[:: max(1, math.ceil(len(watch.curve) / CURVE_POINTS))],
     }
@@ -141,11 +160,20 @@ def times_of(options: argparse.Namespace) -> list[float]:
     Raises: ConfigError for bad times and for times after the end.
     """
     try:
-        found = {float(text) for text in options.at.split(",")} if options.at else {m for m in TIMES if m <= options.minutes}
+        found = (
+            {float(text) for text in options.at.split(",")}
+            if options.at
+            else {m for m in TIMES if m <= options.minutes}
+        )
     except ValueError:
-        raise ConfigError(f"--at is {options.at!r}: give minutes, separated by commas, such as 5,30") from None
+        raise ConfigError(
+            f"--at is {options.at!r}: give minutes, separated by commas, such as 5,30"
+        ) from None
     if not options.minutes > 0 or not all(0 < minutes <= options.minutes for minutes in found):
-        raise ConfigError(f"--at is {options.at!r}: give minutes above 0, up to --minutes, which is {options.minutes:g}")
+        raise ConfigError(
+            f"--at is {options.at!r}: give minutes above 0, up to --minutes, which is "
+            f"{options.minutes:g}"
+        )
     return sorted(found | {options.minutes})
 
 
@@ -170,13 +198,23 @@ def real_scenes(folders: Sequence[str]) -> list[Path]:
 
     Raises: ConfigError: there are none, or two have the same name.
     """
-    found = [path for folder in folders for path in Path(folder).glob("*.json") if WOMD.fullmatch(path.name)]
+    found = [
+        path
+        for folder in folders
+        for path in Path(folder).glob("*.json")
+        if WOMD.fullmatch(path.name)
+    ]
     names = [path.name for path in found]
     if not found:
-        raise ConfigError(f"--real {' '.join(folders)}: no scene of WOMD there, such as tfrecord-00002-of-01000_407.json")
+        raise ConfigError(
+            f"--real {' '.join(folders)}: no scene of WOMD there, such as "
+            "tfrecord-00002-of-01000_407.json"
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ConfigError(f"--real {' '.join(folders)}: {twice} is in two of them: name each folder once")
+        raise ConfigError(
+            f"--real {' '.join(folders)}: {twice} is in two of them: name each folder once"
+        )
     return sorted(found, key=lambda path: path.name)
 
 
@@ -204,7 +242,9 @@ def moment_row(
     rows: Mapping[str, PolicyRows],
     episodes: int,
 ) -> dict[str, Any]:
-    """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals over scenes."""
+    """Evaluate a moment: the likeliest actions, shaping rewards off. Rates come with 95 % intervals
+    over scenes.
+    """
     actor = ev.PolicyActor(moment.policies, device, deterministic=True, seed=SEED, rows=rows)
     found = {name: evaluated(actor, config, scenes, episodes) for name, scenes in sets.items()}
     return {
@@ -218,8 +258,12 @@ def moment_row(
 
 
 def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> dict[str, Any]:
-    """Evaluate an actor on a set of scenes: the total of the report, and the agents' median peak lateral acceleration."""
-    result = drive.evaluate(actor, dataclasses.replace(config.env, scenes=scenes), episodes=episodes, seed=SEED)
+    """Evaluate an actor on a set of scenes: the total of the report, and the agents' median peak
+    lateral acceleration.
+    """
+    result = drive.evaluate(
+        actor, dataclasses.replace(config.env, scenes=scenes), episodes=episodes, seed=SEED
+    )
     return {
         "scenes": sum(scene.agents > 0 for scene in result.scenes),
         **result.report().to_json()["total"],
@@ -234,8 +278,8 @@ def evaluated(actor: Actor, config: TrainConfig, scenes: str, episodes: int) -> 
 def pooled(samples: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return rates of all samples together, by who drove and by set of scenes, each with `NAME_95`.
 
-    The driver is that of each sample's last moment; baselines are those of the first sample. Sets of which samples have
-    different scenes, as training scenes may be, are left out.
+    The driver is that of each sample's last moment; baselines are those of the first sample. Sets
+    of which samples have different scenes, as training scenes may be, are left out.
     """
     drivers = [sample["moments"][-1]["evaluations"] for sample in samples]
     found = {DRIVER: drivers, **{who: [sets] for who, sets in samples[0]["baselines"].items()}}
@@ -243,21 +287,29 @@ def pooled(samples: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         who: {
             where: _pooled([one[where]["by_scene"] for one in evaluations])
             for where in evaluations[0]
-            if len({str(one.get(where, {}).get("by_scene", {}).get("agents")) for one in evaluations}) == 1
+            if len(
+                {str(one.get(where, {}).get("by_scene", {}).get("agents")) for one in evaluations}
+            )
+            == 1
         }
         for who, evaluations in found.items()
     }
 
 
 def _pooled(tables: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]:
-    """Return rates over the agents of all scenes, means over tables, with 95 % intervals by bootstrap over scenes.
+    """Return rates over the agents of all scenes, means over tables, with 95 % intervals by
+    bootstrap over scenes.
 
     Args: tables: one per seed: of each scene the agents, and how many of them count for each rate.
     """
     agents = np.array(tables[0]["agents"], dtype=np.float64)
     drawn = np.random.default_rng(SEED).integers(0, len(agents), (DRAWS, len(agents)))
     sums = agents[drawn].sum(axis=1)
-    found: dict[str, Any] = {"scenes": int((agents > 0).sum()), "agents": int(agents.sum()), "seeds": len(tables)}
+    found: dict[str, Any] = {
+        "scenes": int((agents > 0).sum()),
+        "agents": int(agents.sum()),
+        "seeds": len(tables),
+    }
     for name in drive.RATES:
         hits = np.mean([table[name] for table in tables], axis=0)
         found[name] = float(hits.sum() / agents.sum())
@@ -289,12 +341,19 @@ def _rate_95(found: Mapping[str, Any], key: str) -> str:
     return f"{found[key]:.3f} [{low:.2f}, {high:.2f}]"
 
 
-def baseline_rows(options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]) -> dict[str, Any]:
-    """Evaluate the baselines that were asked for on all sets but those of the training, by name and set."""
+def baseline_rows(
+    options: argparse.Namespace, config: TrainConfig, sets: Mapping[str, str]
+) -> dict[str, Any]:
+    """Evaluate the baselines that were asked for on all sets but those of the training, by name and
+    set.
+    """
     names = [name for name in (getattr(options, "baselines", None) or "").split(",") if name]
     others = {where: scenes for where, scenes in sets.items() if where != TRAINED}
     return {
-        name: {where: evaluated(drive.baseline(name, SEED), config, scenes, 1) for where, scenes in others.items()}
+        name: {
+            where: evaluated(drive.baseline(name, SEED), config, scenes, 1)
+            for where, scenes in others.items()
+        }
         for name in names
     }
 
@@ -313,7 +372,9 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     lines = list(read_metrics(folder / METRICS_FILE)) if (folder / METRICS_FILE).exists() else []
     checkpoints = sorted(path for path in folder.glob(f"{CHECKPOINTS}/*") if path.name.isdigit())
     if not lines or not checkpoints:
-        raise CheckpointError(f"{folder}: no run with checkpoints: give a run folder, such as runs/NAME")
+        raise CheckpointError(
+            f"{folder}: no run with checkpoints: give a run folder, such as runs/NAME"
+        )
     device, moments, found = choose_device(options.device), [], None
     for path in checkpoints:
         config, policies = ev.load_policies(path, device)
@@ -322,13 +383,29 @@ def kept_sample(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         spec = env_spec(config)
         rows, sets = policy_rows(spec, config), scene_sets(config, options.real)
         line = min(lines, key=lambda line: abs(line[STEP] - int(path.name)))
-        moment = Moment(round(line[ELAPSED_S] / 60, 2), line[ELAPSED_S], int(path.name), line.get("env/score"), dict(policies))
+        moment = Moment(
+            round(line[ELAPSED_S] / 60, 2),
+            line[ELAPSED_S],
+            int(path.name),
+            line.get("env/score"),
+            dict(policies),
+        )
         moments.append(moment_row(moment, config, sets, device, rows, options.episodes))
-        facts = (runs.floats_of(spec), sum(p.numel() for policy in policies.values() for p in policy.parameters()))
-        found = config, sets, dict(zip(runs.FACTS, (*facts, config.train.update_epochs), strict=True))
+        facts = (
+            runs.floats_of(spec),
+            sum(p.numel() for policy in policies.values() for p in policy.parameters()),
+        )
+        found = (
+            config,
+            sets,
+            dict(zip(runs.FACTS, (*facts, config.train.update_epochs), strict=True)),
+        )
     assert found is not None
     config, sets, named = found
-    curve = [{"minutes": line[ELAPSED_S] / 60, "agent_steps": line[STEP], "score": line.get("env/score")} for line in lines]
+    curve = [
+        {"minutes": line[ELAPSED_S] / 60, "agent_steps": line[STEP], "score": line.get("env/score")}
+        for line in lines
+    ]
     return {
         "facts": named,
         "seed": config.train.seed,
@@ -346,20 +423,24 @@ def measure_score(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
     """
     names = [name for name in options.runs or ("drive",) if runs.RUNS[name].target == "drive"]
     if not names:
-        raise ConfigError("--parts score is for runs whose env has scenes: use --runs drive or drive-500k")
+        raise ConfigError(
+            "--parts score is for runs whose env has scenes: use --runs drive or drive-500k"
+        )
     times_of(options)
     worst = 0.0
     results: dict[str, Any] = {name: [] for name in names}
     for name in names:
         for seed in range(1, options.seeds + 1):
             note(f"{name}: seed {seed}, {options.minutes:g} minutes and the evaluations")
-            found, foreign = common.foreign_load(functools.partial(score_sample, runs.RUNS[name], options, seed))
+            found, foreign = common.foreign_load(
+                functools.partial(score_sample, runs.RUNS[name], options, seed)
+            )
             results[name].append(found)
             worst = max(worst, foreign)
     return results, worst
 
 
-# ---- output ---------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def show_score(results: Mapping[str, Any]) -> None:
@@ -368,25 +449,50 @@ def show_score(results: Mapping[str, Any]) -> None:
     for name, samples in results.items():
         for sample in samples:
             facts = ", ".join(
-                f"{fact} {cell}" for fact, cell in zip(runs.FACT_COLUMNS, runs.fact_cells(sample["facts"]), strict=True)
+                f"{fact} {cell}"
+                for fact, cell in zip(
+                    runs.FACT_COLUMNS, runs.fact_cells(sample["facts"]), strict=True
+                )
             )
-            notes.append(f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}: {facts}")
+            notes.append(
+                f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}: {facts}"
+            )
             for moment in sample["moments"]:
                 rows += _lines(name, sample, moment)
                 notes += verdicts(name, sample, moment)
-            rows += [line for who, found in sample.get("baselines", {}).items() for line in _baseline_lines(who, found)]
+            rows += [
+                line
+                for who, found in sample.get("baselines", {}).items()
+                for line in _baseline_lines(who, found)
+            ]
     columns = (
         "run", "scenes", "min", "agent-steps", "score", "goal", "collision", "off-road", "comfort", "goal time", "lateral",
         "agents",
     )  # fmt: skip
-    notes.append("comfort: share of half-seconds; goal time: over the log's; lateral: median of the agents' largest, m/s2")
+    notes.append(
+        "comfort: share of half-seconds; goal time: over the log's; lateral: median of the "
+        "agents' largest, m/s2"
+    )
     title = "score after minutes of training: rates of agents with 95 % intervals over scenes"
     common.print_table(title, columns, rows, notes)
 
 
-def _lines(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    run, head = f"{name}, seed {sample['seed']}", (f"{moment['minutes']:g}", common.number(moment["agent_steps"]))
-    lines = [(run, "while training, drawn actions", *head, common.number(moment["score_in_training"]), *["-"] * 7)]
+def _lines(
+    name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]
+) -> list[tuple[str, ...]]:
+    run, head = (
+        f"{name}, seed {sample['seed']}",
+        (f"{moment['minutes']:g}", common.number(moment["agent_steps"])),
+    )
+    lines = [
+        (
+            run,
+            "while training, drawn actions",
+            *head,
+            common.number(moment["score_in_training"]),
+            *["-"] * 7,
+        )
+    ]
     for where, found in moment["evaluations"].items():
         lines.append((run, f"{where} ({found['scenes']})", *head, *_cells(found)))
     return lines
@@ -394,12 +500,16 @@ def _lines(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> l
 
 def _cells(found: Mapping[str, Any]) -> tuple[str, ...]:
     rates = (_rate(found, key) for key in ("score", "goal", "collision", "offroad"))
-    more = (common.number(found.get(key)) for key in ("comfortable", "goal_time", "median_peak_lateral"))
+    more = (
+        common.number(found.get(key)) for key in ("comfortable", "goal_time", "median_peak_lateral")
+    )
     return (*rates, *more, str(found["agents"]))
 
 
 def _baseline_lines(who: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [(who, f"{where} ({one['scenes']})", "-", "-", *_cells(one)) for where, one in found.items()]
+    return [
+        (who, f"{where} ({one['scenes']})", "-", "-", *_cells(one)) for where, one in found.items()
+    ]
 
 
 def _rate(found: Mapping[str, Any], key: str) -> str:
@@ -407,7 +517,9 @@ def _rate(found: Mapping[str, Any], key: str) -> str:
 
 
 def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) -> list[str]:
-    """Return lines for a moment: whether targets were met, which baselines are clearly behind, gaps between sets."""
+    """Return lines for a moment: whether targets were met, which baselines are clearly behind, gaps
+    between sets.
+    """
     at = f"{name}, seed {sample['seed']}, {moment['minutes']:g} min"
     lines = []
     for where, found in moment["evaluations"].items():
@@ -417,7 +529,9 @@ def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) ->
             lines.append(f"{at}: {where} {_rate(found, 'score')}, wanted {wanted:.2f}: {word}")
         for who, results in sample.get("baselines", {}).items():
             if where in results and results[where]["score_95"][1] < found["score_95"][0]:
-                lines.append(f"{at}: {where}: {who} {_rate(results[where], 'score')} is clearly behind")
+                lines.append(
+                    f"{at}: {where}: {who} {_rate(results[where], 'score')} is clearly behind"
+                )
     shown_gaps = (f"{gap:+.3f} over {where}" for where, gap in moment["gaps"].items())
     return [*lines, f"{at}: score on the {TRAINED} {', '.join(shown_gaps)}"]
 
@@ -425,7 +539,9 @@ def verdicts(name: str, sample: Mapping[str, Any], moment: Mapping[str, Any]) ->
 def panels(results: Mapping[str, Any]) -> list[runs.Panel]:
     """Return a panel per run and seed."""
     return [
-        functools.partial(draw_score, f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}", sample)
+        functools.partial(
+            draw_score, f"{name}, seed {sample['seed']}, trained on {sample['trained_on']}", sample
+        )
         for name, samples in results.items()
         for sample in samples
     ]
@@ -435,9 +551,14 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
     """Draw the score while training as a curve, and the evaluations as points with their intervals."""
     curve = [point for point in sample["curve"] if point["score"] is not None]
     axis.plot(
-        [p["minutes"] for p in curve], [p["score"] for p in curve], color="#999999", label="while training, drawn actions"
+        [p["minutes"] for p in curve],
+        [p["score"] for p in curve],
+        color="#999999",
+        label="while training, drawn actions",
     )
-    spread = 0.006 * max(moment["minutes"] for moment in sample["moments"])  # Side by side: none hides another.
+    spread = 0.006 * max(
+        moment["minutes"] for moment in sample["moments"]
+    )  # Side by side: none hides another.
     for place, where in enumerate(sample["moments"][0]["evaluations"]):
         found = [moment["evaluations"][where] for moment in sample["moments"]]
         x = [moment["minutes"] + place * spread for moment in sample["moments"]]
@@ -446,34 +567,73 @@ def draw_score(title: str, sample: Mapping[str, Any], axis: Axes) -> None:
                 [one["score_95"][1] - m for m, one in zip(middle, found, strict=True)]]  # fmt: skip
         label = f"{where} ({found[0]['scenes']} scenes), 95 %"
         colour = COLOURS[where]
-        axis.errorbar(x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label)
+        axis.errorbar(
+            x, middle, yerr=ends, fmt="o-", linewidth=0.8, capsize=3, color=colour, label=label
+        )
         for who, results in sample.get("baselines", {}).items():
             if where in results:
                 style = LINES.get(who, ":")
-                axis.axhline(results[where]["score"], color=colour, linewidth=0.8, linestyle=style, label=f"{who}, {where}")
+                axis.axhline(
+                    results[where]["score"],
+                    color=colour,
+                    linewidth=0.8,
+                    linestyle=style,
+                    label=f"{who}, {where}",
+                )
     axis.set(xlabel="minutes", ylabel="score", ylim=(0, 1), title=title)
     axis.grid(alpha=0.3)
     axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
 
 
-# ---- the command --------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the flags of the command."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("run", nargs="*", type=Path, help="run folders whose checkpoints are evaluated, in place of a training")
-    flags.add_argument("--minutes", type=float, default=7.0, help="length of the training (default: %(default)s)")
-    flags.add_argument("--at", help=f"minutes after which the policy is evaluated; the last one always is (default: {CURVE})")
-    flags.add_argument("--cores", type=int, default=2, help="of training and evaluations (default: %(default)s)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "run",
+        nargs="*",
+        type=Path,
+        help="run folders whose checkpoints are evaluated, in place of a training",
+    )
+    flags.add_argument(
+        "--minutes", type=float, default=7.0, help="length of the training (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--at",
+        help="minutes after which the policy is evaluated; the last one always is (default: "
+        f"{CURVE})",
+    )
+    flags.add_argument(
+        "--cores", type=int, default=2, help="of training and evaluations (default: %(default)s)"
+    )
     flags.add_argument("--scenes", help="what to train on (default: the preset's)")
-    flags.add_argument("--real", action="append", help="also evaluate on the WOMD scenes of this folder; may be given again")
-    flags.add_argument("--baselines", default=BASELINES, help='on the same scenes; "" for none (default: %(default)s)')
-    flags.add_argument("--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)")
-    flags.add_argument("--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)")
+    flags.add_argument(
+        "--real",
+        action="append",
+        help="also evaluate on the WOMD scenes of this folder; may be given again",
+    )
+    flags.add_argument(
+        "--baselines",
+        default=BASELINES,
+        help='on the same scenes; "" for none (default: %(default)s)',
+    )
+    flags.add_argument(
+        "--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
+    )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="where the plot goes (default: beside the JSON)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-score.json)")
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-score.json)",
+    )
     return flags
 
 
@@ -486,9 +646,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         use_cores(options.cores)
         choose_device(options.device)
-        unknown = [name for name in options.baselines.split(",") if name and name not in drive.BASELINES]
+        unknown = [
+            name for name in options.baselines.split(",") if name and name not in drive.BASELINES
+        ]
         if unknown:
-            raise ConfigError(f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}")
+            raise ConfigError(
+                f"--baselines has {unknown[0]!r}: use some of {', '.join(drive.BASELINES)}"
+            )
         if options.run:
             results: Any = {path.name: [kept_sample(path, options)] for path in options.run}
             foreign: float | None = None  # nobody knows what the training of a run had beside it
@@ -503,12 +667,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress.clear()
         print(f"error: {error}", file=sys.stderr)
         return 2
-    common.finish("score", options, common.machine(), foreign, {"score": results, "pooled": together})
+    common.finish(
+        "score", options, common.machine(), foreign, {"score": results, "pooled": together}
+    )
     return 0
 
 
 def use_cores(count: int) -> None:
-    """Keep this process, and those that it starts, to the first cores that it may use. Raises: ConfigError: none."""
+    """Keep this process, and those that it starts, to the first cores that it may use. Raises:
+    ConfigError: none.
+    """
     if count < 1:
         raise ConfigError(f"--cores is {count}: give 1 or more")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])

@@ -1,18 +1,21 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A ConvNeXt split by columns over ranks: memory per rank and time per training step, strong and weak scaling.
+"""A ConvNeXt split by columns over ranks: memory per rank and time per training step, strong and
+weak scaling.
 
     python bench/sharded.py                              1, 2 and 4 ranks over gloo, one core each
     python bench/sharded.py --png sharded.png            with a plot
     python bench/sharded.py --device cuda --size xl --ranks 1 2    on two GPUs, network and pictures of the published figures
 
-Strong: the same picture on more ranks. Weak: a picture that is wider by as much as there are more ranks. Both also with
-activations computed again in the backward pass (`keep_every`). Memory is the most that tensors of forward and backward take at
-once on a rank, beside weights, gradients and what the optimizer keeps. A step is forward, loss, backward and AdamW. Each repeat
-starts all processes anew.
+Strong: the same picture on more ranks. Weak: a picture that is wider by as much as there are more
+ranks. Both also with activations computed again in the backward pass (`keep_every`). Memory is the
+most that tensors of forward and backward take at once on a rank, beside weights, gradients and what
+the optimizer keeps. A step is forward, loss, backward and AdamW. Each repeat starts all processes
+anew.
 
-The published figures are those of NVIDIA and NIO for ConvNeXt-XL, 350 M parameters, with DTensor and pictures (7, 3, 512, W) on
-GPUs. They stand beside ours as a reading aid and were not measured here.
+The published figures are those of NVIDIA and NIO for ConvNeXt-XL, 350 M parameters, with DTensor
+and pictures (7, 3, 512, W) on GPUs. They stand beside ours as a reading aid and were not measured
+here.
 """
 
 from __future__ import annotations
@@ -54,20 +57,54 @@ LONGEST_S = 580
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4], help="numbers of ranks (default: %(default)s)")
-    flags.add_argument("--size", choices=SIZES, default="small", help="of network and pictures (default: %(default)s)")
-    flags.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda: as many GPUs as ranks")
-    flags.add_argument("--steps", type=int, default=3, help="that are timed, after a first one (default: %(default)s)")
-    flags.add_argument("--repeats", type=int, default=5, help="samples; each is a fresh start (default: %(default)s)")
-    flags.add_argument("--attempts", type=int, default=1, help="most times a sample is taken while other processes disturb it")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--ranks",
+        type=int,
+        nargs="+",
+        default=[1, 2, 4],
+        help="numbers of ranks (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--size",
+        choices=SIZES,
+        default="small",
+        help="of network and pictures (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="cuda: as many GPUs as ranks"
+    )
+    flags.add_argument(
+        "--steps",
+        type=int,
+        default=3,
+        help="that are timed, after a first one (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        help="samples; each is a fresh start (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--attempts",
+        type=int,
+        default=1,
+        help="most times a sample is taken while other processes disturb it",
+    )
     flags.add_argument("--png", type=Path, help="where the plot goes (default: none)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-sharded.json)")
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-sharded.json)",
+    )
     flags.add_argument("--rank-job", action="store_true", help=argparse.SUPPRESS)
     return flags.parse_args(arguments)
 
 
-# ---- on each rank ------------------------------------------------------------------------------------------------------------
+# ---- on each rank --------------------------------------------------------------------------------
 
 
 def rank_job(options: argparse.Namespace) -> None:
@@ -82,14 +119,22 @@ def rank_job(options: argparse.Namespace) -> None:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     mesh = init_device_mesh(options.device, (int(os.environ["WORLD_SIZE"]),))
-    found = {f"{scaling}, {kept}": variant(options, mesh, device, scaling, KEPT[kept]) for scaling in SCALING for kept in KEPT}
+    found = {
+        f"{scaling}, {kept}": variant(options, mesh, device, scaling, KEPT[kept])
+        for scaling in SCALING
+        for kept in KEPT
+    }
     if dist.get_rank() == 0:
         print(json.dumps(found))
     dist.destroy_process_group()
 
 
-def variant(options: argparse.Namespace, mesh: Any, device: Any, scaling: str, keep_every: int) -> dict[str, float]:
-    """Train some steps; return seconds per step and bytes per rank, of the slowest and of the fullest rank."""
+def variant(
+    options: argparse.Namespace, mesh: Any, device: Any, scaling: str, keep_every: int
+) -> dict[str, float]:
+    """Train some steps; return seconds per step and bytes per rank, of the slowest and of the
+    fullest rank.
+    """
     import torch
     import torch.distributed as dist
 
@@ -125,13 +170,29 @@ def variant(options: argparse.Namespace, mesh: Any, device: Any, scaling: str, k
     return {"step_s": seconds, "peak_bytes": most, "width": width}
 
 
-# ---- all of them -------------------------------------------------------------------------------------------------------------
+# ---- all of them ---------------------------------------------------------------------------------
 
 
 def sample(options: argparse.Namespace, ranks: int) -> dict[str, dict[str, float]]:
     """Start the ranks and return what they measured."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(ranks)]
-    mine = ["--rank-job", "--size", options.size, "--device", options.device, "--steps", str(options.steps)]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr",
+        "127.0.0.1",
+        "--nproc-per-node",
+        str(ranks),
+    ]
+    mine = [
+        "--rank-job",
+        "--size",
+        options.size,
+        "--device",
+        options.device,
+        "--steps",
+        str(options.steps),
+    ]
     done = subprocess.run(
         [sys.executable, *torchrun, str(Path(__file__).resolve()), *mine],
         cwd=common.ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=LONGEST_S,
@@ -142,8 +203,12 @@ def sample(options: argparse.Namespace, ranks: int) -> dict[str, dict[str, float
     return found
 
 
-def summary(results: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]]) -> list[dict[str, Any]]:
-    """Return a row per variant and number of ranks: medians over the repeats, and ratios to one rank."""
+def summary(
+    results: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]],
+) -> list[dict[str, Any]]:
+    """Return a row per variant and number of ranks: medians over the repeats, and ratios to one
+    rank.
+    """
     rows = []
     for name in next(iter(results.values()))[0]:
         base = [run[name] for run in next(iter(results.values()))]
@@ -155,7 +220,9 @@ def summary(results: Mapping[str, Sequence[Mapping[str, Mapping[str, float]]]]) 
                     "ranks": int(ranks),
                     "width": int(found[0]["width"]),
                     "step_ms": vars(common.figure(1e3 * run["step_s"] for run in found)),
-                    "times_one_rank": vars(common.ratio([r["step_s"] for r in found], [r["step_s"] for r in base])),
+                    "times_one_rank": vars(
+                        common.ratio([r["step_s"] for r in found], [r["step_s"] for r in base])
+                    ),
                     "peak_mib": found[0]["peak_bytes"] / MIB,
                     "of_one_rank": found[0]["peak_bytes"] / base[0]["peak_bytes"],
                 }
@@ -198,10 +265,19 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     for name in dict.fromkeys(row["variant"] for row in rows):
         scaling, _, kept = name.partition(", ")
         own = [row for row in rows if row["variant"] == name]
-        style: dict[str, Any] = {"ls": styles[scaling], "color": colours[kept], "marker": "o", "label": name}
-        axes[0].plot([row["ranks"] for row in own], [row["step_ms"]["median"] for row in own], **style)
+        style: dict[str, Any] = {
+            "ls": styles[scaling],
+            "color": colours[kept],
+            "marker": "o",
+            "label": name,
+        }
+        axes[0].plot(
+            [row["ranks"] for row in own], [row["step_ms"]["median"] for row in own], **style
+        )
         axes[1].plot([row["ranks"] for row in own], [row["peak_mib"] for row in own], **style)
-    for axis, title in zip(axes, ("ms per training step", "most MiB at once for a step, per rank"), strict=True):
+    for axis, title in zip(
+        axes, ("ms per training step", "most MiB at once for a step, per rank"), strict=True
+    ):
         axis.set(title=title, xlabel="ranks", xticks=ranks, ylim=(0, None))
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(axis="y", alpha=0.3)
@@ -222,16 +298,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         numbers = [number for number in numbers if number <= torch.cuda.device_count()]
         if not numbers:
-            print(f"error: --device cuda: {torch.cuda.device_count()} GPUs for {options.ranks} ranks", file=sys.stderr)
+            print(
+                f"error: --device cuda: {torch.cuda.device_count()} GPUs for {options.ranks} ranks",
+                file=sys.stderr,
+            )
             return 2
     variants = {str(number): functools.partial(sample, options, number) for number in numbers}
     facts = common.machine()
-    runs = common.interleave(variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts)
+    runs = common.interleave(
+        variants, options.repeats, lambda line: print(line, file=sys.stderr), options.attempts
+    )
     rows = summary(runs.results)
     print(f"{markdown({'measured': rows})}\n\n{published()}")
     if options.png:
         draw(rows, options.png)
-    common.finish("sharded", options, facts, runs.foreign, {"measured": rows, "published": [list(row) for row in PUBLISHED]})
+    common.finish(
+        "sharded",
+        options,
+        facts,
+        runs.foreign,
+        {"measured": rows, "published": [list(row) for row in PUBLISHED]},
+    )
     return 0
 
 

@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Steps per second: serial, threading, multiprocess and double-buffered, side by side, with and without a policy.
+"""Steps per second: serial, threading, multiprocess and double-buffered, side by side, with and
+without a policy.
 
     python bench/sps.py                                    probe, tag_grid and drive, no policy
     python bench/sps.py --envs tag_grid --policy-ms auto   a wait as long as the simulation, in place of a policy on a GPU
     python bench/sps.py --envs tag_grid --workers 1,2,4    efficiency of the vector env
     python bench/sps.py --envs tag_grid --trace t.json --png t.png
 
-Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run with the same actions. "of
-ceiling" is throughput / that of one such loop per core at the same time, each on its share of the envs: two cores together
-seldom do twice the work of one. Overlap is the time of a double-buffered iteration / (2 x the longer of: all cores simulating
-one half, policy on one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering, repeat by
-repeat.
+Efficiency is throughput / (cores x single-thread C loop on the same rows), measured in the same run
+with the same actions. "of ceiling" is throughput / that of one such loop per core at the same time,
+each on its share of the envs: two cores together seldom do twice the work of one. Overlap is the
+time of a double-buffered iteration / (2 x the longer of: all cores simulating one half, policy on
+one half); 1.0 is perfect. Gain is rows per second over multiprocess without double buffering,
+repeat by repeat.
 """
 
 from __future__ import annotations
@@ -33,7 +35,16 @@ from bench.ceiling import c_loops
 from bench.common import Figure
 from bench.modes import Mode, PolicyChoice, Sample, baseline, measure, measure_half, modes, plan
 from bench.policies import time_policy
-from bench.workloads import PRESETS, Shares, Workload, actions_of, c_loop, count_shares, missing, preset
+from bench.workloads import (
+    PRESETS,
+    Shares,
+    Workload,
+    actions_of,
+    c_loop,
+    count_shares,
+    missing,
+    preset,
+)
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.cores import usable_cores
 
@@ -93,7 +104,9 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The results of one workload. limit_s: of the C loop. foreign: highest share of the machine that others took."""
+    """The results of one workload. limit_s: of the C loop. foreign: highest share of the machine
+    that others took.
+    """
 
     prepared: Prepared
     rows: list[Row]
@@ -101,7 +114,7 @@ class Measured:
     foreign: float
 
 
-# ---- before the repeats ------------------------------------------------------------------------------------
+# ---- before the repeats --------------------------------------------------------------------------
 
 
 def _median(samples: Sequence[float]) -> float:
@@ -116,10 +129,17 @@ def choose_policies(
     if options.policy == "torch":
         choice = PolicyChoice("torch", device=options.device, threads=options.torch_threads)
         with workload.make("serial", num_buffers=2) as vec:
-            found.append(dataclasses.replace(choice, half_s=time_policy(vec, lambda vec: choice.build(vec, drawn))))
+            found.append(
+                dataclasses.replace(
+                    choice, half_s=time_policy(vec, lambda vec: choice.build(vec, drawn))
+                )
+            )
     if options.policy_ms == "auto":
         turns = plan(options.seconds, limit_s / 2, PolicyChoice())
-        samples = [measure_half(workload, drawn, usable_cores(), turns, turns // 4) for _ in range(CALIBRATIONS)]
+        samples = [
+            measure_half(workload, drawn, usable_cores(), turns, turns // 4)
+            for _ in range(CALIBRATIONS)
+        ]
         found.append(PolicyChoice("wait", half_s=_median(samples)))
     elif options.policy_ms is not None:
         found.append(PolicyChoice("wait", half_s=options.policy_ms * 1e-3))
@@ -133,10 +153,12 @@ def prepare(options: argparse.Namespace, workload: Workload) -> Prepared:
     turns = plan(options.seconds, probe_s, PolicyChoice())
     limit_s = c_loop(workload, drawn, turns, turns // 4)
     shares = count_shares(workload, drawn, min(2 * workload.episode_turns, max(4, turns)))
-    return Prepared(workload, drawn, shares, limit_s, choose_policies(options, workload, drawn, limit_s))
+    return Prepared(
+        workload, drawn, shares, limit_s, choose_policies(options, workload, drawn, limit_s)
+    )
 
 
-# ---- the repeats -------------------------------------------------------------------------------------------
+# ---- the repeats ---------------------------------------------------------------------------------
 
 
 def _key(mode: Mode, policy: PolicyChoice) -> str:
@@ -156,7 +178,12 @@ def _per_half(mode: Mode) -> int:
     return min(mode.workers // 2 if mode.split == "workers" else mode.workers, usable_cores())
 
 
-def run(options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode], note: Callable[[str], None]) -> Measured:
+def run(
+    options: argparse.Namespace,
+    prepared: Prepared,
+    chosen: Sequence[Mode],
+    note: Callable[[str], None],
+) -> Measured:
     """Run all variants in turns, the C loop among them."""
     workload, drawn, limit_s = prepared.workload, prepared.drawn, prepared.limit_s
     turns = plan(options.seconds, limit_s, PolicyChoice())
@@ -167,41 +194,74 @@ def run(options: argparse.Namespace, prepared: Prepared, chosen: Sequence[Mode],
         for policy in prepared.policies:
             count = plan(options.seconds, limit_s, policy)
             warmup = max(1, round(count * options.warmup / options.seconds))
-            variants[_key(mode, policy)] = lambda m=mode, p=policy, n=count, w=warmup: measure(workload, drawn, m, p, n, w)
+            variants[_key(mode, policy)] = lambda m=mode, p=policy, n=count, w=warmup: measure(
+                workload, drawn, m, p, n, w
+            )
     if len(prepared.policies) > 1:
         for workers in sorted({_per_half(mode) for mode in chosen if mode.num_buffers == 2}):
-            variants[_half_key(workers)] = lambda w=workers: measure_half(workload, drawn, w, turns, turns // 4)
-    runs = common.interleave(variants, options.repeats, lambda text: note(f"{workload.name}: {text}"), options.attempts)
-    rows = [_row(prepared, mode, policy, chosen, runs.results) for policy in prepared.policies for mode in chosen]
+            variants[_half_key(workers)] = lambda w=workers: measure_half(
+                workload, drawn, w, turns, turns // 4
+            )
+    runs = common.interleave(
+        variants, options.repeats, lambda text: note(f"{workload.name}: {text}"), options.attempts
+    )
+    rows = [
+        _row(prepared, mode, policy, chosen, runs.results)
+        for policy in prepared.policies
+        for mode in chosen
+    ]
     return Measured(prepared, rows, common.figure(runs.results["limit"]), runs.foreign)
 
 
-def _row(prepared: Prepared, mode: Mode, policy: PolicyChoice, chosen: Sequence[Mode], results: Mapping[str, list[Any]]) -> Row:
+def _row(
+    prepared: Prepared,
+    mode: Mode,
+    policy: PolicyChoice,
+    chosen: Sequence[Mode],
+    results: Mapping[str, list[Any]],
+) -> Row:
     samples: list[Sample] = results[_key(mode, policy)]
     seconds = [sample.iteration_s for sample in samples]
     efficiency = of_ceiling = gain = overlap = policy_ms = half_ms = None
     if policy.kind == "none":
         efficiency = common.ratio(results["limit"], [mode.cores * s for s in seconds])
-        of_ceiling = common.ratio(results[_ceiling_key(mode.cores)], seconds) if mode.cores > 1 else efficiency
+        of_ceiling = (
+            common.ratio(results[_ceiling_key(mode.cores)], seconds)
+            if mode.cores > 1
+            else efficiency
+        )
     other = baseline(mode, chosen)
     if other is not None:
-        gain = common.ratio([sample.iteration_s for sample in results[_key(other, policy)]], seconds)
+        gain = common.ratio(
+            [sample.iteration_s for sample in results[_key(other, policy)]], seconds
+        )
     if policy.kind != "none":
         policy_s = [sample.policy_s or policy.half_s for sample in samples]
         policy_ms = common.figure(1e3 * s for s in policy_s)
         if mode.num_buffers == 2:
             half_s = results[_half_key(_per_half(mode))]
             half_ms = common.figure(1e3 * s for s in half_s)
-            overlap = common.ratio(seconds, [2 * max(half, pol) for half, pol in zip(half_s, policy_s, strict=True)])
+            overlap = common.ratio(
+                seconds, [2 * max(half, pol) for half, pol in zip(half_s, policy_s, strict=True)]
+            )
     return Row(
-        env=prepared.workload.name, num_envs=prepared.workload.num_envs, mode=mode.name, policy=policy.kind,
-        workers=mode.workers, num_buffers=mode.num_buffers,
+        env=prepared.workload.name,
+        num_envs=prepared.workload.num_envs,
+        mode=mode.name,
+        policy=policy.kind,
+        workers=mode.workers,
+        num_buffers=mode.num_buffers,
         env_steps_per_s=common.figure(prepared.shares.env_steps / s for s in seconds),
         agent_steps_per_s=common.figure(prepared.shares.agent_steps / s for s in seconds),
         iteration_us=common.figure(1e6 * s for s in seconds),
         turn_us=common.figure(1e6 * s / mode.num_buffers for s in seconds),
-        efficiency=efficiency, of_ceiling=of_ceiling, gain=gain, overlap=overlap, policy_ms=policy_ms, half_ms=half_ms,
-    )  # fmt: skip
+        efficiency=efficiency,
+        of_ceiling=of_ceiling,
+        gain=gain,
+        overlap=overlap,
+        policy_ms=policy_ms,
+        half_ms=half_ms,
+    )
 
 
 def limit_row(measured: Measured) -> dict[str, Any]:
@@ -220,7 +280,7 @@ def limit_row(measured: Measured) -> dict[str, Any]:
     }
 
 
-# ---- output ------------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def _percent(figure: Figure | None) -> str:
@@ -240,20 +300,37 @@ def show(measured: Measured) -> None:
     prepared, rows, limit_s = measured.prepared, measured.rows, measured.limit_s.median
     workload, shares = prepared.workload, prepared.shares
     cells = [
-        (row.env, row.mode, _policy_text(row), str(row.workers or "-"), str(row.env_steps_per_s), str(row.agent_steps_per_s),
-         str(row.iteration_us), str(row.turn_us), _percent(row.efficiency), _percent(row.of_ceiling), _times(row.gain),
-         _times(row.overlap))
+        (
+            row.env,
+            row.mode,
+            _policy_text(row),
+            str(row.workers or "-"),
+            str(row.env_steps_per_s),
+            str(row.agent_steps_per_s),
+            str(row.iteration_us),
+            str(row.turn_us),
+            _percent(row.efficiency),
+            _percent(row.of_ceiling),
+            _times(row.gain),
+            _times(row.overlap),
+        )
         for row in rows
-    ]  # fmt: skip
+    ]
     notes = [
-        f"{workload.name}: {workload.num_envs} envs, {dict(workload.kwargs)}; C loop on one thread: "
-        f"{1e6 * limit_s:.4g} us per iteration, {common.number(shares.env_steps / limit_s)} env-steps/s, "
+        f"{workload.name}: {workload.num_envs} envs, {dict(workload.kwargs)}; C loop on one "
+        f"thread: {1e6 * limit_s:.4g} us per iteration, "
+        f"{common.number(shares.env_steps / limit_s)} env-steps/s, "
         f"{common.number(shares.agent_steps / limit_s)} agent-steps/s"
     ]
     if any(row.policy == "wait" for row in rows):
         half = next(policy.half_s for policy in prepared.policies if policy.kind == "wait")
-        notes.append(f"policy wait: a sleep of {1e3 * half:.4g} ms per half in place of a GPU; with one buffer twice as long")
-    common.print_table(f"{workload.name}: median ± half the distance of the quartiles", COLUMNS, cells, notes)
+        notes.append(
+            f"policy wait: a sleep of {1e3 * half:.4g} ms per half in place of a GPU; with one "
+            "buffer twice as long"
+        )
+    common.print_table(
+        f"{workload.name}: median ± half the distance of the quartiles", COLUMNS, cells, notes
+    )
 
 
 def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trace.Timeline]:
@@ -264,7 +341,9 @@ def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trac
         policy = waits[0]
     else:
         turns = plan(options.seconds, prepared.limit_s / 2, PolicyChoice())
-        policy = PolicyChoice("wait", half_s=measure_half(workload, drawn, usable_cores(), turns, turns // 4))
+        policy = PolicyChoice(
+            "wait", half_s=measure_half(workload, drawn, usable_cores(), turns, turns // 4)
+        )
     workers = usable_cores()
     double = workers if options.trace_split == "envs" else 2 * workers
     timelines = []
@@ -274,7 +353,15 @@ def make_timelines(options: argparse.Namespace, prepared: Prepared) -> list[trac
     ):
         warmup = plan(options.warmup, prepared.limit_s, policy) * mode.num_buffers
         with workload.make(mode.backend, **mode.settings) as vec:
-            timelines.append(trace.record(vec, policy.build(vec, drawn), options.trace_turns * mode.num_buffers, warmup, title))
+            timelines.append(
+                trace.record(
+                    vec,
+                    policy.build(vec, drawn),
+                    options.trace_turns * mode.num_buffers,
+                    warmup,
+                    title,
+                )
+            )
     return timelines
 
 
@@ -283,19 +370,23 @@ def write_traces(options: argparse.Namespace, prepared: Prepared, facts: Mapping
     timelines = make_timelines(options, prepared)
     if options.trace:
         document = trace.trace_events(timelines)
-        common.write_json(options.trace, {**document, "otherData": {"command": common.command_line(), "cpu": facts["cpu"]}})
+        common.write_json(
+            options.trace,
+            {**document, "otherData": {"command": common.command_line(), "cpu": facts["cpu"]}},
+        )
         print(f"timeline: {options.trace} (open it in https://ui.perfetto.dev)")
     if options.png:
         workload = prepared.workload
         caption = (
-            f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of {facts['cpu']}; measured with the "
-            "workers' time stamps\nA, B: halves of the envs; hatched: a wait in place of a GPU policy"
+            f"{workload.name}, {workload.num_envs:,} envs, {usable_cores()} cores of "
+            f"{facts['cpu']}; measured with the workers' time stamps\nA, B: halves of the envs; "
+            "hatched: a wait in place of a GPU policy"
         )
         trace.draw(timelines, options.png, caption)
         print(f"picture: {options.png}")
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def _counts(text: str) -> list[int]:
@@ -311,7 +402,9 @@ def _policy_ms(text: str) -> str | float:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command's flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = flags.add_argument
     add("--envs", default=",".join(PRESETS), help="comma-separated, of: %(default)s")
     add("--num-envs", type=int, help="envs over all halves (default: each env's own)")
@@ -325,17 +418,50 @@ def parser() -> argparse.ArgumentParser:
         help=f"workers on one half, as in 1,2,4 (default: the usable cores, {cores})",
     )
     add("--modes", help="comma-separated words; only modes whose name contains one of them are run")
-    add("--policy-ms", type=_policy_ms, help="also run with a wait of X ms per half in place of a GPU; auto: as long as "
-        "all cores simulate one half")  # fmt: skip
-    add("--policy", choices=("none", "torch"), default="none", help="also run with a small torch policy")
+    add(
+        "--policy-ms",
+        type=_policy_ms,
+        help="also run with a wait of X ms per half in place of a GPU; auto: as long as all cores "
+        "simulate one half",
+    )
+    add(
+        "--policy",
+        choices=("none", "torch"),
+        default="none",
+        help="also run with a small torch policy",
+    )
     add("--device", default="cpu", help="of the torch policy (default: %(default)s)")
-    add("--torch-threads", type=int, default=1, help="of the torch policy on the CPU (default: %(default)s)")
-    add("--warmup", type=float, default=0.3, help="seconds before each sample (default: %(default)s)")
-    add("--round-trip", action="store_true", help="also measure the channel with an env that does nothing (bench/latency.py)")
+    add(
+        "--torch-threads",
+        type=int,
+        default=1,
+        help="of the torch policy on the CPU (default: %(default)s)",
+    )
+    add(
+        "--warmup",
+        type=float,
+        default=0.3,
+        help="seconds before each sample (default: %(default)s)",
+    )
+    add(
+        "--round-trip",
+        action="store_true",
+        help="also measure the channel with an env that does nothing (bench/latency.py)",
+    )
     add("--trace", type=Path, help="write a timeline of the first env for https://ui.perfetto.dev")
     add("--png", type=Path, help="draw that timeline (needs matplotlib)")
-    add("--trace-split", choices=("workers", "envs"), default="workers", help="how the drawn double buffering splits")
-    add("--trace-turns", type=int, default=40, help="iterations in a timeline (default: %(default)s)")
+    add(
+        "--trace-split",
+        choices=("workers", "envs"),
+        default="workers",
+        help="how the drawn double buffering splits",
+    )
+    add(
+        "--trace-turns",
+        type=int,
+        default=40,
+        help="iterations in a timeline (default: %(default)s)",
+    )
     common.add_flags(flags, "sps", 1.0)
     return flags
 
@@ -370,7 +496,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             fitting = [mode for mode in chosen if mode.fits(workload.num_envs)]
             if len(fitting) < len(chosen):
                 print(
-                    f"{workload.name}: {workload.num_envs} envs are too few for some modes, which are left out", file=sys.stderr
+                    f"{workload.name}: {workload.num_envs} envs are too few for some modes, which "
+                    "are left out",
+                    file=sys.stderr,
                 )
             progress(f"{workload.name}: preparing")
             found.append(run(options, prepare(options, workload), fitting, progress))

@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both Tag games beside WarpDrive's published figures: roll-outs, training, growth, sampling, and reward against the clock.
+"""Both Tag games beside WarpDrive's published figures: roll-outs, training, growth, sampling, and
+reward against the clock.
 
     python bench/tag.py                                          everything, about ten minutes
     python bench/tag.py --parts rates --cases "grid, 5 agents, full"
     python bench/tag.py --parts chase --chase-seconds 60
 
-rates: each case in every way of stepping (bench/tag_rates.py); growth: the cost of a step from 1 to 10,000 envs and from 5 to
-5,000 agents; training, sampling, chase: bench/tag_training.py. A picture of growth and chase lies
-beside the JSON.
+rates: each case in every way of stepping (bench/tag_rates.py); growth: the cost of a step from 1 to
+10,000 envs and from 5 to 5,000 agents; training, sampling, chase: bench/tag_training.py. A picture
+of growth and chase lies beside the JSON.
 """
 
 from __future__ import annotations
@@ -36,18 +37,50 @@ PICTURES = {"growth": tag_rates.growth_panels, "chase": tag_training.chase_panel
 
 def parser() -> argparse.ArgumentParser:
     """Return the flags of the command."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = flags.add_argument
     common.add_flags(flags, "tag", 0.3)
     add("--parts", default=",".join(MEASURES), help="comma-separated, of: %(default)s")
-    add("--cases", default="", help=f"of rates and training, separated by semicolons (default: {'; '.join(tag_rates.CASES)})")
-    add("--num-envs", type=int, default=2000, help="of a case (default: %(default)s); training takes fewer of many agents")
-    add("--workers", type=int, default=min(2, usable_cores()), help="threads or processes (default: %(default)s)")
+    add(
+        "--cases",
+        default="",
+        help="of rates and training, separated by semicolons (default: "
+        f"{'; '.join(tag_rates.CASES)})",
+    )
+    add(
+        "--num-envs",
+        type=int,
+        default=2000,
+        help="of a case (default: %(default)s); training takes fewer of many agents",
+    )
+    add(
+        "--workers",
+        type=int,
+        default=min(2, usable_cores()),
+        help="threads or processes (default: %(default)s)",
+    )
     add("--most-envs", type=int, default=tag_rates.MOST_ENVS, help="growth: (default: %(default)s)")
-    add("--most-agents", type=int, default=tag_rates.MOST_AGENTS, help="growth: (default: %(default)s)")
-    add("--train-seconds", type=float, default=3.0, help="training: length of a sample (default: %(default)s)")
+    add(
+        "--most-agents",
+        type=int,
+        default=tag_rates.MOST_AGENTS,
+        help="growth: (default: %(default)s)",
+    )
+    add(
+        "--train-seconds",
+        type=float,
+        default=3.0,
+        help="training: length of a sample (default: %(default)s)",
+    )
     add("--train-repeats", type=int, default=3, help="training: samples (default: %(default)s)")
-    add("--chase-seconds", type=float, default=30.0, help="chase: length of a training (default: %(default)s)")
+    add(
+        "--chase-seconds",
+        type=float,
+        default=30.0,
+        help="chase: length of a training (default: %(default)s)",
+    )
     add("--seeds", type=int, default=5, help="chase: trainings (default: %(default)s)")
     add("--png", type=Path, help="where the picture goes (default: beside the JSON)")
     return flags

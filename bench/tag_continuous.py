@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_continuous against the same game as a plain scalar C loop (plain_tag_continuous.c), one thread each, in turns.
+"""tag_continuous against the same game as a plain scalar C loop (plain_tag_continuous.c), one
+thread each, in turns.
 
     python bench/tag_continuous.py
 
-Both are compiled with the flags of the package, begin at the same start, take the same actions and write the same rows.
+Both are compiled with the flags of the package, begin at the same start, take the same actions and
+write the same rows.
 """
 
 from __future__ import annotations
@@ -35,18 +37,26 @@ ACTIONS: dict[str, Any] = {
     "max_acceleration": 0.1, "min_acceleration": -0.1, "num_acceleration_levels": 20,
     "max_turn": 2.356194, "min_turn": -2.356194, "num_turn_levels": 20,
 }  # fmt: skip
-CROWD: dict[str, Any] = {**ACTIONS, "grid_length": 20.0, "episode_length": 500, "tagging_distance": 0.02}
+CROWD: dict[str, Any] = {
+    **ACTIONS,
+    "grid_length": 20.0,
+    "episode_length": 500,
+    "tagging_distance": 0.02,
+}
 NEAREST = {"use_full_observation": False, "num_other_agents_observed": 10}
 ENV_NAME = "tag_continuous"
 
 
-def _case(name: str, num_envs: int, taggers: int, runners: int, aim: float, **kwargs: Any) -> tuple[Workload, float]:
+def _case(
+    name: str, num_envs: int, taggers: int, runners: int, aim: float, **kwargs: Any
+) -> tuple[Workload, float]:
     kwargs = {"num_taggers": taggers, "num_runners": runners, **kwargs}
     return Workload(name, ENV_NAME, kwargs, num_envs, kwargs.get("episode_length", 100) + 1), aim
 
 
-# The shape of WarpDrive's throughput figures with five agents, and crowds as in its tag_continuous.yaml (10, 100). The aim is
-# how many times faster than the plain loop the env should be.
+# The shape of WarpDrive's throughput figures with five agents, and crowds as in its
+# tag_continuous.yaml (10, 100). The aim is how many times faster than the plain loop the env should
+# be.
 CASES: dict[str, tuple[Workload, float]] = {
     case[0].name: case
     for case in (
@@ -59,16 +69,42 @@ CASES: dict[str, tuple[Workload, float]] = {
         _case("1000 agents, nearest 10", 10, 50, 950, 8.0, **CROWD, **NEAREST),
     )
 }
-COLUMNS = ("case", "envs", "plain us/step", "us/step", "env-steps/s", "ns/agent-step", "times faster", "aim", "met")
+COLUMNS = (
+    "case",
+    "envs",
+    "plain us/step",
+    "us/step",
+    "env-steps/s",
+    "ns/agent-step",
+    "times faster",
+    "aim",
+    "met",
+)
 
 
 class _Settings(ctypes.Structure):
     """`settings` of plain_tag_continuous.c."""
 
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("taggers", "runners", "episode_length", "full", "nearest", "exits")),
-        *((name, ctypes.c_float) for name in ("length", "max_speed", "runner_skill", "tagger_skill", "margin")),
-        *((name, ctypes.c_float) for name in ("edge", "tagger_step", "runner_step", "tagger_tag", "runner_tag", "runner_end")),
+        *(
+            (name, ctypes.c_int32)
+            for name in ("taggers", "runners", "episode_length", "full", "nearest", "exits")
+        ),
+        *(
+            (name, ctypes.c_float)
+            for name in ("length", "max_speed", "runner_skill", "tagger_skill", "margin")
+        ),
+        *(
+            (name, ctypes.c_float)
+            for name in (
+                "edge",
+                "tagger_step",
+                "runner_step",
+                "tagger_tag",
+                "runner_tag",
+                "runner_end",
+            )
+        ),
         *((name, ctypes.c_void_p) for name in ("types", "start_x", "start_y", "start_direction")),
         *((name, ctypes.c_void_p) for name in ("acceleration_changes", "turn_changes")),
     )
@@ -85,14 +121,19 @@ class PlainGame:
     """The plain loop with a workload's settings and arrays for its rows.
 
     Attributes:
-        observations: (rows, floats) float32. rewards: (rows,) float32. dones: (rows,) uint8: the env's episode ended.
+        observations: (rows, floats) float32. rewards: (rows,) float32. dones: (rows,) uint8: the
+            env's episode ended.
     """
 
     def __init__(self, kwargs: Mapping[str, Any], num_envs: int) -> None:
         config: TagContinuousConfig = ENV.configure(kwargs)
-        self._params = {name: np.ascontiguousarray(array) for name, array in ENV.build(config).params.items()}
+        self._params = {
+            name: np.ascontiguousarray(array) for name, array in ENV.build(config).params.items()
+        }
         self._num_envs, self._agents = num_envs, config.num_taggers + config.num_runners
-        others = self._agents - 1 if config.use_full_observation else config.num_other_agents_observed
+        others = (
+            self._agents - 1 if config.use_full_observation else config.num_other_agents_observed
+        )
         self._settings = _Settings(
             config.num_taggers, config.num_runners, config.episode_length, config.use_full_observation,
             config.num_other_agents_observed, config.runner_exits_game_after_tagged, config.grid_length, config.max_speed,
@@ -105,7 +146,9 @@ class PlainGame:
         self.rewards, self.dones = np.zeros(rows, np.float32), np.zeros(rows, np.uint8)
 
     def play(self, actions: np.ndarray, steps: int) -> float:
-        """Begin anew and take `steps` steps of all envs, actions (batches, rows, 2) int32; return the seconds it took."""
+        """Begin anew and take `steps` steps of all envs, actions (batches, rows, 2) int32; return
+        the seconds it took.
+        """
         begin = time.perf_counter()
         done = _library().plain_tag_continuous(
             ctypes.byref(self._settings), self._num_envs, steps, ctypes.c_void_p(actions.ctypes.data), len(actions),
@@ -117,7 +160,9 @@ class PlainGame:
 
 
 def plain_loop(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> float:
-    """Return the seconds per turn of one thread that takes `turns` turns of the plain loop from the start of the game."""
+    """Return the seconds per turn of one thread that takes `turns` turns of the plain loop from the
+    start of the game.
+    """
     game = PlainGame(workload.kwargs, workload.num_envs)
     with on_one_core():
         game.play(drawn["agents"], 2)
@@ -145,7 +190,9 @@ class Result:
 def run(
     names: Sequence[str], repeats: int, seconds: float, progress: common.Progress, attempts: int
 ) -> tuple[list[Result], float]:
-    """Measure these cases, plain loop and env in turns. Returns the results and the share of foreign load."""
+    """Measure these cases, plain loop and env in turns. Returns the results and the share of
+    foreign load.
+    """
     variants, drawn = {}, {}
     for name in names:
         workload, _ = CASES[name]
@@ -155,7 +202,9 @@ def run(
         turns = max(3, min(int(seconds / first), 20 * workload.episode_turns))
         variants[name, "plain"] = lambda w=workload, d=drawn[name], n=turns: plain_loop(w, d, n)
         variants[name, "ours"] = lambda w=workload, d=drawn[name], n=turns: c_loop(w, d, n, 5)
-    runs = common.interleave({"/".join(key): variant for key, variant in variants.items()}, repeats, progress, attempts)
+    runs = common.interleave(
+        {"/".join(key): variant for key, variant in variants.items()}, repeats, progress, attempts
+    )
     results = []
     for name in names:
         workload, aim = CASES[name]
@@ -190,8 +239,14 @@ def show(results: Sequence[Result]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, or 2 for bad input."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--cases", default="", help=f"separated by semicolons, of: {'; '.join(CASES)} (default: all)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--cases",
+        default="",
+        help=f"separated by semicolons, of: {'; '.join(CASES)} (default: all)",
+    )
     common.add_flags(flags, "tag-continuous", 0.5)
     options = flags.parse_args(arguments)
     facts, progress = common.machine(), common.Progress()
@@ -207,7 +262,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     progress.clear()
     show(results)
-    common.finish("tag-continuous", options, facts, foreign, [{**dataclasses.asdict(r), "met": r.met} for r in results])
+    common.finish(
+        "tag-continuous",
+        options,
+        facts,
+        foreign,
+        [{**dataclasses.asdict(r), "met": r.met} for r in results],
+    )
     return 0
 
 

@@ -1,20 +1,24 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Do both sides of Tag learn? Trains 2 taggers and 10 runners, then matches trained sides with random ones.
+"""Do both sides of Tag learn? Trains 2 taggers and 10 runners, then matches trained sides with
+random ones.
 
     python bench/tag_learning.py                       eight and a half minutes of training on two cores, then the four pairings
     python bench/tag_learning.py --minutes 2 --png tag_learning.png
 
-First the taggers learn, against runners that stay as they were initialised and so act at random (`to_train`); then runners
-learn against these taggers, which stay as they are (`opponent`). Both at once learn too, but each side then learns to beat the
-other of the moment, and loses some of its skill against random ones.
+First the taggers learn, against runners that stay as they were initialised and so act at random
+(`to_train`); then runners learn against these taggers, which stay as they are (`opponent`). Both at
+once learn too, but each side then learns to beat the other of the moment, and loses some of its
+skill against random ones.
 
-Settings of the env are those of WarpDrive's trainer test but for the length of an episode: 200 steps, as in its Lightning
-tutorial, since in 500 random taggers catch half of the runners, so that nobody could catch three times as many. Seeds of the
-evaluation are not those of the training, and chose no setting. Actions are drawn, as in training. The pairings are also played
-from random starts, while the training knows one start only.
+Settings of the env are those of WarpDrive's trainer test but for the length of an episode: 200
+steps, as in its Lightning tutorial, since in 500 random taggers catch half of the runners, so that
+nobody could catch three times as many. Seeds of the evaluation are not those of the training, and
+chose no setting. Actions are drawn, as in training. The pairings are also played from random
+starts, while the training knows one start only.
 
-Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all runners.
+Tags: runners caught in an episode. Survival: steps that a runner is in the game, mean of all
+runners.
 """
 
 from __future__ import annotations
@@ -54,10 +58,20 @@ ENV: dict[str, Any] = {
 }  # fmt: skip
 SETTINGS: dict[str, Any] = {
     "vec": {"num_envs": 128},
-    "train": {"horizon": 32, "minibatch_size": 3072, "gamma": 0.95, "scale_rewards": True, "lr": 5e-3, "entropy_coef": 0.002},
+    "train": {
+        "horizon": 32,
+        "minibatch_size": 3072,
+        "gamma": 0.95,
+        "scale_rewards": True,
+        "lr": 5e-3,
+        "entropy_coef": 0.002,
+    },
     "policy": {"hidden": (64, 64)},
 }
-SHARE = {"tagger": 2 / 3, "runner": 1 / 3}  # Of the minutes: to chase takes longer to learn than to flee.
+SHARE = {
+    "tagger": 2 / 3,
+    "runner": 1 / 3,
+}  # Of the minutes: to chase takes longer to learn than to flee.
 LEARNING = {"tagger": {"update_epochs": 4}, "runner": {"update_epochs": 1}}
 PAIRINGS = {  # Name: the policies that act at random.
     "trained, trained": (),
@@ -70,11 +84,20 @@ EVALUATION_SEED = 1_000_003
 COLOURS = {"tags": "#D55E00", "survival": "#0072B2"}
 
 
-def config_of(options: argparse.Namespace, folder: str, seed: int, side: str, tables: Mapping[str, Any]) -> TrainConfig:
+def config_of(
+    options: argparse.Namespace, folder: str, seed: int, side: str, tables: Mapping[str, Any]
+) -> TrainConfig:
     """Return the run in which one side learns. tables: what the other side is."""
     log = {"folder": folder, "name": side, "dashboard": "off"}
-    budget = {"seed": seed, "device": "cpu", "time_limit_s": 60 * options.minutes * SHARE[side], "total_timesteps": 10**10}
-    config = TrainConfig.of("tag_continuous", env=ENV, **SETTINGS).merged({"train": budget, "log": log})
+    budget = {
+        "seed": seed,
+        "device": "cpu",
+        "time_limit_s": 60 * options.minutes * SHARE[side],
+        "total_timesteps": 10**10,
+    }
+    config = TrainConfig.of("tag_continuous", env=ENV, **SETTINGS).merged(
+        {"train": budget, "log": log}
+    )
     return config.merged({"policies": {side: LEARNING[side], **tables}})
 
 
@@ -91,18 +114,38 @@ def trained(config: TrainConfig) -> dict[str, Any]:
     ]
     curve = curve[:: max(1, len(curve) // 100)]
     seconds, cpu = time.perf_counter() - begin, time.process_time() - used
-    return {"run": run, "about": about, "seconds": seconds, "learner_cpu_s": cpu, "agent_steps": steps, "curve": curve}
+    return {
+        "run": run,
+        "about": about,
+        "seconds": seconds,
+        "learner_cpu_s": cpu,
+        "agent_steps": steps,
+        "curve": curve,
+    }
 
 
 def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Train both sides with a seed and play all pairings."""
     with tempfile.TemporaryDirectory(prefix="puffervec-tag-") as folder:
-        taggers = trained(config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}}))
-        runners = trained(config_of(options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}))
-        config, policies = ev.load_policies(find_checkpoint(runners["run"], Path(folder)), torch.device("cpu"))
-    starts = {"same start": config, "random starts": config.merged({"env": {"random_starts": True}})}
+        taggers = trained(
+            config_of(options, folder, seed, "tagger", {"runner": {"to_train": False}})
+        )
+        runners = trained(
+            config_of(
+                options, folder, seed, "runner", {"tagger": {"opponent": str(taggers["run"])}}
+            )
+        )
+        config, policies = ev.load_policies(
+            find_checkpoint(runners["run"], Path(folder)), torch.device("cpu")
+        )
+    starts = {
+        "same start": config,
+        "random starts": config.merged({"env": {"random_starts": True}}),
+    }
     pairings = {where: play(own, policies, options.episodes) for where, own in starts.items()}
-    training = {side: {**found, "run": side} for side, found in (("tagger", taggers), ("runner", runners))}
+    training = {
+        side: {**found, "run": side} for side, found in (("tagger", taggers), ("runner", runners))
+    }
     return {
         "seed": seed,
         "training": training,
@@ -111,20 +154,25 @@ def sample(options: argparse.Namespace, seed: int) -> dict[str, Any]:
     }
 
 
-def play(config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes: int) -> dict[str, dict[str, Any]]:
+def play(
+    config: TrainConfig, policies: Mapping[str, torch.nn.Module], episodes: int
+) -> dict[str, dict[str, Any]]:
     """Return tags and survival of each pairing, as mean and half the width of the 95 % interval."""
     rows, found = policy_rows(env_spec(config), config), {}
     for number, (name, random) in enumerate(PAIRINGS.items()):
         seed = EVALUATION_SEED + 1000 * number
         learned = ev.PolicyActor(dict(policies), torch.device("cpu"), False, seed, rows)
-        actor = Sides(learned, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows)
+        actor = Sides(
+            learned, {side: ev.RandomActor(seed + i) for i, side in enumerate(random)}, rows
+        )
         rates = ev.evaluate_generic(config.target, config.env, actor, episodes, seed, num_envs=64)
         found[name] = {key: list(rates[0].reported[key]) for key in WANTED}
     return found
 
 
 def ratios(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
-    """Return how many times as many runners trained taggers catch, and how many times as long trained runners are in the game.
+    """Return how many times as many runners trained taggers catch, and how many times as long
+    trained runners are in the game.
 
     >>> one = {"tags": [6.0, 0.1], "survival": [80.0, 1.0]}
     >>> two = {"tags": [2.0, 0.1], "survival": [160.0, 1.0]}
@@ -138,7 +186,7 @@ def ratios(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, floa
     }
 
 
-# ---- output ------------------------------------------------------------------------------------------------
+# ---- output --------------------------------------------------------------------------------------
 
 
 def show(results: Sequence[Mapping[str, Any]]) -> None:
@@ -152,13 +200,20 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
             for key, wanted in WANTED.items():
                 ratio = one["ratios"][where][key]
                 word = "met" if ratio >= wanted else "MISSED"
-                notes.append(f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {wanted}: {word}")
+                notes.append(
+                    f"seed {one['seed']}, {where}: {key} x {ratio:.2f}, wanted {wanted}: {word}"
+                )
         for side, run in one["training"].items():
             steps = common.number(run["agent_steps"])
-            took = f"{steps} agent-steps learned in {run['seconds']:.0f} s, {run['learner_cpu_s']:.0f} s of CPU in the learner"
+            took = (
+                f"{steps} agent-steps learned in {run['seconds']:.0f} s, "
+                f"{run['learner_cpu_s']:.0f} s of CPU in the learner"
+            )
             notes.append(f"seed {one['seed']}, {side}: {run['about']}; {took}")
     columns = ("seed", "starts", "taggers, runners", "tags", "survival (steps)")
-    common.print_table("2 taggers, 10 runners: trained sides against random ones", columns, rows, notes)
+    common.print_table(
+        "2 taggers, 10 runners: trained sides against random ones", columns, rows, notes
+    )
 
 
 def draw(one: Mapping[str, Any], path: Path) -> None:
@@ -168,7 +223,10 @@ def draw(one: Mapping[str, Any], path: Path) -> None:
     figure = new_figure(10, 3.4)
     axes = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
     draw_curves(axes[0], one["training"])
-    for axis, key, label in ((axes[1], "tags", "runners caught"), (axes[2], "survival", "steps in the game")):
+    for axis, key, label in (
+        (axes[1], "tags", "runners caught"),
+        (axes[2], "survival", "steps in the game"),
+    ):
         draw_pairings(axis, one["pairings"]["same start"], key, label)
     save(figure, path)
 
@@ -178,13 +236,19 @@ def draw_curves(axis: Axes, training: Mapping[str, Any]) -> None:
     since = 0.0
     for side, label in (("tagger", "taggers learn"), ("runner", "then runners learn")):
         curve = training[side]["curve"]
-        axis.plot([since + point["minutes"] for point in curve], [point["tags"] for point in curve], label=label)
+        axis.plot(
+            [since + point["minutes"] for point in curve],
+            [point["tags"] for point in curve],
+            label=label,
+        )
         since += curve[-1]["minutes"] if curve else 0.0
     axis.set(xlabel="minutes", ylabel="runners caught", ylim=(0, 10), title="training")
     axis.legend(frameon=False)
 
 
-def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str) -> None:
+def draw_pairings(
+    axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]], key: str, label: str
+) -> None:
     """Draw a bar per pairing, with the 95 % interval."""
     names = [name.replace(", ", " /\n") for name in found]
     means, halves = zip(*(one[key] for one in found.values()), strict=True)
@@ -195,15 +259,28 @@ def draw_pairings(axis: Axes, found: Mapping[str, Mapping[str, Sequence[float]]]
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read the flags."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument(
-        "--minutes", type=float, default=8.5, help="of training, two thirds of it for the taggers (default: %(default)s)"
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    flags.add_argument("--episodes", type=int, default=256, help="of each pairing (default: %(default)s)")
+    flags.add_argument(
+        "--minutes",
+        type=float,
+        default=8.5,
+        help="of training, two thirds of it for the taggers (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--episodes", type=int, default=256, help="of each pairing (default: %(default)s)"
+    )
     flags.add_argument("--seeds", type=int, default=1, help="how many runs (default: %(default)s)")
-    flags.add_argument("--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)")
+    flags.add_argument(
+        "--cores", type=int, default=2, help="that the benchmark may use (default: %(default)s)"
+    )
     flags.add_argument("--png", type=Path, help="where the picture goes (default: none)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<CPU>/<day>-tag-learning.json)")
+    flags.add_argument(
+        "--json",
+        type=Path,
+        help="where the results go (default: bench/results/<CPU>/<day>-tag-learning.json)",
+    )
     return flags.parse_args(argv)
 
 

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way of stepping, and growth.
+"""Roll-outs of both Tag games, parts of bench/tag.py: the cases of WarpDrive's figures in every way
+of stepping, and growth.
 
-An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts likewise. "C loop" is one thread
-that calls the env's step in a tight loop, "C loops at once" one for each worker on its share of the envs; "plain loop" is the
-same game as anybody would write it in C; "fill" overwrites all observations with a number, the bound for whoever writes them
-all; "NumPy" is our twin in the package, one env on one core. The published figures are those of the paper and were not measured
-here.
+An env-step is a transition of one env, whatever the number of its agents; WarpDrive counts
+likewise. "C loop" is one thread that calls the env's step in a tight loop, "C loops at once" one
+for each worker on its share of the envs; "plain loop" is the same game as anybody would write it in
+C; "fill" overwrites all observations with a number, the bound for whoever writes them all; "NumPy"
+is our twin in the package, one env on one core. The published figures are those of the paper and
+were not measured here.
 """
 
 from __future__ import annotations
@@ -32,8 +34,18 @@ from puffervec.testing.reference.tag_grid import TagGrid
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-GRID: dict[str, Any] = {"num_taggers": 4, "grid_length": 100, "episode_length": 100, "tag_penalty_for_runner": 5.0}
-PLANE: dict[str, Any] = {"num_taggers": 1, "num_runners": 4, "grid_length": 10.0, "episode_length": 100}
+GRID: dict[str, Any] = {
+    "num_taggers": 4,
+    "grid_length": 100,
+    "episode_length": 100,
+    "tag_penalty_for_runner": 5.0,
+}
+PLANE: dict[str, Any] = {
+    "num_taggers": 1,
+    "num_runners": 4,
+    "grid_length": 10.0,
+    "episode_length": 100,
+}
 CROWD: dict[str, Any] = {
     **PLANE, "grid_length": 20.0, "tagging_distance": 0.02, "max_acceleration": 0.1, "min_acceleration": -0.1,
     "num_acceleration_levels": 20, "max_turn": 2.356194, "min_turn": -2.356194, "num_turn_levels": 20,
@@ -41,7 +53,14 @@ CROWD: dict[str, Any] = {
 NEAREST: dict[str, Any] = {"use_full_observation": False, "num_other_agents_observed": 10}
 TWINS: dict[str, Any] = {"tag_grid": TagGrid, "tag_continuous": TagContinuous}
 PLAIN_LOOPS = {"tag_grid": plain_grid.plain_loop, "tag_continuous": tag_continuous.plain_loop}
-C_LOOP, PLAIN, FILL, NUMPY, SERIAL, PROCESSES = "C loop", "plain loop", "fill", "NumPy", "serial", "processes"
+C_LOOP, PLAIN, FILL, NUMPY, SERIAL, PROCESSES = (
+    "C loop",
+    "plain loop",
+    "fill",
+    "NumPy",
+    "serial",
+    "processes",
+)
 AT_ONCE = "C loops at once"
 COUNTED_ROWS = 20_000  # Envs with so many rows are enough to count which turns are steps.
 MEMORY_SHARE = 0.4  # of what is free that the rows of a case may take
@@ -49,7 +68,8 @@ MEMORY_SHARE = 0.4  # of what is free that the rows of a case may take
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A game with settings. published: env-steps/s of one A100 (Lan et al. 2021) for "rollout" and "training".
+    """A game with settings. published: env-steps/s of one A100 (Lan et al. 2021) for "rollout" and
+        "training".
 
     num_envs: None: as many as the command is told.
     """
@@ -64,7 +84,13 @@ class Case:
         return int(self.kwargs["num_taggers"] + self.kwargs.get("num_runners", 1))
 
     def workload(self, name: str, num_envs: int) -> Workload:
-        return Workload(name, self.env, self.kwargs, self.num_envs or num_envs, self.kwargs["episode_length"] + 1)
+        return Workload(
+            name,
+            self.env,
+            self.kwargs,
+            self.num_envs or num_envs,
+            self.kwargs["episode_length"] + 1,
+        )
 
 
 def _with(settings: Mapping[str, Any], taggers: int, runners: int, **more: Any) -> dict[str, Any]:
@@ -80,16 +106,20 @@ CASES = {
     "grid, 1000 agents, partial": Case(
         "tag_grid", {**GRID, "num_taggers": 999, **PARTIAL}, {"rollout": 2.9e6, "training": 0.58e6}
     ),
-    "continuous, 5 agents, full": Case("tag_continuous", PLANE, {"rollout": 8.3e6, "training": 0.57e6}),
+    "continuous, 5 agents, full": Case(
+        "tag_continuous", PLANE, {"rollout": 8.3e6, "training": 0.57e6}
+    ),
     "continuous, 5 agents, partial": Case("tag_continuous", {**PLANE, **PARTIAL}),
-    "continuous, 45 agents, full": Case("tag_continuous", _with(CROWD, 5, 40), {"training": 0.15e6}),
+    "continuous, 45 agents, full": Case(
+        "tag_continuous", _with(CROWD, 5, 40), {"training": 0.15e6}
+    ),
     "continuous, 45 agents, partial": Case("tag_continuous", _with(CROWD, 5, 40, **NEAREST)),
     "continuous, 110 agents, full": Case("tag_continuous", _with(CROWD, 10, 100)),
     "continuous, 110 agents, partial": Case("tag_continuous", _with(CROWD, 10, 100, **NEAREST)),
 }
 
 
-# ---- one sample --------------------------------------------------------------------------------------------
+# ---- one sample ----------------------------------------------------------------------------------
 
 
 def too_large(workload: Workload) -> str:
@@ -98,13 +128,22 @@ def too_large(workload: Workload) -> str:
         group = vec.spec.groups[0]
     floats = runs.floats_of(vec.spec) + 8 * group.action_dims + 16  # prepared actions, state
     needed, free = 4 * floats * group.agents * workload.num_envs, psutil.virtual_memory().available
-    return f"its rows take {needed / 2**30:.1f} of {free / 2**30:.1f} GiB" if needed > MEMORY_SHARE * free else ""
+    return (
+        f"its rows take {needed / 2**30:.1f} of {free / 2**30:.1f} GiB"
+        if needed > MEMORY_SHARE * free
+        else ""
+    )
 
 
 def shares_of(workload: Workload, agents: int) -> Shares:
     """Return what a turn of all envs is worth, counted on some of them."""
-    fewer = dataclasses.replace(workload, num_envs=max(1, min(workload.num_envs, COUNTED_ROWS // agents)))
-    found, scale = count_shares(fewer, actions_of(fewer), 2 * workload.episode_turns), workload.num_envs / fewer.num_envs
+    fewer = dataclasses.replace(
+        workload, num_envs=max(1, min(workload.num_envs, COUNTED_ROWS // agents))
+    )
+    found, scale = (
+        count_shares(fewer, actions_of(fewer), 2 * workload.episode_turns),
+        workload.num_envs / fewer.num_envs,
+    )
     return Shares(scale * found.env_steps, scale * found.agent_steps)
 
 
@@ -125,7 +164,9 @@ def numpy_twin(workload: Workload, seconds: float) -> float:
 
 
 def fill(workload: Workload, turns: int) -> float:
-    """Return the seconds in which one core overwrites all observations of a workload once with a number."""
+    """Return the seconds in which one core overwrites all observations of a workload once with a
+    number.
+    """
     with dataclasses.replace(workload, num_envs=1).make("serial") as vec:
         floats = runs.floats_of(vec.spec) * vec.spec.groups[0].agents * workload.num_envs
     rows = np.zeros(floats, np.float32)
@@ -138,7 +179,9 @@ def fill(workload: Workload, turns: int) -> float:
 
 
 def ways(workers: int) -> dict[str, Mode]:
-    """Return how a vector env steps: in this process, in threads, in processes, in processes with two halves."""
+    """Return how a vector env steps: in this process, in threads, in processes, in processes with
+    two halves.
+    """
     return {
         SERIAL: Mode(SERIAL, "serial"),
         "threads": Mode("threads", "threading", workers),
@@ -147,28 +190,37 @@ def ways(workers: int) -> dict[str, Mode]:
     }
 
 
-# ---- the table ---------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 
 def variants_of(workload: Workload, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
-    """Return what measures a workload in each way: seconds per turn of all envs; NumPy: per step of one."""
+    """Return what measures a workload in each way: seconds per turn of all envs; NumPy: per step of
+    one.
+    """
     drawn = actions_of(workload)
     first = c_loop(workload, drawn, 3, 1)
     turns = min(plan(options.seconds, first, PolicyChoice()), 50 * workload.episode_turns)
     warmup = max(1, turns // 4)
-    found = {C_LOOP: lambda: c_loop(workload, drawn, turns, warmup), FILL: lambda: fill(workload, turns)}
+    found = {
+        C_LOOP: lambda: c_loop(workload, drawn, turns, warmup),
+        FILL: lambda: fill(workload, turns),
+    }
     if options.workers > 1 and workload.num_envs % options.workers == 0:
         found[AT_ONCE] = lambda: c_loops(workload, options.workers, turns)
     fewer = max(2, turns // 3)  # so that it takes about as long
     found[PLAIN] = lambda: PLAIN_LOOPS[workload.env](workload, drawn, fewer)
     for name, mode in ways(options.workers).items():
         if mode.fits(workload.num_envs):
-            found[name] = lambda m=mode: measure(workload, drawn, m, PolicyChoice(), turns, warmup).iteration_s
+            found[name] = lambda m=mode: (
+                measure(workload, drawn, m, PolicyChoice(), turns, warmup).iteration_s
+            )
     return {**found, NUMPY: lambda: numpy_twin(workload, min(options.seconds, 0.3))}
 
 
 def measure_rates(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return, by case, env-steps/s and agent-steps/s of each way, and the ratios that are asked for."""
+    """Return, by case, env-steps/s and agent-steps/s of each way, and the ratios that are asked
+    for.
+    """
     results, worst = {}, 0.0
     for name in options.cases:
         case = CASES[name]
@@ -179,7 +231,10 @@ def measure_rates(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
         note(f"{name}: preparing")
         shares = shares_of(workload, case.agents)
         found = common.interleave(
-            variants_of(workload, options), options.repeats, lambda text, name=name: note(f"{name}: {text}"), options.attempts
+            variants_of(workload, options),
+            options.repeats,
+            lambda text, name=name: note(f"{name}: {text}"),
+            options.attempts,
         )
         worst = max(worst, found.foreign)
         results[name] = {
@@ -190,15 +245,30 @@ def measure_rates(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
 
 
 def rates(seconds: Mapping[str, list[float]], shares: Shares, agents: int) -> dict[str, Any]:
-    """Return the figures of a case from samples: seconds per turn of all envs, of NumPy per step of one env."""
-    steps = {name: (1.0, float(agents)) if name == NUMPY else (shares.env_steps, shares.agent_steps) for name in seconds}
+    """Return the figures of a case from samples: seconds per turn of all envs, of NumPy per step of
+    one env.
+    """
+    steps = {
+        name: (1.0, float(agents)) if name == NUMPY else (shares.env_steps, shares.agent_steps)
+        for name in seconds
+    }
 
     def ratio(slow: str, fast: str) -> common.Figure | None:
-        return common.ratio(seconds[slow], seconds[fast]) if slow in seconds and fast in seconds else None
+        return (
+            common.ratio(seconds[slow], seconds[fast])
+            if slow in seconds and fast in seconds
+            else None
+        )
 
     return {
-        "env_steps_per_s": {name: common.figure(steps[name][0] / s for s in taken) for name, taken in seconds.items()},
-        "agent_steps_per_s": {name: common.figure(steps[name][1] / s for s in taken) for name, taken in seconds.items()},
+        "env_steps_per_s": {
+            name: common.figure(steps[name][0] / s for s in taken)
+            for name, taken in seconds.items()
+        },
+        "agent_steps_per_s": {
+            name: common.figure(steps[name][1] / s for s in taken)
+            for name, taken in seconds.items()
+        },
         "c_loop_over_plain": ratio(PLAIN, C_LOOP),
         "fill_share": ratio(FILL, C_LOOP),  # of the time of a step
         "processes_over_serial": ratio(SERIAL, PROCESSES),
@@ -224,12 +294,23 @@ def show_rates(results: Mapping[str, Any]) -> None:
              common.number(per_agent.median), *(common.number(figure and figure.median) for figure in ratios),
              common.number(found["published"].get("rollout")))
         )  # fmt: skip
-    columns = ("case", "envs", *names, "agent-steps/s", "C / plain", "processes / serial", "A100, published")
-    notes.append("env-steps/s; agent-steps/s: of the processes; A100: Lan et al. 2021, 2,000 envs, not measured here")
+    columns = (
+        "case",
+        "envs",
+        *names,
+        "agent-steps/s",
+        "C / plain",
+        "processes / serial",
+        "A100, published",
+    )
+    notes.append(
+        "env-steps/s; agent-steps/s: of the processes; A100: Lan et al. 2021, 2,000 envs, not "
+        "measured here"
+    )
     common.print_table("roll-outs of Tag", columns, cells, notes)
 
 
-# ---- how cost grows ----------------------------------------------------------------------------------------
+# ---- how cost grows ------------------------------------------------------------------------------
 
 GROWTH = {
     "grid, full": ("tag_grid", GRID),
@@ -247,7 +328,9 @@ def _crowd(settings: Mapping[str, Any], env: str, agents: int) -> dict[str, Any]
 
 
 def growth_points(most_envs: int, most_agents: int) -> list[tuple[str, str, Workload, int]]:
-    """Return the measured points: line, axis ("envs" or "agents"), workload, agents. Crowds see the nearest only."""
+    """Return the measured points: line, axis ("envs" or "agents"), workload, agents. Crowds see the
+    nearest only.
+    """
     points = []
     for line, (env, settings) in GROWTH.items():
         for envs in (1, 10, 100, 1_000, 10_000):
@@ -269,12 +352,23 @@ def measure_growth(options: argparse.Namespace, note: Any) -> tuple[list[dict[st
             note(f"{name} is left out: {reason}")
             continue
         drawn = actions_of(workload)
-        turns = min(plan(options.seconds / 3, c_loop(workload, drawn, 3, 1), PolicyChoice()), 20 * workload.episode_turns)
+        turns = min(
+            plan(options.seconds / 3, c_loop(workload, drawn, 3, 1), PolicyChoice()),
+            20 * workload.episode_turns,
+        )
         variants = {name: functools.partial(c_loop, workload, drawn, turns, max(1, turns // 4))}
         found = common.interleave(variants, options.repeats, note, options.attempts)
         worst = max(worst, found.foreign)
         step_us = common.figure(1e6 * s for s in found.results[name])
-        rows.append({"line": line, "axis": axis, "num_envs": workload.num_envs, "agents": agents, "step_us": step_us})
+        rows.append(
+            {
+                "line": line,
+                "axis": axis,
+                "num_envs": workload.num_envs,
+                "agents": agents,
+                "step_us": step_us,
+            }
+        )
     return rows, worst
 
 
@@ -297,10 +391,19 @@ def growth_panels(rows: list[dict[str, Any]]) -> list[runs.Panel]:
 def _draw_growth(rows: list[dict[str, Any]], which: str, axis: Axes) -> None:
     key = "num_envs" if which == "envs" else "agents"
     for line in dict.fromkeys(row["line"] for row in rows if row["axis"] == which):
-        points = [(row[key], row["step_us"].median) for row in rows if row["line"] == line and row["axis"] == which]
+        points = [
+            (row[key], row["step_us"].median)
+            for row in rows
+            if row["line"] == line and row["axis"] == which
+        ]
         axis.plot(*zip(*points, strict=True), marker="o", label=line)
     fixed = "5 agents" if which == "envs" else f"{ENVS_OF_CROWDS} envs"
-    axis.set(xscale="log", yscale="log", xlabel=f"{which} ({fixed})", ylabel="us per step of all, one core")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel=f"{which} ({fixed})",
+        ylabel="us per step of all, one core",
+    )
     axis.set_title(f"cost against {which}")
     axis.legend(frameon=False, fontsize=8)
 

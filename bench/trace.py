@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines, written for Perfetto or drawn as
-a picture.
+"""Timelines of workers, halves and policy: recorded from the time stamps in the status lines,
+written for Perfetto or drawn as a picture.
 
-Workers stamp the begin and end of every turn with the monotonic clock, and the learner reads the same clock around recv, policy
-and send. So all processes share one axis.
+Workers stamp the begin and end of every turn with the monotonic clock, and the learner reads the
+same clock around recv, policy and send. So all processes share one axis.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ LEARNER, POLICY, FIRST_WORKER = 1, 2, 10  # Perfetto thread numbers
 
 @dataclass(frozen=True)
 class Span:
-    """One bar. track: "learner", "policy" or "worker N". half: 0 or 1. begin_ns, end_ns: CLOCK_MONOTONIC."""
+    """One bar. track: "learner", "policy" or "worker N". half: 0 or 1. begin_ns, end_ns:
+    CLOCK_MONOTONIC.
+    """
 
     track: str
     name: str
@@ -38,7 +40,9 @@ class Span:
 
 @dataclass
 class Timeline:
-    """The spans of one way of stepping. title: for the picture; buffers: 1 or 2; rows_per_turn: rows of a half."""
+    """The spans of one way of stepping. title: for the picture; buffers: 1 or 2; rows_per_turn:
+    rows of a half.
+    """
 
     title: str
     buffers: int
@@ -85,11 +89,13 @@ def record(vec: VectorEnv, policy: Policy, turns: int, warmup: int, title: str) 
             Span("learner", f"send {name}", half, chosen, sent),
         ]
         for worker, (stamp_begin, stamp_end) in zip(members[half], stamps.tolist(), strict=True):
-            timeline.spans.append(Span(f"worker {worker}", f"simulate {name}", half, stamp_begin, stamp_end))
+            timeline.spans.append(
+                Span(f"worker {worker}", f"simulate {name}", half, stamp_begin, stamp_end)
+            )
     return timeline
 
 
-# ---- Perfetto ----------------------------------------------------------------------------------------------
+# ---- Perfetto ------------------------------------------------------------------------------------
 
 
 def _thread(track: str) -> int:
@@ -97,18 +103,46 @@ def _thread(track: str) -> int:
 
 
 def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
-    """Return the document that https://ui.perfetto.dev and chrome://tracing read; each timeline is a process that begins at 0.
+    """Return the document that https://ui.perfetto.dev and chrome://tracing read; each timeline is
+    a process that begins at 0.
 
-    Source: "Trace Event Format", complete events (ph X) with ts and dur in microseconds, metadata events (ph M) for names.
+    Source: "Trace Event Format", complete events (ph X) with ts and dur in microseconds, metadata
+        events (ph M) for names.
     """
     events: list[dict[str, Any]] = []
     for pid, timeline in enumerate(timelines, start=1):
-        events.append({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": timeline.title}})
-        events.append({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": {"sort_index": pid}})
+        events.append(
+            {
+                "ph": "M",
+                "pid": pid,
+                "tid": 0,
+                "name": "process_name",
+                "args": {"name": timeline.title},
+            }
+        )
+        events.append(
+            {
+                "ph": "M",
+                "pid": pid,
+                "tid": 0,
+                "name": "process_sort_index",
+                "args": {"sort_index": pid},
+            }
+        )
         for order, track in enumerate(timeline.tracks):
             tid = _thread(track)
-            events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": track}})
-            events.append({"ph": "M", "pid": pid, "tid": tid, "name": "thread_sort_index", "args": {"sort_index": order}})
+            events.append(
+                {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": track}}
+            )
+            events.append(
+                {
+                    "ph": "M",
+                    "pid": pid,
+                    "tid": tid,
+                    "name": "thread_sort_index",
+                    "args": {"sort_index": order},
+                }
+            )
         origin = min(span.begin_ns for span in timeline.spans)
         for span in sorted(timeline.spans, key=lambda span: span.begin_ns):
             events.append(
@@ -121,7 +155,7 @@ def trace_events(timelines: Sequence[Timeline]) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-# ---- the picture -------------------------------------------------------------------------------------------
+# ---- the picture ---------------------------------------------------------------------------------
 
 _COLOURS = ("#2f6db5", "#e08a2b")  # halves A and B: blue and orange, distinct in grey too
 _ALL = "#5b8f5a"  # one buffer: all envs
@@ -130,20 +164,49 @@ _INK = "#22262b"
 
 
 def _origin(timeline: Timeline) -> int:
-    """Return where the picture begins: at a policy call on the first half after a third of the time."""
+    """Return where the picture begins: at a policy call on the first half after a third of the
+    time.
+    """
     starts = [span.begin_ns for span in timeline.spans if span.track == "policy" and span.half == 0]
     return starts[len(starts) // 3]
 
 
-def _draw_bar(axes: Any, row: int, bar: tuple[float, float], look: tuple[str, str], hatched: bool, wide: bool) -> None:
-    """Draw one bar. bar: left and length in axis units; look: colour, and text for a bar that is wide enough."""
+def _draw_bar(
+    axes: Any, row: int, bar: tuple[float, float], look: tuple[str, str], hatched: bool, wide: bool
+) -> None:
+    """Draw one bar. bar: left and length in axis units; look: colour, and text for a bar that is
+    wide enough.
+    """
     (left, length), (colour, text) = bar, look
     hatch = "////" if hatched else None
-    axes.barh(row, length, left=left, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.6, zorder=2)
+    axes.barh(
+        row,
+        length,
+        left=left,
+        height=0.72,
+        color=colour,
+        hatch=hatch,
+        edgecolor="white",
+        linewidth=0.6,
+        zorder=2,
+    )
     if wide:
-        box = {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"} if hatched else None
+        box = (
+            {"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"}
+            if hatched
+            else None
+        )
         where = {"ha": "center", "va": "center", "zorder": 3}
-        axes.text(left + length / 2, row, text, color="white", fontsize=8.5, weight="bold", bbox=box, **where)
+        axes.text(
+            left + length / 2,
+            row,
+            text,
+            color="white",
+            fontsize=8.5,
+            weight="bold",
+            bbox=box,
+            **where,
+        )
 
 
 def _draw(axes: Any, timeline: Timeline, width_ns: int, unit_ns: float) -> None:
@@ -157,7 +220,14 @@ def _draw(axes: Any, timeline: Timeline, width_ns: int, unit_ns: float) -> None:
                 continue
             colour = _ALL if timeline.buffers == 1 else _COLOURS[span.half]
             bar = ((begin - origin) / unit_ns, (end - begin) / unit_ns)
-            _draw_bar(axes, row, bar, (colour, timeline.half_name(span.half)), lane == "policy", end - begin > width_ns / 28)
+            _draw_bar(
+                axes,
+                row,
+                bar,
+                (colour, timeline.half_name(span.half)),
+                lane == "policy",
+                end - begin > width_ns / 28,
+            )
     axes.set_yticks(range(len(lanes)), lanes)
     axes.set_ylim(len(lanes) - 0.45, -0.55)
     axes.tick_params(length=0, colors=_INK, labelsize=9)
@@ -179,7 +249,9 @@ def draw(timelines: Sequence[Timeline], path: Path, caption: str) -> None:
     width_ns = int(3.15e9 * timelines[0].turn_s())
     unit, unit_ns = ("milliseconds", 1e6) if width_ns > 2e6 else ("microseconds", 1e3)
     lanes = [1 + timeline.workers for timeline in timelines]
-    canvas = Canvas(figsize=(10.0, 1.6 + 0.36 * sum(lanes)), dpi=160, facecolor="white", layout="constrained")
+    canvas = Canvas(
+        figsize=(10.0, 1.6 + 0.36 * sum(lanes)), dpi=160, facecolor="white", layout="constrained"
+    )
     grid = canvas.subplots(len(timelines), 1, sharex=True, height_ratios=lanes, squeeze=False)
     rates = [timeline.rows_per_turn / timeline.turn_s() for timeline in timelines]
     for axes, timeline, rate in zip(grid[:, 0], timelines, rates, strict=True):

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Training end to end: agent-steps/s, the split of time, the gain of each technique, and the score after given minutes.
+"""Training end to end: agent-steps/s, the split of time, the gain of each technique, and the score
+after given minutes.
 
     python bench/train.py                                speed of all presets, and the ladder from a naive loop for both envs
     python bench/train.py --parts score                  30 minutes of drive, its score on held-out scenes (bench/score.py)
@@ -8,9 +9,9 @@
     python bench/train.py --parts ladder --envs tag_grid --seconds 5
     python bench/train.py --device cuda --png train.png
 
-Each line names what the figure depends on: floats per observation, the policy's parameters, and the replay ratio (samples
-learned from per simulated sample). Each sample starts workers and policy afresh; its first fifth is not measured. A picture is
-written next to the JSON.
+Each line names what the figure depends on: floats per observation, the policy's parameters, and the
+replay ratio (samples learned from per simulated sample). Each sample starts workers and policy
+afresh; its first fifth is not measured. A picture is written next to the JSON.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PARTS = ("speed", "ladder", "presets", "score")
 TRAINER = "the trainer"
 
 
-# ---- speed -------------------------------------------------------------------------------------------------
+# ---- speed ---------------------------------------------------------------------------------------
 
 
 def speed_sample(run: runs.Run, seconds: float, device: str) -> dict[str, Any]:
@@ -45,7 +46,9 @@ def speed_sample(run: runs.Run, seconds: float, device: str) -> dict[str, Any]:
 
 
 def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
-    """Return time of an iteration / (2 x the longer of simulation and policy on one half); None without two buffers."""
+    """Return time of an iteration / (2 x the longer of simulation and policy on one half); None
+    without two buffers.
+    """
     if sample["facts"]["buffers"] < 2:
         return None
     return float(sample["iteration_s"] / (2 * max(simulation_s, sample["policy_half_s"])))
@@ -54,7 +57,10 @@ def overlap(sample: Mapping[str, Any], simulation_s: float) -> float | None:
 def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
     """Return the results of all runs, and how much of the machine others took."""
     names = options.runs or list(runs.RUNS)
-    variants = {name: functools.partial(speed_sample, runs.RUNS[name], options.seconds, options.device) for name in names}
+    variants = {
+        name: functools.partial(speed_sample, runs.RUNS[name], options.seconds, options.device)
+        for name in names
+    }
     found = common.interleave(variants, options.repeats, note, options.attempts)
     results = {}
     for name, samples in found.results.items():
@@ -64,7 +70,10 @@ def measure_speed(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any
             "facts": samples[0]["facts"],
             "agent_steps_per_s": common.figure(sample["agent_steps_per_s"] for sample in samples),
             "env_steps_per_s": common.figure(sample["env_steps_per_s"] for sample in samples),
-            "shares": {part: common.figure(sample["shares"][part] for sample in samples) for part in TIME_PARTS},
+            "shares": {
+                part: common.figure(sample["shares"][part] for sample in samples)
+                for part in TIME_PARTS
+            },
             "simulation_half_s": half_s,
             "overlap": common.figure(overlaps) if overlaps else None,
         }
@@ -80,7 +89,10 @@ def show_speed(results: Mapping[str, Any]) -> None:
         rows.append((name, split, str(found["agent_steps_per_s"]), *runs.fact_cells(facts),
                      "-" if found["overlap"] is None else f"{found['overlap'].median:.2f}"))  # fmt: skip
     columns = ("run", "time", "agent-steps/s", *runs.FACT_COLUMNS, "overlap")
-    notes = ["overlap: time of an iteration / (2 x the longer of: all cores simulating one half, policy on one half)"]
+    notes = [
+        "overlap: time of an iteration / (2 x the longer of: all cores simulating one half, "
+        "policy on one half)"
+    ]
     common.print_table("training end to end", columns, rows, notes)
 
 
@@ -100,13 +112,17 @@ def _draw_shares(results: Mapping[str, Any], axis: Axes) -> None:
         left = {name: left[name] + width for name, width in zip(results, widths, strict=True)}
     axis.invert_yaxis()
     axis.set(xlabel="% of the time", xlim=(0, 100), title="where the time goes")
-    axis.legend(ncols=len(TIME_PARTS), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    axis.legend(
+        ncols=len(TIME_PARTS), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2)
+    )
 
 
-# ---- the ladder --------------------------------------------------------------------------------------------
+# ---- the ladder ----------------------------------------------------------------------------------
 
 
-def ladder_sample(run: runs.Run, ways: loops.Ways | None, seconds: float, device: str) -> dict[str, Any]:
+def ladder_sample(
+    run: runs.Run, ways: loops.Ways | None, seconds: float, device: str
+) -> dict[str, Any]:
     """Return agent-steps/s and facts of one rung; None is the trainer itself."""
     if ways is None:
         return speed_sample(run, seconds, device)
@@ -114,15 +130,27 @@ def ladder_sample(run: runs.Run, ways: loops.Ways | None, seconds: float, device
 
 
 def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, Any], float]:
-    """Return agent-steps/s of each rung by env, and its ratios to the naive loop and to the rung before."""
+    """Return agent-steps/s of each rung by env, and its ratios to the naive loop and to the rung
+    before.
+    """
     results, worst = {}, 0.0
-    rungs: dict[str, loops.Ways | None] = {**loops.ladder(choose_device(options.device)), TRAINER: None}
+    rungs: dict[str, loops.Ways | None] = {
+        **loops.ladder(choose_device(options.device)),
+        TRAINER: None,
+    }
     for env in options.envs:
         variants = {
-            label: functools.partial(ladder_sample, runs.RUNS[env], ways, options.seconds, options.device)
+            label: functools.partial(
+                ladder_sample, runs.RUNS[env], ways, options.seconds, options.device
+            )
             for label, ways in rungs.items()
         }
-        found = common.interleave(variants, options.repeats, lambda text, env=env: note(f"{env}: {text}"), options.attempts)
+        found = common.interleave(
+            variants,
+            options.repeats,
+            lambda text, env=env: note(f"{env}: {text}"),
+            options.attempts,
+        )
         worst = max(worst, found.foreign)
         results[env] = ladder_rows(found.results)
     return results, worst
@@ -130,7 +158,10 @@ def measure_ladder(options: argparse.Namespace, note: Any) -> tuple[dict[str, An
 
 def ladder_rows(samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """Return a row per rung. samples: from `ladder_sample`, one per repeat, the naive loop first."""
-    rates = {label: [float(sample["agent_steps_per_s"]) for sample in taken] for label, taken in samples.items()}
+    rates = {
+        label: [float(sample["agent_steps_per_s"]) for sample in taken]
+        for label, taken in samples.items()
+    }
     labels, rows = list(samples), []
     for before, label in zip([labels[0], *labels], labels, strict=False):
         rows.append(
@@ -154,11 +185,19 @@ def show_ladder(results: Mapping[str, Any]) -> None:
             for row in rows
         ]  # fmt: skip
         notes = (
-            [f"not on this device: {'; '.join(left_out)}"] if (left_out := loops.left_out(rows[-1]["facts"]["device"])) else []
+            [f"not on this device: {'; '.join(left_out)}"]
+            if (left_out := loops.left_out(rows[-1]["facts"]["device"]))
+            else []
         )
         common.print_table(
             f"{env}: from a naive loop to the trainer",
-            ("each with all those above", "agent-steps/s", "x before", "x naive", *runs.FACT_COLUMNS),
+            (
+                "each with all those above",
+                "agent-steps/s",
+                "x before",
+                "x naive",
+                *runs.FACT_COLUMNS,
+            ),
             cells,
             notes,
         )
@@ -169,7 +208,7 @@ def ladder_panels(results: Mapping[str, Any]) -> list[runs.Panel]:
     return runs.bar_panels(results, "from a naive loop to the trainer")
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 MEASURES = {
     "speed": (measure_speed, show_speed, speed_panels),
@@ -190,26 +229,50 @@ def _chosen(flag: str, text: str, known: Sequence[str]) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the flags of the command."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     common.add_flags(flags, "train-<parts>", 20.0)
-    flags.add_argument("--parts", default="speed,ladder", help=f"of {','.join(PARTS)} (default: %(default)s)")
-    flags.add_argument("--runs", help="of speed and score (default: all for speed, drive for score)")
-    flags.add_argument("--envs", default="tag_grid,drive", help="runs of ladder and presets (default: %(default)s)")
+    flags.add_argument(
+        "--parts", default="speed,ladder", help=f"of {','.join(PARTS)} (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--runs", help="of speed and score (default: all for speed, drive for score)"
+    )
+    flags.add_argument(
+        "--envs", default="tag_grid,drive", help="runs of ladder and presets (default: %(default)s)"
+    )
     flags.add_argument("--device", default="cpu", help="cpu, cuda or auto (default: %(default)s)")
     flags.add_argument("--png", type=Path, help="where the picture goes (default: beside the JSON)")
     scores = flags.add_argument_group("score")
-    scores.add_argument("--minutes", type=float, default=30.0, help="length of the training (default: %(default)s)")
-    scores.add_argument("--at", help="minutes after which the policy is evaluated; the last one always is (default: 5,30)")
-    scores.add_argument("--scenes", help="what to train on: generated, generated:N or a folder (default: the preset's)")
+    scores.add_argument(
+        "--minutes", type=float, default=30.0, help="length of the training (default: %(default)s)"
+    )
+    scores.add_argument(
+        "--at",
+        help="minutes after which the policy is evaluated; the last one always is (default: 5,30)",
+    )
+    scores.add_argument(
+        "--scenes",
+        help="what to train on: generated, generated:N or a folder (default: the preset's)",
+    )
     scores.add_argument("--real", help="also evaluate on this folder of JSON scenes")
-    scores.add_argument("--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)")
-    scores.add_argument("--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)")
+    scores.add_argument(
+        "--episodes", type=int, default=1, help="of an evaluation, per scene (default: %(default)s)"
+    )
+    scores.add_argument(
+        "--seeds", type=int, default=1, help="trainings, one after another (default: %(default)s)"
+    )
     return flags
 
 
 def result_name(options: argparse.Namespace) -> str:
     """Return the name of the results: different parts write different files."""
-    scenes = "" if options.scenes is None or "score" not in options.parts else f"-{common.slug(score.shown(options.scenes))}"
+    scenes = (
+        ""
+        if options.scenes is None or "score" not in options.parts
+        else f"-{common.slug(score.shown(options.scenes))}"
+    )
     return f"train-{'-'.join(options.parts)}{scenes}"
 
 
@@ -220,7 +283,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     panels: list[runs.Panel] = []
     try:
         options.parts = _chosen("--parts", options.parts, PARTS)
-        options.runs = None if options.runs is None else _chosen("--runs", options.runs, [*runs.RUNS])
+        options.runs = (
+            None if options.runs is None else _chosen("--runs", options.runs, [*runs.RUNS])
+        )
         options.envs = _chosen("--envs", options.envs, [*runs.RUNS])
         choose_device(options.device)
         for part in options.parts:

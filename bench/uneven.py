@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs with constant or random step times, for the stragglers of bench/bottlenecks.py. Runs in workers: imports no torch."""
+"""Envs with constant or random step times, for the stragglers of bench/bottlenecks.py. Runs in
+workers: imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,23 @@ import gymnasium
 
 from bench.rivals.envs import LogNormal
 
-SLOWER = 10.0  # Factor on the step times of bench/peers.py: with 2 ms the trainer's own work matters little.
+# Factor on the step times of bench/peers.py: with 2 ms the trainer's own work matters little.
+SLOWER = 10.0
 
 
 class Sleeper(LogNormal):
-    """Sleeps in its steps, like an env that waits for another machine; so waiting costs the same on any number of cores."""
+    """Sleeps in its steps, like an env that waits for another machine; so waiting costs the same on
+    any number of cores.
+    """
 
     def __init__(self, even: bool) -> None:
         """Args: even: every step takes the mean time."""
         super().__init__(busy=False)
         self._even = even
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Draw the step times."""
         found = super().reset(seed=seed, options=options)
         mean = sum(self._times) / len(self._times)

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Workloads: envs with fixed settings, seeds and actions, and the single-thread C loop that bounds their speed.
+"""Workloads: envs with fixed settings, seeds and actions, and the single-thread C loop that bounds
+their speed.
 
-Every way of stepping a workload starts from the same seed and takes the same actions in the same order, so all of them pass
-through the same states.
+Every way of stepping a workload starts from the same seed and takes the same actions in the same
+order, so all of them pass through the same states.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Workload:
 
     Attributes:
         name: in tables and files. env, kwargs: as for `puffervec.make`. num_envs: over all halves.
-        episode_turns: the length of an episode with its reset, after which the mix of states roughly repeats.
+        episode_turns: the length of an episode with its reset, after which the mix of states
+            roughly repeats.
     """
 
     name: str
@@ -46,8 +48,14 @@ class Workload:
     episode_turns: int = 100
 
     def make(self, backend: str, **settings: Any) -> VectorEnv:
-        """Return a fresh vector env of this workload, reset with the fixed seed and with the first rows under way."""
-        vec = puffervec.make(self.env, env_kwargs=self.kwargs, **{"num_envs": self.num_envs, "backend": backend, **settings})
+        """Return a fresh vector env of this workload, reset with the fixed seed and with the first
+        rows under way.
+        """
+        vec = puffervec.make(
+            self.env,
+            env_kwargs=self.kwargs,
+            **{"num_envs": self.num_envs, "backend": backend, **settings},
+        )
         vec.async_reset(SEED)
         return vec
 
@@ -56,12 +64,19 @@ class Workload:
         return dataclasses.replace(self, num_envs=self.num_envs // 2)
 
 
-# The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's throughput figures (five agents on
-# 101 x 101 cells), and driving in bundles of 256 rows, of which each core gets a worker on each half.
+# The defaults: a tiny env whose cost is the library's own, the discrete game of WarpDrive's
+# throughput figures (five agents on 101 x 101 cells), and driving in bundles of 256 rows, of which
+# each core gets a worker on each half.
 PRESETS = {
     "probe": Workload("probe", "probe", {"episode_length": 100}, num_envs=4096, episode_turns=101),
     "cartpole": Workload("cartpole", "cartpole", {}, num_envs=4096, episode_turns=60),
-    "tag_grid": Workload("tag_grid", "tag_grid", {"num_taggers": 4, "grid_length": 100}, num_envs=4096, episode_turns=101),
+    "tag_grid": Workload(
+        "tag_grid",
+        "tag_grid",
+        {"num_taggers": 4, "grid_length": 100},
+        num_envs=4096,
+        episode_turns=101,
+    ),
     "drive": Workload("drive", "drive", {}, num_envs=2 * max(4, usable_cores()), episode_turns=91),
 }
 
@@ -75,7 +90,9 @@ def preset(name: str, num_envs: int | None = None, **kwargs: Any) -> Workload:
     if name not in PRESETS:
         raise ConfigError(f"no workload is called {name!r}: use {', '.join(PRESETS)}")
     found = PRESETS[name]
-    return dataclasses.replace(found, num_envs=num_envs or found.num_envs, kwargs={**found.kwargs, **kwargs})
+    return dataclasses.replace(
+        found, num_envs=num_envs or found.num_envs, kwargs={**found.kwargs, **kwargs}
+    )
 
 
 def missing(workload: Workload) -> str:
@@ -87,24 +104,36 @@ def missing(workload: Workload) -> str:
     return ""
 
 
-# ---- actions -----------------------------------------------------------------------------------------------
+# ---- actions -------------------------------------------------------------------------------------
 
 
-def _group_actions(group: GroupSpec, batches: int, rows: int, rng: np.random.Generator) -> np.ndarray:
+def _group_actions(
+    group: GroupSpec, batches: int, rows: int, rng: np.random.Generator
+) -> np.ndarray:
     if group.action_kind == "continuous":
-        low, high = np.asarray(group.action_low, np.float32), np.asarray(group.action_high, np.float32)
+        low, high = (
+            np.asarray(group.action_low, np.float32),
+            np.asarray(group.action_high, np.float32),
+        )
         return rng.uniform(low, high, (batches, rows, group.action_dims)).astype(np.float32)
-    drawn = rng.integers(0, np.asarray(group.action_sizes), (batches, rows, group.action_dims), dtype=np.int32)
+    drawn = rng.integers(
+        0, np.asarray(group.action_sizes), (batches, rows, group.action_dims), dtype=np.int32
+    )
     return drawn[:, :, 0] if group.action_kind == "discrete" else drawn
 
 
 def draw_actions(spec: EnvSpec, num_envs: int) -> dict[str, np.ndarray]:
-    """Return random actions by group: (batches, rows) or (batches, rows, D), int32 or float32, the same in every run."""
+    """Return random actions by group: (batches, rows) or (batches, rows, D), int32 or float32, the
+    same in every run.
+    """
     rng = np.random.default_rng(SEED)
     row_bytes = 4 * sum(group.agents * group.action_dims for group in spec.groups)
     batches = int(np.clip(ACTION_BYTES // (row_bytes * num_envs), FEWEST_BATCHES, MOST_BATCHES))
     return {
-        group.name: np.ascontiguousarray(_group_actions(group, batches, num_envs * group.agents, rng)) for group in spec.groups
+        group.name: np.ascontiguousarray(
+            _group_actions(group, batches, num_envs * group.agents, rng)
+        )
+        for group in spec.groups
     }
 
 
@@ -115,7 +144,9 @@ def actions_of(workload: Workload) -> dict[str, np.ndarray]:
 
 
 def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[Any]]:
-    """Return, for each half, the batches as `send` takes them: arrays, or dicts of arrays where there are several groups."""
+    """Return, for each half, the batches as `send` takes them: arrays, or dicts of arrays where
+    there are several groups.
+    """
     halves: list[list[Any]] = []
     for half in vec.halves:
         first = int(half.env_ids[0])
@@ -126,16 +157,23 @@ def half_actions(vec: VectorEnv, drawn: Mapping[str, np.ndarray]) -> list[list[A
         if len(parts) == 1:
             halves.append(next(iter(parts.values())))
         else:
-            halves.append([dict(zip(parts, batch, strict=True)) for batch in zip(*parts.values(), strict=True)])
+            halves.append(
+                [
+                    dict(zip(parts, batch, strict=True))
+                    for batch in zip(*parts.values(), strict=True)
+                ]
+            )
     return halves
 
 
-# ---- how many of the rows are steps ------------------------------------------------------------------------
+# ---- how many of the rows are steps --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The steps in one turn of all envs. env_steps: transitions of envs; agent_steps: transitions of agents (valid rows)."""
+    """The steps in one turn of all envs. env_steps: transitions of envs; agent_steps: transitions
+    of agents (valid rows).
+    """
 
     env_steps: float
     agent_steps: float
@@ -143,20 +181,26 @@ class Shares:
 
 def _by_env(vec: VectorEnv, arrays: Any, envs: int) -> np.ndarray:
     named = arrays if isinstance(arrays, dict) else {vec.spec.groups[0].name: arrays}
-    return np.concatenate([named[group.name].reshape(envs, group.agents) for group in vec.spec.groups], axis=1)
+    return np.concatenate(
+        [named[group.name].reshape(envs, group.agents) for group in vec.spec.groups], axis=1
+    )
 
 
 def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int) -> Shares:
     """Count the transitions of `turns` turns and return them per turn.
 
-    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's iff that of any row is.
+    A row's transition into the next one is valid iff its mask is set and neither flag is; an env's
+    iff that of any row is.
     """
     env_steps = agent_steps = 0
     with workload.make("serial") as vec:
         batches = half_actions(vec, drawn)[0]
         for turn in range(turns):
             _, _, terminals, truncations, _, _, masks = vec.recv()
-            alive, ended, cut = (_by_env(vec, arrays, workload.num_envs) for arrays in (masks, terminals, truncations))
+            alive, ended, cut = (
+                _by_env(vec, arrays, workload.num_envs)
+                for arrays in (masks, terminals, truncations)
+            )
             valid = alive & ~ended & ~cut
             agent_steps += int(np.count_nonzero(valid))
             env_steps += int(np.count_nonzero(valid.any(axis=1)))
@@ -165,7 +209,7 @@ def count_shares(workload: Workload, drawn: Mapping[str, np.ndarray], turns: int
     return Shares(env_steps / turns, agent_steps / turns)
 
 
-# ---- the simulation limit ----------------------------------------------------------------------------------
+# ---- the simulation limit ------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -183,19 +227,27 @@ def on_one_core() -> Iterator[None]:
 
 
 def c_loop(
-    workload: Workload, drawn: Mapping[str, np.ndarray], turns: int, warmup: int, warm: Callable[[], None] | None = None
+    workload: Workload,
+    drawn: Mapping[str, np.ndarray],
+    turns: int,
+    warmup: int,
+    warm: Callable[[], None] | None = None,
 ) -> float:
-    """Return the seconds per turn of one thread that calls the C batch step in a tight loop on all rows of the workload.
+    """Return the seconds per turn of one thread that calls the C batch step in a tight loop on all
+    rows of the workload.
 
     Args: warm: called between the warm-up and the timed turns.
     Raises:
-        ConfigError: an env with several groups or with continuous actions, which the loop does not support.
+        ConfigError: an env with several groups or with continuous actions, which the loop does not
+            support.
     """
     with workload.make("serial") as vec, on_one_core():
         vec.recv()
         group = vec.spec.groups[0]
         if len(vec.spec.groups) > 1 or group.action_kind == "continuous":
-            raise ConfigError(f"{workload.name}: the C loop takes envs with one group of discrete actions")
+            raise ConfigError(
+                f"{workload.name}: the C loop takes envs with one group of discrete actions"
+            )
         batches = drawn[group.name]
         actions = ffi.from_buffer("int32_t[]", batches)
         worker = vec.workers.opened  # type: ignore[attr-defined]
@@ -203,7 +255,9 @@ def c_loop(
         def steps(count: int) -> float:
             seconds = float(lib.pv_bench_steps(worker, actions, len(batches), count))
             if seconds < 0:
-                raise PuffervecError(f"{workload.name}: the env reported a failure within the C loop")
+                raise PuffervecError(
+                    f"{workload.name}: the env reported a failure within the C loop"
+                )
             return seconds
 
         steps(warmup)

@@ -12,8 +12,10 @@
 #define PV_INTEGERS(X) \
     X(PV_U8, uint8_t, uint32_t) \
     X(PV_I8, int8_t, uint32_t) \
-    X(PV_U16, uint16_t, uint32_t) X(PV_I16, int16_t, uint32_t) X(PV_U32, uint32_t, uint32_t) \
-        X(PV_I32, int32_t, uint32_t) X(PV_U64, uint64_t, uint64_t) X(PV_I64, int64_t, uint64_t)
+    X(PV_U16, uint16_t, uint32_t) \
+    X(PV_I16, int16_t, uint32_t) \
+    X(PV_U32, uint32_t, uint32_t) \
+    X(PV_I32, int32_t, uint32_t) X(PV_U64, uint64_t, uint64_t) X(PV_I64, int64_t, uint64_t)
 
 static inline int64_t read_integer(const void* source, uint32_t dtype, uint64_t i) {
     switch (dtype) {
@@ -149,8 +151,8 @@ static uint64_t write_reals(
     return bad;
 }
 
-uint64_t
-pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype) {
+uint64_t pv_actions_write(
+    pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype) {
     const pv_group_spec* spec = &slab->spec.groups[group];
     const pv_group_layout* layout = &slab->halves[half].groups[group];
     void* rows = pv_slab_at(slab, layout->actions);
@@ -162,8 +164,9 @@ pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const void* sourc
     return write_indices(spec, (int32_t*)rows, source, dtype, count);
 }
 
-PV_CLONES void
-pv_actions_widen(const uint8_t* restrict from, int32_t* restrict to, uint64_t count) {
+PV_CLONES void pv_actions_widen(const uint8_t* restrict from,
+                                int32_t* restrict to,
+                                uint64_t count) {
     for (uint64_t i = 0; i < count; i++)
         to[i] = from[i];
 }

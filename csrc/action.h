@@ -12,8 +12,8 @@
 // dtype; an index outside [0, size) becomes 0. Continuous takes PV_F32 or PV_F64; a non-finite
 // value becomes 0, others are clipped to [low, high]. `source` may be the action rows themselves.
 // Returns how many values were replaced (clipping is not counted).
-uint64_t
-pv_actions_write(pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype);
+uint64_t pv_actions_write(
+    pv_slab* slab, uint32_t half, uint32_t group, const void* source, uint32_t dtype);
 // Counts the values that pv_actions_write would replace and changes nothing; *first receives the
 // flat index of the first one.
 uint64_t pv_actions_check(const pv_slab* slab,

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Builds puffervec._native with cffi in API mode (called by setup.py).
 
-The declarations that Python sees are cut from the C headers themselves: everything between "[cffi]" and "[/cffi]". A header
-is a line in HEADERS, a C file is found by itself. Switches, read from the environment:
+The declarations that Python sees are cut from the C headers themselves: everything between "[cffi]"
+and "[/cffi]". A header is a line in HEADERS, a C file is found by itself. Switches, read from the
+environment:
 
     PUFFERVEC_NO_FUTEX=1        build the fallback for systems without a futex
     PUFFERVEC_NATIVE=1          -march=native: not portable, results may differ from other builds
     PUFFERVEC_OPT=-O0           optimization level (default -O3)
 
-Two switches make a module of their own beside the normal one, which stays as it is; PUFFERVEC_BUILD=debug or =sanitize makes
-puffervec import it (puffervec/_ffi.py):
+Two switches make a module of their own beside the normal one, which stays as it is;
+PUFFERVEC_BUILD=debug or =sanitize makes puffervec import it (puffervec/_ffi.py):
 
     PUFFERVEC_DEBUG=1           assertions, guard zones around rows (csrc/guard.h), libc's own checks, -O1 -g
     PUFFERVEC_SANITIZE=address,undefined    the same under these sanitizers; `make asan` has the environment it needs
@@ -77,7 +78,9 @@ def declarations(header: str) -> str:
     """Return the parts of a header that cffi reads, with #define lines reduced to plain integers."""
     text = (CSRC / header).read_text()
     marked = "\n".join(MARKED.findall(text))
-    return DEFINE.sub(lambda match: match.group(1) + re.sub(r"[uUlL]+$", "", match.group(2)), marked)
+    return DEFINE.sub(
+        lambda match: match.group(1) + re.sub(r"[uUlL]+$", "", match.group(2)), marked
+    )
 
 
 def sources() -> list[str]:
@@ -89,20 +92,39 @@ def source_check(folder: Path = CSRC) -> int:
     """Return a checksum of all C sources; its twin at import is in puffervec/_ffi.py."""
     check = 0
     for path in sorted([*folder.rglob("*.c"), *folder.rglob("*.h")]):
-        check = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), check))
+        check = zlib.crc32(
+            path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), check)
+        )
     return check
 
 
 def variant() -> str:
     """Return what the module's name ends with: nothing for the normal build."""
-    return "_sanitize" if os.environ.get("PUFFERVEC_SANITIZE") else "_debug" if os.environ.get("PUFFERVEC_DEBUG") else ""
+    return (
+        "_sanitize"
+        if os.environ.get("PUFFERVEC_SANITIZE")
+        else "_debug"
+        if os.environ.get("PUFFERVEC_DEBUG")
+        else ""
+    )
 
 
 def compile_arguments() -> list[str]:
     """Return the compiler's flags for the chosen build."""
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"]
-    flags += ["-fno-trapping-math", "-pthread"]  # no result depends on it; without it gcc vectorizes few comparisons
-    flags.append("-Wno-psabi")  # gcc notes that 64-byte vectors are passed differently since gcc 4.6
+    flags = [
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-fvisibility=hidden",
+        "-ffp-contract=off",
+        "-fno-math-errno",
+    ]
+    flags += [
+        "-fno-trapping-math",
+        "-pthread",
+    ]  # no result depends on it; without it gcc vectorizes few comparisons
+    flags.append(
+        "-Wno-psabi"
+    )  # gcc notes that 64-byte vectors are passed differently since gcc 4.6
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     if sanitizers:
         flags += [
@@ -114,7 +136,14 @@ def compile_arguments() -> list[str]:
             "-O1",
         ]
     elif os.environ.get("PUFFERVEC_DEBUG"):
-        flags += ["-DPV_DEBUG", "-g", "-O1", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-strong"]
+        flags += [
+            "-DPV_DEBUG",
+            "-g",
+            "-O1",
+            "-U_FORTIFY_SOURCE",
+            "-D_FORTIFY_SOURCE=3",
+            "-fstack-protector-strong",
+        ]
     else:
         flags += [os.environ.get("PUFFERVEC_OPT", "-O3"), "-UNDEBUG"]
         flags.append("-g0")  # Python's own -g would triple the file
@@ -136,12 +165,18 @@ def make_ffi() -> FFI:
     sanitizers = os.environ.get("PUFFERVEC_SANITIZE", "")
     ffi.set_source(
         f"puffervec._native{variant()}",
-        "\n".join([f"#define PV_SOURCE_CHECK {source_check():#x}u", *(f'#include "{header}"' for header in headers)]),
+        "\n".join(
+            [
+                f"#define PV_SOURCE_CHECK {source_check():#x}u",
+                *(f'#include "{header}"' for header in headers),
+            ]
+        ),
         sources=sources(),
         include_dirs=["csrc"],
         depends=sorted(str(path.relative_to(ROOT)) for path in CSRC.rglob("*.h")),
         extra_compile_args=compile_arguments(),
-        extra_link_args=["-pthread", "-lm", "-ldl"] + ([f"-fsanitize={sanitizers}"] if sanitizers else []),
+        extra_link_args=["-pthread", "-lm", "-ldl"]
+        + ([f"-fsanitize={sanitizers}"] if sanitizers else []),
         py_limited_api=True,
     )
     return ffi

@@ -91,8 +91,8 @@ pv_doorbell* pv_learner_doorbell(const pv_slab* slab, uint32_t worker, uint32_t 
 void pv_publish(
     pv_line* line, pv_doorbell* doorbell, uint8_t semaphore, uint32_t turn, pv_waiter* waiter) {
     line->semaphore = semaphore;
-    pv_store_seq_cst(&line->turn,
-                     turn); // releases the payload, and is ordered before the look at `sleeping`
+    // Releases the payload, and is ordered before the look at `sleeping`.
+    pv_store_seq_cst(&line->turn, turn);
     if (PV_UNLIKELY(pv_load_seq_cst(&doorbell->sleeping))) {
         pv_increment(&doorbell->word);
         doorbell_wake(doorbell);

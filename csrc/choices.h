@@ -96,8 +96,10 @@ CHOICE_INLINE void read_choices(const float* logits, uint32_t count, choices* to
 }
 
 // Points `of` at `room` for `dims` dims, one behind the other.
-CHOICE_INLINE void
-lay_out(choices* of, const uint32_t* sizes, uint32_t dims, fv room[2][PV_MOST_CHOICES / LANES]) {
+CHOICE_INLINE void lay_out(choices* of,
+                           const uint32_t* sizes,
+                           uint32_t dims,
+                           fv room[2][PV_MOST_CHOICES / LANES]) {
     uint32_t used = 0;
     for (uint32_t d = 0; d < dims; d++) {
         of[d].logits = room[0] + used;

@@ -105,8 +105,8 @@ static int name_in(const elf_file* file,
     return 0;
 }
 
-static int
-name_in_file(const elf_file* file, uint64_t offset, char* name, size_t room, uint64_t* into) {
+static int name_in_file(
+    const elf_file* file, uint64_t offset, char* name, size_t room, uint64_t* into) {
     const ElfW(Ehdr)* head = part_of(file, 0, 1, sizeof(ElfW(Ehdr)));
     if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_type != ET_DYN)
         return 0;

@@ -223,8 +223,10 @@ typedef struct pv_env_type {
 /* [/cffi] */
 
 // Finds a named array. Returns NULL if it is absent; *count receives the number of elements.
-const void*
-pv_params_find(const pv_params* params, const char* name, uint32_t dtype, uint64_t* count);
+const void* pv_params_find(const pv_params* params,
+                           const char* name,
+                           uint32_t dtype,
+                           uint64_t* count);
 // Sets the error text and env of a block (printf format) and returns PV_ERROR_ENV, so that `return
 // pv_block_error(...)` reads well.
 int pv_block_error(pv_block* block, uint32_t env, const char* format, ...)

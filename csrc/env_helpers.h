@@ -22,8 +22,10 @@ PV_HELPER uint32_t pv_dtype_bytes(uint32_t dtype) {
     return dtype < PV_DTYPES ? bytes[dtype] : 0;
 }
 
-PV_HELPER const void*
-pv_params_find(const pv_params* params, const char* name, uint32_t dtype, uint64_t* count) {
+PV_HELPER const void* pv_params_find(const pv_params* params,
+                                     const char* name,
+                                     uint32_t dtype,
+                                     uint64_t* count) {
     const pv_param* entries = (const pv_param*)(const void*)(params + 1);
     for (uint32_t i = 0; i < params->count; i++) {
         if (entries[i].dtype == dtype && strncmp(entries[i].name, name, PV_NAME_BYTES) == 0) {

@@ -110,8 +110,8 @@ static pv_guard* guard_of(const pv_worker* worker, uint32_t half) {
 
 // Makes the copy of an array of `rows` rows. Returns where its rows begin, NULL if there is no such
 // array or no memory.
-static uint8_t*
-make_copy(pv_copy* copy, const char* name, const void* shared, uint64_t rows, uint64_t width) {
+static uint8_t* make_copy(
+    pv_copy* copy, const char* name, const void* shared, uint64_t rows, uint64_t width) {
     if (!shared)
         return NULL;
     copy->name = name;

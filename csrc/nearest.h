@@ -42,8 +42,8 @@ static const int32_t pv_later[PV_LANES][PV_LANES] = {
 };
 
 // Places of the keys from j on, so many pieces of them: see pv_rank_keys.
-PV_INLINE void
-pv_rank_pieces(const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
+PV_INLINE void pv_rank_pieces(
+    const int32_t* keys, uint32_t n, uint32_t j, int pieces, uint32_t* order) {
     pv_ints key[PV_PIECES], or_equal[PV_PIECES], rank[PV_PIECES];
     int32_t ranks[PV_LANES];
     const uint32_t lanes = (uint32_t)pieces * PV_WIDTH;

@@ -141,8 +141,9 @@ static void describe_one_group(const probe_config* config, pv_group_spec* group)
     group->action_sizes[0] = 5;
 }
 
-static void
-describe_two_groups(const probe_config* config, pv_group_spec* scouts, pv_group_spec* towers) {
+static void describe_two_groups(const probe_config* config,
+                                pv_group_spec* scouts,
+                                pv_group_spec* towers) {
     strcpy(scouts->name, "scouts");
     scouts->agents = (uint32_t)config->num_agents;
     pv_add_field(scouts->fields, &scouts->field_count, &scouts->observation_bytes, "observation",
@@ -257,8 +258,8 @@ static row_flags flags_of(const probe_config* config, const probe_env* state, ui
                        (uint8_t)(over && truncated && !leaves), 1};
 }
 
-static void
-write_row(pv_block* block, uint32_t env, uint32_t agent, const probe_env* state, row_flags flags) {
+static void write_row(
+    pv_block* block, uint32_t env, uint32_t agent, const probe_env* state, row_flags flags) {
     const probe_config* config = config_of(block->context);
     int tower = config->mode == 1 && agent == (uint32_t)config->num_agents;
     const pv_rows* rows = &block->rows[tower];

@@ -17,8 +17,9 @@
 void pv_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 /* [/cffi] */
 
-static inline void
-pv_philox_inline(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+static inline void pv_philox_inline(const uint32_t counter[4],
+                                    const uint32_t key[2],
+                                    uint32_t out[4]) {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -40,8 +41,10 @@ pv_philox_inline(const uint32_t counter[4], const uint32_t key[2], uint32_t out[
 }
 
 // 64 random bits.
-static inline uint64_t
-pv_rng_u64(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw) {
+static inline uint64_t pv_rng_u64(uint64_t env_seed,
+                                  uint64_t episode,
+                                  uint32_t step,
+                                  uint32_t draw) {
     uint32_t counter[4] = {(uint32_t)episode, (uint32_t)(episode >> 32), step, draw};
     uint32_t key[2] = {(uint32_t)env_seed, (uint32_t)(env_seed >> 32)};
     uint32_t out[4];
@@ -56,7 +59,7 @@ static inline float pv_rng_f32(uint64_t env_seed, uint64_t episode, uint32_t ste
 
 // Uniform in [0, n), n > 0. The bias of the multiply-shift (at most n / 2^32) is left in: draws
 // must cost one call.
-static inline uint32_t
-pv_rng_below(uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw, uint32_t n) {
+static inline uint32_t pv_rng_below(
+    uint64_t env_seed, uint64_t episode, uint32_t step, uint32_t draw, uint32_t n) {
     return (uint32_t)((pv_rng_u64(env_seed, episode, step, draw) >> 32) * n >> 32);
 }

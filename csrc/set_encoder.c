@@ -61,8 +61,10 @@ SET_INLINE int read_object(const pv_set_rows* rows, uint64_t row, uint32_t j, fl
     return any != 0;
 }
 
-SET_INLINE void
-hidden_layer(const float* first, uint32_t features, const float* object, float* hidden) {
+SET_INLINE void hidden_layer(const float* first,
+                             uint32_t features,
+                             const float* object,
+                             float* hidden) {
     for (uint32_t v = 0; v < H; v += LANES) {
         f16 sum = load(first + features * H + v);
         for (uint32_t k = 0; k < features; k++)

@@ -157,8 +157,8 @@ void pv_worker_close(pv_worker* worker) {
 // ---- states of envs ----
 
 // Copies one env's rows of one array out of (or into) the slab.
-static uint8_t*
-move_rows(void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
+static uint8_t* move_rows(
+    void* rows, uint64_t env, uint64_t bytes_per_env, uint8_t* buffer, int load) {
     uint8_t* at = (uint8_t*)rows + env * bytes_per_env;
     if (load)
         memcpy(at, buffer, bytes_per_env);
@@ -424,8 +424,8 @@ void pv_turn_send(pv_slab* slab,
     }
 }
 
-uint64_t
-pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
+uint64_t pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter) {
     uint64_t replaced = pv_actions_write(slab, half, 0, actions, dtype);
     pv_turn_send(slab, half, PV_STEP, 0, 0, waiter);
     return replaced;

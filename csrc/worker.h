@@ -76,8 +76,8 @@ void pv_turn_send_one(pv_slab* slab,
                       pv_waiter* waiter);
 // pv_actions_write and pv_turn_send(PV_STEP) in one call, for envs with one group. Returns how many
 // values were replaced.
-uint64_t
-pv_turn_step(pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
+uint64_t pv_turn_step(
+    pv_slab* slab, uint32_t half, const void* actions, uint32_t dtype, pv_waiter* waiter);
 // Waits for the workers of `half` up to `last_worker`, the last of them first, sleeping for at most
 // slice_ns. Returns a negative number -1 - w if worker w is not done yet; else 0, plus
 // PV_TURN_RECORDS if episode records stand in the slab, PV_TURN_INFOS if infos do, PV_TURN_FAILED

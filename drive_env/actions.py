@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an action is under each model of dynamics: its axes (csrc/drive/actions.c), and values of the user's own for them.
+"""What an action is under each model of dynamics: its axes (csrc/drive/actions.c), and values of
+the user's own for them.
 
 Runs in the learner.
 """
@@ -30,7 +31,9 @@ class Axis:
     unit: str
     low: float  # bounds of a continuous action
     high: float
-    values: tuple[float, ...]  # what discrete actions choose from; () where there are only continuous ones
+    values: tuple[
+        float, ...
+    ]  # what discrete actions choose from; () where there are only continuous ones
 
 
 def axes_of(dynamics: str) -> tuple[Axis, ...]:
@@ -44,7 +47,9 @@ def axes_of(dynamics: str) -> tuple[Axis, ...]:
 def _models() -> dict[str, tuple[Axis, ...]]:
     count = ffi.new("uint32_t*")
     models = lib.pv_drive_models(count)[0 : count[0]]
-    return {_text(model.name): tuple(map(_axis, model.axes[0 : model.axis_count])) for model in models}
+    return {
+        _text(model.name): tuple(map(_axis, model.axes[0 : model.axis_count])) for model in models
+    }
 
 
 def _axis(a: Any) -> Axis:
@@ -60,26 +65,36 @@ _MODELS = _models()
 
 
 def as_texts(given: object) -> tuple[str, ...]:
-    """Return `action_values` in the form that is kept with a run, "AXIS=NUMBER,NUMBER" each. Mappings are taken too.
+    """Return `action_values` in the form that is kept with a run, "AXIS=NUMBER,NUMBER" each.
+    Mappings are taken too.
 
     Raises: ConfigError: it is neither a list of texts nor a mapping from axes to numbers.
     """
     if isinstance(given, Mapping):
         try:
-            return tuple(f"{axis}={','.join(f'{float(v):.9g}' for v in values)}" for axis, values in given.items())
+            return tuple(
+                f"{axis}={','.join(f'{float(v):.9g}' for v in values)}"
+                for axis, values in given.items()
+            )
         except (TypeError, ValueError):
             given = dict(given)
-    elif isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(item, str) for item in given):
+    elif (
+        isinstance(given, Sequence)
+        and not isinstance(given, str)
+        and all(isinstance(item, str) for item in given)
+    ):
         return tuple(given)
     raise ConfigError(
-        f"drive: action_values is {given!r}; it must be a list of AXIS=NUMBER,NUMBER,... or a mapping of that kind"
+        f"drive: action_values is {given!r}; it must be a list of AXIS=NUMBER,NUMBER,... or a "
+        "mapping of that kind"
     )
 
 
 def given_values(texts: Sequence[str], dynamics: str) -> dict[str, tuple[float, ...]]:
     """Return the user's values by axis.
 
-    Raises: ConfigError: an axis that the model does not have or that is named twice, or what is no list of numbers.
+    Raises: ConfigError: an axis that the model does not have or that is named twice, or what is no
+        list of numbers.
     """
     names = [axis.name for axis in _MODELS[dynamics]]
     found: dict[str, tuple[float, ...]] = {}
@@ -87,8 +102,8 @@ def given_values(texts: Sequence[str], dynamics: str) -> dict[str, tuple[float, 
         name, equals, rest = text.partition("=")
         if not equals or name not in names or name in found:
             raise ConfigError(
-                f"drive: action_values has {text!r}; each must be AXIS=NUMBER,NUMBER,..., once for an axis of "
-                f"dynamics={dynamics}: {', '.join(names)}"
+                f"drive: action_values has {text!r}; each must be AXIS=NUMBER,NUMBER,..., once "
+                f"for an axis of dynamics={dynamics}: {', '.join(names)}"
             )
         found[name] = _numbers(text, rest)
     return found
@@ -102,8 +117,8 @@ def _numbers(text: str, rest: str) -> tuple[float, ...]:
     finite = all(math.isfinite(value) and abs(value) <= LARGEST_VALUE for value in values)
     if not 1 <= len(values) <= MOST_VALUES or not finite or len(set(values)) < len(values):
         raise ConfigError(
-            f"drive: action_values has {text!r}; it must list 1 to {MOST_VALUES} different numbers from {-LARGEST_VALUE:g} to "
-            f"{LARGEST_VALUE:g}"
+            f"drive: action_values has {text!r}; it must list 1 to {MOST_VALUES} different "
+            f"numbers from {-LARGEST_VALUE:g} to {LARGEST_VALUE:g}"
         )
     return values
 
@@ -119,5 +134,7 @@ def action_params(texts: Sequence[str], dynamics: str) -> dict[str, NDArray[np.g
     lists = [given.get(axis.name, ()) for axis in _MODELS[dynamics]]
     return {
         "action_counts": np.array([len(values) for values in lists], dtype=np.uint32),
-        "action_values": np.array([value for values in lists for value in values], dtype=np.float32),
+        "action_values": np.array(
+            [value for values in lists for value in values], dtype=np.float32
+        ),
     }

@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-scenes VERB ...`: looks at scene files, converts, makes, fetches and draws them. docs/scenes.md describes it.
+"""`puffer-scenes VERB ...`: looks at scene files, converts, makes, fetches and draws them.
+docs/scenes.md describes it.
 
-To add a verb: a function that takes the parsed arguments and returns an exit code, and its parser in `parser`.
+To add a verb: a function that takes the parsed arguments and returns an exit code, and its parser
+in `parser`.
 
-Exit codes, as those of `puffer-train`: 0 done, 1 some scenes failed, 2 bad input (one line on standard error), 130 Ctrl-C.
+Exit codes, as those of `puffer-train`: 0 done, 1 some scenes failed, 2 bad input (one line on
+standard error), 130 Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,7 +25,17 @@ import puffervec
 from drive_env import compare as comparison
 from drive_env.completion import candidates
 from drive_env.config import DriveConfig
-from drive_env.convert import FORMATS, Converted, Rules, convert_one, files_of, is_done, load, scenes_in, tasks_of
+from drive_env.convert import (
+    FORMATS,
+    Converted,
+    Rules,
+    convert_one,
+    files_of,
+    is_done,
+    load,
+    scenes_in,
+    tasks_of,
+)
 from drive_env.generate import generate, streets
 from drive_env.generate.families import FAMILIES
 from drive_env.prepare import settings_of
@@ -47,7 +60,18 @@ SHOWN = 10  # files named in a summary; --json names all
 LONGEST = 4000  # characters of a message; names in it may be a stranger's
 ALL = "all"
 LEAST = 8  # scenes per process that are worth starting one
-COLUMNS = ("frames", *OBJECT_TYPES, "at start", "agents", "roads", "points", "lights", "signs", "height", "split")
+COLUMNS = (
+    "frames",
+    *OBJECT_TYPES,
+    "at start",
+    "agents",
+    "roads",
+    "points",
+    "lights",
+    "signs",
+    "height",
+    "split",
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +84,10 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = _Parser(prog=NAME, description="Driving scenes: GPUDrive's JSON, PufferDrive's .bin, and .pvs, our own.")
+    top = _Parser(
+        prog=NAME,
+        description="Driving scenes: GPUDrive's JSON, PufferDrive's .bin, and .pvs, our own.",
+    )
     top.add_argument("--version", action="version", version=f"puffervec {puffervec.__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", parser_class=_Parser)
 
@@ -68,36 +95,77 @@ def parser() -> argparse.ArgumentParser:
         found = verbs.add_parser(name, help=summary, description=summary)
         found.set_defaults(run=run)
         if paths:
-            found.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a scene file, or a folder with subfolders")
+            found.add_argument(
+                "paths",
+                nargs="+",
+                type=Path,
+                metavar="PATH",
+                help="a scene file, or a folder with subfolders",
+            )
         return found
 
-    for name, run, summary in (("info", info, "what is in scenes"), ("check", check, "whether scenes can be read and driven")):
-        verb(name, run, summary).add_argument("--json", action="store_true", help="JSON, with all files")
+    for name, run, summary in (
+        ("info", info, "what is in scenes"),
+        ("check", check, "whether scenes can be read and driven"),
+    ):
+        verb(name, run, summary).add_argument(
+            "--json", action="store_true", help="JSON, with all files"
+        )
     add = verb("compare", compare, "how alike two sets of scenes are", paths=False).add_argument
     for name in ("A", "B"):
-        add(name, help="what env.scenes takes: generated, generated:N, held-out, a folder, a file, or several with commas")
+        add(
+            name,
+            help="what env.scenes takes: generated, generated:N, held-out, a folder, a file, or "
+            "several with commas",
+        )
     add("--json", action="store_true", help="JSON, with the measures of each scene")
-    add = verb("convert", convert, "scenes in another format; what is there already is not made again").add_argument
+    add = verb(
+        "convert", convert, "scenes in another format; what is there already is not made again"
+    ).add_argument
     add("--out", type=Path, required=True, help="folder for the files; made if missing")
     add("--to", choices=FORMATS, default="pvs", help="format (default: pvs)")
-    add("--layout", choices=tuple(BY_NAME), default="v2", help="of .bin: v1 for PufferDrive of 2025, v2 for 2.0 (default)")
+    add(
+        "--layout",
+        choices=tuple(BY_NAME),
+        default="v2",
+        help="of .bin: v1 for PufferDrive of 2025, v2 for 2.0 (default)",
+    )
     add(
         "--simplify-m",
         type=float,
         default=DriveConfig.simplify_m,
         help="of .pvs: largest change of a road, in metres; none where the source is .pvs",
     )
-    add("--range-m", type=float, default=DriveConfig.range_m, help="of .pvs: range of the index; the env's own setting")
+    add(
+        "--range-m",
+        type=float,
+        default=DriveConfig.range_m,
+        help="of .pvs: range of the index; the env's own setting",
+    )
     add("--jobs", type=int, help="processes; default: as many as there are cores")
     add("--force", action="store_true", help="also make what is there already")
     add("--json", action="store_true", help="JSON, with every file that failed")
     add = verb("generate", generate_scenes, "scenes of the generator", paths=False).add_argument
     add("--out", type=Path, required=True, help="folder for the files; made if missing")
-    add("--count", type=int, default=generate.DEFAULT_COUNT, help=f"number of scenes (default: {generate.DEFAULT_COUNT})")
+    add(
+        "--count",
+        type=int,
+        default=generate.DEFAULT_COUNT,
+        help=f"number of scenes (default: {generate.DEFAULT_COUNT})",
+    )
     add("--seed", type=int, default=generate.DEFAULT_SEED, help="0 or more; same seed, same scenes")
     add("--wide", action="store_true", help="draw from the wider ranges of the held-out scenes")
-    add("--family", choices=(ALL, *FAMILIES), help=f"streets of the size of real ones, of one kind or ({ALL}) of each")
-    add = verb("download", download, "a public set of scenes; without arguments: which there are", paths=False).add_argument
+    add(
+        "--family",
+        choices=(ALL, *FAMILIES),
+        help=f"streets of the size of real ones, of one kind or ({ALL}) of each",
+    )
+    add = verb(
+        "download",
+        download,
+        "a public set of scenes; without arguments: which there are",
+        paths=False,
+    ).add_argument
     add("set", nargs="?", help="name of a set, or owner/name of a dataset on the Hugging Face Hub")
     add("--out", type=Path, help="folder for the files; made if missing")
     add("--match", help="only files whose names fit this pattern, such as 'validation/*'")
@@ -106,8 +174,12 @@ def parser() -> argparse.ArgumentParser:
     add = verb("draw", draw, "pictures of the logs of scenes").add_argument
     add("--out", type=Path, required=True, help="a .png file, or a folder")
     add("--json", action="store_true", help="JSON, with every file that failed")
-    add = verb("completion", completion, "a script by which a shell completes all this", paths=False).add_argument
-    add("shell", choices=tuple(scripts(NAME)), help='as in: eval "$(puffer-scenes completion bash)"')
+    add = verb(
+        "completion", completion, "a script by which a shell completes all this", paths=False
+    ).add_argument
+    add(
+        "shell", choices=tuple(scripts(NAME)), help='as in: eval "$(puffer-scenes completion bash)"'
+    )
     return top
 
 
@@ -117,7 +189,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _guarded(list(sys.argv[1:] if argv is None else argv))
         output.flush()
         if code == 0 and output.lost is not None and not isinstance(output.lost, BrokenPipeError):
-            _say(f"some of the output was lost: {getattr(output.lost, 'strerror', None) or output.lost}")
+            _say(
+                "some of the output was lost: "
+                f"{getattr(output.lost, 'strerror', None) or output.lost}"
+            )
             return EXIT_FAILED
         return code
 
@@ -146,10 +221,14 @@ def _guarded(args: list[str]) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"{NAME}: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}", file=sys.stderr, flush=True)
+    print(
+        f"{NAME}: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
-# ---- info, check -------------------------------------------------------------------------------------------
+# ---- info, check ---------------------------------------------------------------------------------
 
 
 def info(options: argparse.Namespace) -> int:
@@ -161,7 +240,10 @@ def info(options: argparse.Namespace) -> int:
         print(json.dumps({"scenes": rows, "failed": dict(failed)}, indent=2))
     else:
         if rows:
-            total = {"scene": f"total of {len(rows)}", **{name: _sum([row[name] for row in rows]) for name in COLUMNS}}
+            total = {
+                "scene": f"total of {len(rows)}",
+                **{name: _sum([row[name] for row in rows]) for name in COLUMNS},
+            }
             print(_table([*rows, *([total] if len(rows) > 1 else [])]))
         _say_failed(failed)
     return EXIT_FAILED if failed else 0
@@ -191,12 +273,20 @@ def describe(scene: Scene) -> dict[str, Any]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Read and compile each scene; print those that cannot be driven, and why, and goals that nothing leads to."""
+    """Read and compile each scene; print those that cannot be driven, and why, and goals that
+    nothing leads to.
+    """
     found = list(_each_scene(options.paths, _verdict))
     failed = [(str(path), verdict) for path, verdict in found if isinstance(verdict, str)]
-    warnings = {str(path): verdict for path, verdict in found if isinstance(verdict, list) and verdict}
+    warnings = {
+        str(path): verdict for path, verdict in found if isinstance(verdict, list) and verdict
+    }
     if options.json:
-        print(json.dumps({"scenes": len(found), "failed": dict(failed), "warnings": warnings}, indent=2))
+        print(
+            json.dumps(
+                {"scenes": len(found), "failed": dict(failed), "warnings": warnings}, indent=2
+            )
+        )
     else:
         _say_failed(failed)
         for path, lines in list(warnings.items())[:SHOWN]:
@@ -239,7 +329,10 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     cells = [list(names), *([one_line(str(row[name])) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     widths[0] = -widths[0]  # names begin at the left, numbers end at the right
-    lines = [[text.ljust(-w) if w < 0 else text.rjust(w) for text, w in zip(line, widths, strict=True)] for line in cells]
+    lines = [
+        [text.ljust(-w) if w < 0 else text.rjust(w) for text, w in zip(line, widths, strict=True)]
+        for line in cells
+    ]
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
@@ -258,7 +351,7 @@ def _reasons(failed: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-# ---- compare -----------------------------------------------------------------------------------------------
+# ---- compare -------------------------------------------------------------------------------------
 
 
 def compare(options: argparse.Namespace) -> int:
@@ -271,11 +364,18 @@ def compare(options: argparse.Namespace) -> int:
             outcomes.append(outcome)
             advance()
     cut = len(named[0][1])
-    a, b = comparison.measured(named[0][0], outcomes[:cut]), comparison.measured(named[1][0], outcomes[cut:])
+    a, b = (
+        comparison.measured(named[0][0], outcomes[:cut]),
+        comparison.measured(named[1][0], outcomes[cut:]),
+    )
     rows = comparison.rows_of(a, b)
     if options.json:
         sides = {
-            key: {"name": side.name, "scenes": side.scenes, "left_out": {str(item.path): item.reason for item in side.left_out}}
+            key: {
+                "name": side.name,
+                "scenes": side.scenes,
+                "left_out": {str(item.path): item.reason for item in side.left_out},
+            }
             for key, side in (("a", a), ("b", b))
         }
         print(json.dumps({"rows": rows, **sides}, indent=2))
@@ -285,7 +385,7 @@ def compare(options: argparse.Namespace) -> int:
     return 0
 
 
-# ---- convert, generate, download, draw ---------------------------------------------------------------------
+# ---- convert, generate, download, draw -----------------------------------------------------------
 
 
 def convert(options: argparse.Namespace) -> int:
@@ -298,18 +398,34 @@ def convert(options: argparse.Namespace) -> int:
     waiting = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
     done: list[Converted] = list(refused)
     with progress("converting scenes", len(tasks), done=len(tasks) - len(waiting)) as advance:
-        for item in each_on_all_cores(functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs):
+        for item in each_on_all_cores(
+            functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs
+        ):
             done.append(item)
             advance()
     failed = [(str(item.task.path), item.error) for item in done if item.error]
     there = len(tasks) - len(waiting)
-    sums = {"dropped": _added(item.dropped for item in done), "simplified": _added(item.simplified for item in done)}
+    sums = {
+        "dropped": _added(item.dropped for item in done),
+        "simplified": _added(item.simplified for item in done),
+    }
     if options.json:
         counts = {"converted": len(done) - len(failed), "there": there, "failed": _reasons(failed)}
-        print(json.dumps({**counts, **{what: {n: c for n, (c, _) in of.items()} for what, of in sums.items()}}, indent=2))
+        print(
+            json.dumps(
+                {
+                    **counts,
+                    **{what: {n: c for n, (c, _) in of.items()} for what, of in sums.items()},
+                },
+                indent=2,
+            )
+        )
         return EXIT_FAILED if failed else 0
     _say_failed(failed)
-    print(f"{len(done) - len(failed)} scenes converted to {options.out}, {there} were there already, {len(failed)} failed")
+    print(
+        f"{len(done) - len(failed)} scenes converted to {options.out}, {there} were there "
+        f"already, {len(failed)} failed"
+    )
     for what, of in sums.items():
         for name, (count, scenes) in of.items():
             print(f"  {what}: {count:,} {name}, in {scenes} scenes")
@@ -330,7 +446,9 @@ def generate_scenes(options: argparse.Namespace) -> int:
     """Write generated scenes as JSON."""
     if options.count < 1:
         raise ConfigError(f"--count is {options.count}; it must be at least 1")
-    write = functools.partial(_generate_one, seed=options.seed, wide=options.wide, family=options.family, out=options.out)
+    write = functools.partial(
+        _generate_one, seed=options.seed, wide=options.wide, family=options.family, out=options.out
+    )
     with progress("generating scenes", options.count) as advance:
         for _ in each_on_all_cores(write, range(options.count), LEAST):
             advance()
@@ -362,7 +480,10 @@ def download(options: argparse.Namespace) -> int:
     if options.set is None:
         for name, (repository, what) in SETS.items():
             print(f"{name:<18} {what} ({repository})")
-        print("All but the CARLA towns derive from the Waymo Open Motion Dataset, whose licence allows no commercial use.")
+        print(
+            "All but the CARLA towns derive from the Waymo Open Motion Dataset, whose licence "
+            "allows no commercial use."
+        )
         return 0
     if options.out is None:
         raise ConfigError("--out is missing: name the folder that the scenes should go to")
@@ -373,7 +494,10 @@ def download(options: argparse.Namespace) -> int:
         rest = f"{result.there} were there already, {result.passed_over} other files passed over"
         print(f"{archive}: {result.written} scenes unpacked, {rest}")
         for name in result.refused[:SHOWN]:
-            _say(f"{archive}: {name}: left in the archive: it leads elsewhere, is no plain file, or is too large")
+            _say(
+                f"{archive}: {name}: left in the archive: it leads elsewhere, is no plain file, "
+                "or is too large"
+            )
     print(f"{len(files_of([options.out]))} scene files in {options.out}")
     return 0
 
@@ -387,7 +511,9 @@ def draw(options: argparse.Namespace) -> int:
     tasks, refused = tasks_of(files_of(options.paths), options.out, "png")
     single = options.out.suffix == ".png"
     if single and len(tasks) != 1:
-        raise ConfigError(f"--out is {options.out}, but there are {len(tasks)} scenes: give a folder")
+        raise ConfigError(
+            f"--out is {options.out}, but there are {len(tasks)} scenes: give a folder"
+        )
     failed = [(str(item.task.path), item.error) for item in refused]
     drawn: list[str] = []
     for task in tasks:

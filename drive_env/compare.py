@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """How alike two sets of scenes are: `puffer-scenes compare A B`. docs/scenes.md shows its table.
 
-Runs in the command and its helper processes. Each measure gives one number per scene, so a scene with many cars weighs no more
-than any other; scenes for which it has no answer (no agent, no lane beside another) are left out of its row. To add a measure:
-a line in MEASURES, and its value in `measure`.
+Runs in the command and its helper processes. Each measure gives one number per scene, so a scene
+with many cars weighs no more than any other; scenes for which it has no answer (no agent, no lane
+beside another) are left out of its row. To add a measure: a line in MEASURES, and its value in
+`measure`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,17 @@ from drive_env.config import DriveConfig
 from drive_env.prepare import settings_of
 from drive_env.scenes.controls import controls_of
 from drive_env.scenes.reader import LeftOut
-from drive_env.scenes.schema import CONTROL_KINDS, CYCLIST, FRAME_S, MOVE_M, PEDESTRIAN, VEHICLE, Floats, Scene, SceneObject
+from drive_env.scenes.schema import (
+    CONTROL_KINDS,
+    CYCLIST,
+    FRAME_S,
+    MOVE_M,
+    PEDESTRIAN,
+    VEHICLE,
+    Floats,
+    Scene,
+    SceneObject,
+)
 from drive_env.scenes.segments import polylines_of
 from drive_env.sources import Item, sources_of
 from puffervec.errors import SceneError
@@ -53,7 +64,8 @@ MEASURES = {
     "sideways": "likewise of speed times turning rate, m/s2",
     "steps to goal": "median over agents of the frame in which the log is within 2 m of the goal",
     "way to goal": "median over agents of the way driven until then, m",
-    "turning": "share of the vehicles that get 2 m from where they were whose heading changes by more than 30 degrees",
+    "turning": "share of the vehicles that get 2 m from where they were whose heading changes by more "
+    "than 30 degrees",
     "lane spacing": "median distance of a lane to the nearest one beside it in the same direction, m",
     "curvature": "curvature that a tenth of the lanes' length exceeds, 1/m",
     "lanes": "length of all lanes, m",
@@ -93,14 +105,18 @@ def measure(scene: Scene) -> dict[str, float]:
         "sideways": quantile([row[2] for row in motion], 0.95),
         "steps to goal": quantile([np.array([steps for steps, _ in ways])], 0.5),
         "way to goal": quantile([np.array([metres for _, metres in ways])], 0.5),
-        "turning": share([abs(turned(item)) > TURNS_RAD for item in vehicles if reach_m(item) >= MOVE_M]),
+        "turning": share(
+            [abs(turned(item)) > TURNS_RAD for item in vehicles if reach_m(item) >= MOVE_M]
+        ),
         "lane spacing": lane_spacing(lanes),
         "curvature": quantile([np.abs(lanes.curvature)], 0.9),
         "lanes": SAMPLE_M * len(lanes.place_m),
         "segments": sum(len(item.points_m) - 1 for group in polylines for item in group),
         "lights and signs": len(controls),
         "crosswalks": sum(road.type == "crosswalk" for road in scene.roads),
-        "extent": float(np.hypot(*np.ptp(corners[:, :2], axis=0))) if len(corners) else float("nan"),
+        "extent": float(np.hypot(*np.ptp(corners[:, :2], axis=0)))
+        if len(corners)
+        else float("nan"),
         "rise": float(np.ptp(lanes.height_m)) if len(lanes.place_m) else float("nan"),
     }
 
@@ -116,21 +132,30 @@ def quantile(parts: Sequence[Floats], at: float) -> float:
     return float(np.quantile(values, at)) if len(values) else float("nan")
 
 
-# ---- objects -----------------------------------------------------------------------------------------------
+# ---- objects -------------------------------------------------------------------------------------
 
 
 def stands(item: SceneObject, lanes: Lanes) -> str:
     """Return "parked", "waiting" or "" of a vehicle that drives all the time.
 
-    On a lane is who is at most 1.5 m beside its line and turned by at most 0.5 rad. Who stands there all the time waits;
-    so does who stands for a second and drives at other times. Who stands all the time elsewhere is parked.
+    On a lane is who is at most 1.5 m beside its line and turned by at most 0.5 rad. Who stands
+    there all the time waits; so does who stands for a second and drives at other times. Who stands
+    all the time elsewhere is parked.
     """
     first = int(np.argmax(item.valid))
     if reach_m(item) < STANDS_M:
-        return "waiting" if on_lane(item.position_m[first, :2], float(item.heading_rad[first]), lanes) else "parked"
+        return (
+            "waiting"
+            if on_lane(item.position_m[first, :2], float(item.heading_rad[first]), lanes)
+            else "parked"
+        )
     slow = np.hypot(*item.velocity_mps.T) < STANDS_MPS
     frames = round(STANDS_S / FRAME_S)
-    run = np.convolve(slow & item.valid, np.ones(frames), "valid") if len(slow) >= frames else np.zeros(1)
+    run = (
+        np.convolve(slow & item.valid, np.ones(frames), "valid")
+        if len(slow) >= frames
+        else np.zeros(1)
+    )
     return "waiting" if run.max() >= frames - 0.5 else ""
 
 
@@ -141,7 +166,9 @@ def reach_m(item: SceneObject) -> float:
 
 
 def motion_of(item: SceneObject) -> Floats:
-    """Return (3, n) of an object's frames: speed, acceleration along and across its way, each over WINDOW frames."""
+    """Return (3, n) of an object's frames: speed, acceleration along and across its way, each over
+    WINDOW frames.
+    """
     speed = np.where(item.valid, np.hypot(*item.velocity_mps.T), np.nan)
     gain = (speed[WINDOW:] - speed[:-WINDOW]) / (WINDOW * FRAME_S)
     bend = item.heading_rad[WINDOW:] - item.heading_rad[:-WINDOW]
@@ -151,7 +178,9 @@ def motion_of(item: SceneObject) -> Floats:
 
 
 def way_to_goal(item: SceneObject) -> tuple[float, float]:
-    """Return the first frame in which an agent's log is within GOAL_M of its goal, and the way driven until then, m."""
+    """Return the first frame in which an agent's log is within GOAL_M of its goal, and the way
+    driven until then, m.
+    """
     there = np.flatnonzero(item.valid)
     place = item.position_m[there, :2]
     at = int(np.argmax(np.hypot(*(place - item.goal_m[:2]).T) <= GOAL_M))
@@ -159,12 +188,14 @@ def way_to_goal(item: SceneObject) -> tuple[float, float]:
 
 
 def turned(item: SceneObject) -> float:
-    """Return by how much an object's heading changes from its first to its last frame, radians in [-pi, pi)."""
+    """Return by how much an object's heading changes from its first to its last frame, radians in
+    [-pi, pi).
+    """
     first, *_, last = item.heading_rad[item.valid] if item.valid.sum() > 1 else np.zeros(2)
     return float((last - first + np.pi) % (2 * np.pi) - np.pi)
 
 
-# ---- lanes -------------------------------------------------------------------------------------------------
+# ---- lanes ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -180,7 +211,12 @@ class Lanes:
 
 def sampled_lanes(scene: Scene) -> Lanes:
     """Return points of the lanes of a scene. Lanes shorter than SAMPLE_M have a single point."""
-    points, heading, curvature, lane = [np.zeros((0, 3))], [np.zeros((0, 2))], [np.zeros(0)], [np.zeros(0, dtype=np.int64)]
+    points, heading, curvature, lane = (
+        [np.zeros((0, 3))],
+        [np.zeros((0, 2))],
+        [np.zeros(0)],
+        [np.zeros(0, dtype=np.int64)],
+    )
     for number, road in enumerate(scene.roads):
         steps = np.hypot(*np.diff(road.points_m[:, :2], axis=0).T)
         if road.type != "lane" or steps.sum() < 1e-3:
@@ -197,23 +233,39 @@ def sampled_lanes(scene: Scene) -> Lanes:
         curvature.append(bend / ((length[1:] + length[:-1]) / 2))
         lane.append(np.full(len(step), number))
     place = np.concatenate(points)
-    return Lanes(place[:, :2], place[:, 2], np.concatenate(heading), np.concatenate(curvature), np.concatenate(lane))
+    return Lanes(
+        place[:, :2],
+        place[:, 2],
+        np.concatenate(heading),
+        np.concatenate(curvature),
+        np.concatenate(lane),
+    )
 
 
 def on_lane(place_m: Floats, heading_rad: float, lanes: Lanes) -> bool:
     """Return whether a place lies on a lane in about the direction given."""
     along, across = _seen(lanes.place_m - place_m, lanes.heading)
-    same = lanes.heading @ np.array([np.cos(heading_rad), np.sin(heading_rad)]) >= np.cos(ON_LANE_RAD)
+    same = lanes.heading @ np.array([np.cos(heading_rad), np.sin(heading_rad)]) >= np.cos(
+        ON_LANE_RAD
+    )
     return bool((same & (np.abs(along) <= SAMPLE_M) & (np.abs(across) <= ON_LANE_M)).any())
 
 
 def lane_spacing(lanes: Lanes) -> float:
-    """Return the median distance of a lane to the nearest one beside it in its direction; NaN if there is none."""
+    """Return the median distance of a lane to the nearest one beside it in its direction; NaN if
+    there is none.
+    """
     found = []
     for index in range(0, len(lanes.place_m), 2):
         along, across = _seen(lanes.place_m - lanes.place_m[index], lanes.heading[index])
-        beside = (np.abs(along) <= SAMPLE_M / 2) & (lanes.heading @ lanes.heading[index] >= PARALLEL)
-        beside &= (np.abs(across) >= SPACING_M[0]) & (np.abs(across) <= SPACING_M[1]) & (lanes.lane != lanes.lane[index])
+        beside = (np.abs(along) <= SAMPLE_M / 2) & (
+            lanes.heading @ lanes.heading[index] >= PARALLEL
+        )
+        beside &= (
+            (np.abs(across) >= SPACING_M[0])
+            & (np.abs(across) <= SPACING_M[1])
+            & (lanes.lane != lanes.lane[index])
+        )
         if beside.any():
             found.append(float(np.abs(across[beside]).min()))
     return float(np.median(found)) if found else float("nan")
@@ -226,7 +278,7 @@ def _seen(offset_m: Floats, heading: Floats) -> tuple[Floats, Floats]:
     return x * ux + y * uy, y * ux - x * uy
 
 
-# ---- two sets ----------------------------------------------------------------------------------------------
+# ---- two sets ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -244,7 +296,9 @@ class Measured:
 
 
 def items_of(scenes: str) -> list[Item]:
-    """Return the scenes that a setting such as `generated:50` or a folder names. Raises: SceneError, ConfigError."""
+    """Return the scenes that a setting such as `generated:50` or a folder names. Raises:
+    SceneError, ConfigError.
+    """
     return [item for source in sources_of(scenes) for item in source.items]
 
 
@@ -262,17 +316,23 @@ def measured(name: str, outcomes: Sequence[tuple[str, dict[str, float]] | LeftOu
     scenes: dict[str, dict[str, float]] = {}
     for number, outcome in enumerate(outcomes):
         if not isinstance(outcome, LeftOut):
-            scenes[outcome[0] if outcome[0] not in scenes else f"{outcome[0]} ({number})"] = outcome[1]
+            scenes[outcome[0] if outcome[0] not in scenes else f"{outcome[0]} ({number})"] = (
+                outcome[1]
+            )
     left_out = tuple(item for item in outcomes if isinstance(item, LeftOut))
     if not scenes:
-        raise SceneError(f"{name}: none of its {len(left_out)} scenes can be compared ({left_out[0].reason})")
+        raise SceneError(
+            f"{name}: none of its {len(left_out)} scenes can be compared ({left_out[0].reason})"
+        )
     return Measured(name, scenes, left_out)
 
 
 def kolmogorov(a: Floats, b: Floats) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples, (n,) and (m,) sorted: max |F_a(x) - F_b(x)| over all x.
+    """Return the Kolmogorov-Smirnov distance of two samples, (n,) and (m,) sorted: max |F_a(x) -
+    F_b(x)| over all x.
 
-    F(x) is the share of a sample's values that are at most x. 0: the same distribution; 1: no overlap; NaN: a sample is empty.
+    F(x) is the share of a sample's values that are at most x. 0: the same distribution; 1: no
+    overlap; NaN: a sample is empty.
 
     >>> kolmogorov(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
     0.5
@@ -280,11 +340,17 @@ def kolmogorov(a: Floats, b: Floats) -> float:
     if not len(a) or not len(b):
         return float("nan")
     at = np.concatenate([a, b])
-    return float(np.abs(np.searchsorted(a, at, "right") / len(a) - np.searchsorted(b, at, "right") / len(b)).max())
+    return float(
+        np.abs(
+            np.searchsorted(a, at, "right") / len(a) - np.searchsorted(b, at, "right") / len(b)
+        ).max()
+    )
 
 
 def chance(a: int, b: int) -> float:
-    """Return the distance that two samples of the same distribution stay below in 95 % of cases, by Smirnov's formula."""
+    """Return the distance that two samples of the same distribution stay below in 95 % of cases, by
+    Smirnov's formula.
+    """
     return min(1.0, 1.358 * float(np.sqrt((a + b) / (a * b))))
 
 
@@ -294,14 +360,23 @@ def ratio(a: float, b: float) -> float:
 
 
 def rows_of(a: Measured, b: Measured) -> list[dict[str, Any]]:
-    """Return a row per measure: quantiles of both sets, the ratio of their medians, whether it is near 1, and the distance."""
+    """Return a row per measure: quantiles of both sets, the ratio of their medians, whether it is
+    near 1, and the distance.
+    """
     rows = []
     for name, meaning in MEASURES.items():
         row: dict[str, Any] = {"measure": name, "meaning": meaning}
         for key, side in (("a", a), ("b", b)):
             values = side.values(name)
-            found = np.quantile(values, QUANTILES).tolist() if len(values) else [float("nan")] * len(QUANTILES)
-            row[key] = {"scenes": len(values), **{f"{at:.0%}": number for at, number in zip(QUANTILES, found, strict=True)}}
+            found = (
+                np.quantile(values, QUANTILES).tolist()
+                if len(values)
+                else [float("nan")] * len(QUANTILES)
+            )
+            row[key] = {
+                "scenes": len(values),
+                **{f"{at:.0%}": number for at, number in zip(QUANTILES, found, strict=True)},
+            }
         row["ratio"] = ratio(row["a"]["50%"], row["b"]["50%"])
         row["near"] = bool(abs(row["ratio"] - 1) <= NEAR)
         row["distance"] = kolmogorov(a.values(name), b.values(name))
@@ -318,13 +393,18 @@ def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
         mark = "" if row["near"] else "*"
         cells.append([row["measure"], *numbers, short(row["ratio"]), mark, short(row["distance"])])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in cells]
+    lines = [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+        for line in cells
+    ]
     within = chance(len(a.scenes), len(b.scenes))
     names = [f"{side.name[:LONGEST]}{'...' if len(side.name) > LONGEST else ''}" for side in (a, b)]
     foot = [
-        f"A: {printable(names[0])}, {len(a.scenes)} scenes; B: {printable(names[1])}, {len(b.scenes)} scenes.",
+        f"A: {printable(names[0])}, {len(a.scenes)} scenes; B: {printable(names[1])}, "
+        f"{len(b.scenes)} scenes.",
         "Quantiles over scenes, one value of each.",
-        f"* the medians differ by more than {NEAR:.0%} of B's. distance: Kolmogorov-Smirnov, 0 to 1; samples of the same",
+        f"* the medians differ by more than {NEAR:.0%} of B's. distance: Kolmogorov-Smirnov, 0 to "
+        "1; samples of the same",
         f"distribution, as many as these, stay below {within:.2f} in 95 % of cases.",
     ]
     return "\n".join([*lines, "", *foot])

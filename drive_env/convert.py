@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene files of one format from those of another: which there are, what each becomes, and what gets lost on the way.
+"""Scene files of one format from those of another: which there are, what each becomes, and what
+gets lost on the way.
 
 Runs in the command `puffer-scenes`, and in its helper processes.
 """
@@ -34,7 +35,9 @@ FORMATS = ("json", "bin", "pvs")
 
 @dataclass(frozen=True)
 class Given:
-    """A scene file. place: below the folder that was given; of a file that was given, its name. folder: name of that folder."""
+    """A scene file. place: below the folder that was given; of a file that was given, its name.
+    folder: name of that folder.
+    """
 
     path: Path
     place: Path
@@ -86,7 +89,9 @@ def files_of(paths: Sequence[Path]) -> list[Given]:
 
 
 def scenes_in(path: Path) -> list[tuple[str, int | None]]:
-    """Return (name, index) of each scene in a file; index None where the file is one scene. Raises: SceneError."""
+    """Return (name, index) of each scene in a file; index None where the file is one scene. Raises:
+    SceneError.
+    """
     if not is_scene_set(path):
         return [(path.name, None)]
     return list(zip(opened(path).names, range(1_000_000_000), strict=False))
@@ -97,12 +102,14 @@ def load(path: Path, index: int | None) -> Scene:
     return read_scene(path) if index is None else opened(path)[index].scene()
 
 
-# ---- where scenes go ---------------------------------------------------------------------------------------
+# ---- where scenes go -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Source:
-    """A scene, and where it goes as long as no other goes there too. folder: name of the folder that was given."""
+    """A scene, and where it goes as long as no other goes there too. folder: name of the folder
+    that was given.
+    """
 
     path: Path
     index: int | None
@@ -111,7 +118,10 @@ class _Source:
 
     def places(self, format: str) -> tuple[Path, ...]:
         """Where it may go below the folder of results: the first places are the plainer ones."""
-        plain, ending = self.place.with_suffix(f".{format}"), self.place.with_name(f"{self.place.name}.{format}")
+        plain, ending = (
+            self.place.with_suffix(f".{format}"),
+            self.place.with_name(f"{self.place.name}.{format}"),
+        )
         return plain, ending, self.folder / plain, self.folder / ending
 
     def __str__(self) -> str:
@@ -121,17 +131,21 @@ class _Source:
 def tasks_of(files: Sequence[Given], out: Path, format: str) -> tuple[list[Task], list[Converted]]:
     """Return what is to be done, and what cannot be: .pvs files that cannot be opened.
 
-    The folder below `out` has the names and subfolders of the source. Where several scenes would become one file, their old
-    endings stay in the names, or they go below the names of the folders that were given. A file that lies where another one
-    goes was made of it earlier, and is passed over.
+    The folder below `out` has the names and subfolders of the source. Where several scenes would
+    become one file, their old endings stay in the names, or they go below the names of the folders
+    that were given. A file that lies where another one goes was made of it earlier, and is passed
+    over.
 
-    Raises: SceneError: two scenes would become one file all the same, or every file lies where it would be written.
+    Raises: SceneError: two scenes would become one file all the same, or every file lies where it
+        would be written.
     """
     sources, refused = _sources_of(files, out)
     first = {os.path.abspath(out / source.places(format)[0]) for source in sources}
     kept = [source for source in sources if os.path.abspath(source.path) not in first]
     if sources and not kept:
-        raise SceneError(f"{out}: the scenes lie where they would be written; give --out another folder")
+        raise SceneError(
+            f"{out}: the scenes lie where they would be written; give --out another folder"
+        )
     groups: dict[Path, list[_Source]] = {}
     for source in kept:
         groups.setdefault(source.places(format)[0], []).append(source)
@@ -141,21 +155,30 @@ def tasks_of(files: Sequence[Given], out: Path, format: str) -> tuple[list[Task]
         places = next((some for some in choices if len(set(some)) == len(some)), choices[0])
         for source, place in zip(group, places, strict=True):
             if place in taken:
-                raise SceneError(f"{taken[place]} and {source} would both become {out / place}; give each an --out of its own")
+                raise SceneError(
+                    f"{taken[place]} and {source} would both become {out / place}; give each an "
+                    "--out of its own"
+                )
             taken[place] = source
     where = {id(source): place for place, source in taken.items()}
     return [Task(source.path, out / where[id(source)], source.index) for source in kept], refused
 
 
 def _sources_of(files: Sequence[Given], out: Path) -> tuple[list[_Source], list[Converted]]:
-    """Return the scenes in files. Several of one name in a .pvs file lie in folders that are numbered as they are."""
+    """Return the scenes in files. Several of one name in a .pvs file lie in folders that are
+    numbered as they are.
+    """
     found: list[_Source] = []
     refused = []
     for file in files:
         try:
             scenes = scenes_in(file.path)
         except SceneError as error:
-            refused.append(Converted(Task(file.path, out / file.place), str(error).removeprefix(f"{file.path}: ")))
+            refused.append(
+                Converted(
+                    Task(file.path, out / file.place), str(error).removeprefix(f"{file.path}: ")
+                )
+            )
             continue
         if len(scenes) == 1:
             found.append(_Source(file.path, scenes[0][1], file.place, file.folder))
@@ -164,7 +187,9 @@ def _sources_of(files: Sequence[Given], out: Path) -> tuple[list[_Source], list[
         often = Counter(names)
         for own, (_, index) in zip(names, scenes, strict=True):
             inside = Path(own) if often[own] == 1 else Path(str(index), own)
-            found.append(_Source(file.path, index, file.place.with_suffix("") / inside, file.folder))
+            found.append(
+                _Source(file.path, index, file.place.with_suffix("") / inside, file.folder)
+            )
     return found, refused
 
 
@@ -174,13 +199,14 @@ def _file_name(name: str, index: int | None) -> str:
     return own if own not in ("", "..") and "\0" not in own else f"scene-{index}"
 
 
-# ---- converting --------------------------------------------------------------------------------------------
+# ---- converting ----------------------------------------------------------------------------------
 
 
 def is_done(task: Task, rules: Rules) -> bool:
     """True if the file is there already, made by these rules, and not older than its source.
 
-    Files appear whole or not at all. What they were made by is read from them: JSON is always written alike.
+    Files appear whole or not at all. What they were made by is read from them: JSON is always
+        written alike.
     """
     try:
         if task.out.stat().st_mtime_ns < task.path.stat().st_mtime_ns:
@@ -198,15 +224,21 @@ def _same(one: CompileSettings, other: CompileSettings) -> bool:
 
 
 def settings_for(task: Task, rules: Rules) -> CompileSettings:
-    """What the .pvs file of a scene is made with. A scene that was compiled keeps its segments. Raises: SceneError."""
+    """What the .pvs file of a scene is made with. A scene that was compiled keeps its segments.
+    Raises: SceneError.
+    """
     if task.index is None:
         return rules.settings
     given = opened(task.path).settings
-    return dataclasses.replace(given, index_k=rules.settings.index_k, range_m=rules.settings.range_m)
+    return dataclasses.replace(
+        given, index_k=rules.settings.index_k, range_m=rules.settings.range_m
+    )
 
 
 def convert_one(task: Task, rules: Rules) -> Converted:
-    """Convert one scene, in any process. Never raises for a scene that cannot be: the outcome says why."""
+    """Convert one scene, in any process. Never raises for a scene that cannot be: the outcome says
+    why.
+    """
     try:
         if rules.format == "pvs" and task.index is not None:
             _copy(task, task.index, rules)
@@ -223,7 +255,9 @@ def convert_one(task: Task, rules: Rules) -> Converted:
             replace_file(task.out, data)
         return Converted(task, "", *losses(scene, rules.format, rules.layout, made))
     except SceneError as error:
-        return Converted(task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: "))
+        return Converted(
+            task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: ")
+        )
     except OSError as error:
         return Converted(task, f"{error.filename or task.out}: cannot be written: {said(error)}")
 

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fetches public sets of scenes from the Hugging Face Hub, and unpacks the archives among them. Needs the extra `scenes`.
+"""Fetches public sets of scenes from the Hugging Face Hub, and unpacks the archives among them.
+Needs the extra `scenes`.
 
-Runs in the command `puffer-scenes`. What was fetched already is not fetched again, and a file that was cut off goes on where it
-was (huggingface_hub does both). Of an archive only scene files are unpacked, each below the folder that was given, whatever
-the archive calls it.
+Runs in the command `puffer-scenes`. What was fetched already is not fetched again, and a file that
+was cut off goes on where it was (huggingface_hub does both). Of an archive only scene files are
+unpacked, each below the folder that was given, whatever the archive calls it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from puffervec.errors import SceneError
 from puffervec.system import extras
 from puffervec.system.folder import replace_file, said
 
-# name: repository, what is in it. All but the CARLA towns come from the Waymo Open Motion Dataset, for non-commercial use.
+# name: repository, what is in it. All but the CARLA towns come from the Waymo Open Motion Dataset,
+# for non-commercial use.
 SETS = {
-    "gpudrive-mini": ("EMERGE-lab/GPUDrive_mini", "1,000 scenes to train on and 300 to test on, as JSON"),
+    "gpudrive-mini": (
+        "EMERGE-lab/GPUDrive_mini",
+        "1,000 scenes to train on and 300 to test on, as JSON",
+    ),
     "gpudrive": ("EMERGE-lab/GPUDrive", "100,000 scenes, as JSON"),
     "pufferdrive-train": ("daphne-cornelisse/pufferdrive_womd_train", "10,000 scenes"),
     "pufferdrive-val": ("daphne-cornelisse/pufferdrive_womd_val", "10,000 other scenes"),
@@ -32,14 +37,19 @@ SETS = {
         "daphne-cornelisse/pufferdrive_womd_train_carla_mixed",
         "10,000 scenes and two CARLA towns",
     ),
-    "pufferdrive-wosac": ("daphne-cornelisse/pufferdrive_wosac_val_clean", "229 scenes to judge realism on"),
+    "pufferdrive-wosac": (
+        "daphne-cornelisse/pufferdrive_wosac_val_clean",
+        "229 scenes to judge realism on",
+    ),
 }
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)
 class Unpacked:
-    """What became of the members of an archive. refused: members that would lie elsewhere, are links, or are too large."""
+    """What became of the members of an archive. refused: members that would lie elsewhere, are
+    links, or are too large.
+    """
 
     written: int = 0
     there: int = 0
@@ -47,17 +57,28 @@ class Unpacked:
     refused: tuple[str, ...] = ()
 
 
-def fetch(name: str, out: Path, match: str | None = None, limit: int | None = None, endpoint: str | None = None) -> list[Path]:
-    """Fetch scene files and archives of a set, or of any dataset repository ("owner/name"). Returns the archives.
+def fetch(
+    name: str,
+    out: Path,
+    match: str | None = None,
+    limit: int | None = None,
+    endpoint: str | None = None,
+) -> list[Path]:
+    """Fetch scene files and archives of a set, or of any dataset repository ("owner/name"). Returns
+    the archives.
 
-    Args: match: only files whose names fit this pattern. limit: only as many, in the order of their names. endpoint: another
-        server than huggingface.co.
+    Args: match: only files whose names fit this pattern. limit: only as many, in the order of their
+        names. endpoint: another server than huggingface.co.
 
-    Raises: SceneError: no such set, no such files, or the server did not answer. MissingExtraError: no huggingface_hub.
+    Raises: SceneError: no such set, no such files, or the server did not answer. MissingExtraError:
+        no huggingface_hub.
     """
     if name not in SETS and name.count("/") != 1:
         known = ", ".join(SETS)
-        raise SceneError(f"there is no set {name!r}: give owner/name of a dataset on the Hugging Face Hub, or one of {known}")
+        raise SceneError(
+            f"there is no set {name!r}: give owner/name of a dataset on the Hugging Face Hub, or "
+            f"one of {known}"
+        )
     extras.require("puffer-scenes download", "huggingface_hub")
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
@@ -67,18 +88,34 @@ def fetch(name: str, out: Path, match: str | None = None, limit: int | None = No
     try:
         if limit is not None:
             listed = HfApi(endpoint=endpoint).list_repo_files(repository, repo_type="dataset")
-            fitting = [file for file in sorted(listed) if any(PurePosixPath(file).match(pattern) for pattern in wanted)]
+            fitting = [
+                file
+                for file in sorted(listed)
+                if any(PurePosixPath(file).match(pattern) for pattern in wanted)
+            ]
             wanted = [file for file in fitting if file.endswith((*SUFFIXES, *ARCHIVES))][:limit]
             if not wanted:
-                raise SceneError(f"{repository}: none of its {len(listed)} files is a scene or an archive that fits")
-        snapshot_download(repository, repo_type="dataset", local_dir=out, allow_patterns=wanted, endpoint=endpoint)
+                raise SceneError(
+                    f"{repository}: none of its {len(listed)} files is a scene or an archive that "
+                    "fits"
+                )
+        snapshot_download(
+            repository, repo_type="dataset", local_dir=out, allow_patterns=wanted, endpoint=endpoint
+        )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise SceneError(f"{repository}: cannot be downloaded: {' '.join(str(error).split())}") from error
-    return sorted(path for path in out.rglob("*") if path.name.endswith(ARCHIVES) and path.is_file() and not path.is_symlink())
+        raise SceneError(
+            f"{repository}: cannot be downloaded: {' '.join(str(error).split())}"
+        ) from error
+    return sorted(
+        path
+        for path in out.rglob("*")
+        if path.name.endswith(ARCHIVES) and path.is_file() and not path.is_symlink()
+    )
 
 
 def unpack(archive: Path, folder: Path) -> Unpacked:
-    """Write the scene files of an archive below a folder. Those that are there already are left as they are.
+    """Write the scene files of an archive below a folder. Those that are there already are left as
+    they are.
 
     Raises: SceneError: it is no archive, it is damaged, or a file cannot be written.
     """
@@ -103,10 +140,19 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(target, data)
                 found["written"] += 1
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        EOFError,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise SceneError(f"{archive}: cannot be unpacked: {error}") from error
     except OSError as error:
-        raise SceneError(f"{error.filename or archive}: cannot be written or read: {said(error)}") from error
+        raise SceneError(
+            f"{error.filename or archive}: cannot be written or read: {said(error)}"
+        ) from error
     return Unpacked(**found, refused=tuple(refused))
 
 
@@ -114,7 +160,9 @@ def _below(folder: Path, name: str) -> Path | None:
     """Return where a member goes; None if its name leads out of the folder or is none."""
     parts = PurePosixPath(name).parts
     odd = any(part in ("..", "/") or "\0" in part or "\\" in part for part in parts)
-    return None if odd or not parts or PurePosixPath(name).is_absolute() else folder.joinpath(*parts)
+    return (
+        None if odd or not parts or PurePosixPath(name).is_absolute() else folder.joinpath(*parts)
+    )
 
 
 def _members(archive: Path) -> Iterator[tuple[str, int, bool, IO[bytes]]]:

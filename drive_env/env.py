@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """`drive`: the driving env (csrc/drive) as puffervec's registry sees it, and how to train in it.
 
-Runs in the learner when an env is made; the workers map the file that `build` returns and parse nothing.
+Runs in the learner when an env is made; the workers map the file that `build` returns and parse
+nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from puffervec.contract.keyboard import Keys
     from puffervec.vec.vector_env import VectorEnv
 
-# A car that could be built, and what a driver has to see in real scenes. With the bicycle's own values and the same limits 20 %
-# of the half-seconds are comfortable, with the car's 92 % (3M agent-steps, nothing paid for comfort; scores 0.81 and 0.79).
+# A car that could be built, and what a driver has to see in real scenes. With the bicycle's own
+# values and the same limits 20 % of the half-seconds are comfortable, with the car's 92 % (3M
+# agent-steps, nothing paid for comfort; scores 0.81 and 0.79).
 DRIVER = {"dynamics": "car", "observation": "driver"}
-# With twice these penalties fewer cars crash, and more never arrive. Comfort costs a usual step a tenth of what its progress
-# brings. Without haste cars arrive in half the time of the log.
+# With twice these penalties fewer cars crash, and more never arrive. Comfort costs a usual step a
+# tenth of what its progress brings. Without haste cars arrive in half the time of the log.
 REWARDS = {
     "reward_progress": 0.05,
     "reward_collision": -1.5,
@@ -43,8 +45,8 @@ REWARDS = {
     "reward_haste": -0.01,
     "reward_red_light": -0.5,
 }
-# Small roll-outs and small minibatches: many gradient steps per simulated step. A gamma of 0.985 learns more slowly (0.73
-# against 0.83 after 3M agent-steps).
+# Small roll-outs and small minibatches: many gradient steps per simulated step. A gamma of 0.985
+# learns more slowly (0.73 against 0.83 after 3M agent-steps).
 PRESET: dict[str, dict[str, Any]] = {
     "env": {"scenes": "generated:1000,streets:1000", **DRIVER, **REWARDS},
     "vec": {"num_envs": 4},
@@ -71,16 +73,23 @@ TRAINING = Training(
         **{name: name for name in ("goal_steps", "contacts", "departures", "progress_m")},
     },
     more_rates={**MORE_RATES, **MEANS},
-    search={"train.gamma": "0.95:0.99", "policy.hidden": "64,64/128,128/256,256", "env.reward_progress": "0.02:0.1:log"},
+    search={
+        "train.gamma": "0.95:0.99",
+        "policy.hidden": "64,64/128,128/256,256",
+        "env.reward_progress": "0.02:0.1:log",
+    },
     solved_after=2_500_000,  # a score of 0.70 on the held-out scenes
 )
 
 
-_WARNED: dict[str | tuple[str, type[Warning], int], int] = {}  # Python's own notes on what has been said already.
+_WARNED: dict[
+    str | tuple[str, type[Warning], int], int
+] = {}  # Python's own notes on what has been said already.
 
 
 def build(config: DriveConfig) -> EnvData:
-    """Compile the scenes of a config, or find them in the cache; take the user's own values of actions.
+    """Compile the scenes of a config, or find them in the cache; take the user's own values of
+    actions.
 
     A SceneWarning says what was left out.
 
@@ -90,7 +99,9 @@ def build(config: DriveConfig) -> EnvData:
     prepared = prepare_scenes(config)
     if prepared.left_out:
         text = f"drive: {'; '.join(remarks_on(prepared.left_out))}"
-        warnings.warn_explicit(text, SceneWarning, *caller("puffervec", "drive_env"), registry=_WARNED)
+        warnings.warn_explicit(
+            text, SceneWarning, *caller("puffervec", "drive_env"), registry=_WARNED
+        )
     weights = prepared.scene_weights
     drawn = {} if weights is None else {"scene_weights": weights}
     drawn = prepared.set_params if config.scene_draws == "passes" else drawn
@@ -99,21 +110,30 @@ def build(config: DriveConfig) -> EnvData:
 
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
-    """What the C env reads besides its config and the scenes: ranges of rewards (csrc/drive/reward.c), ids (control.c),
-    values of actions (actions.c)."""
+    """What the C env reads besides its config and the scenes: ranges of rewards
+    (csrc/drive/reward.c), ids (control.c), values of actions (actions.c).
+    """
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
-    return {**reward_params(config.reward_ranges), **action_params(config.action_values, config.dynamics), **ids}
+    return {
+        **reward_params(config.reward_ranges),
+        **action_params(config.action_values, config.dynamics),
+        **ids,
+    }
 
 
 def keys(config: DriveConfig) -> Keys:
-    """How keys drive a car: drive_env.keys. Raises: ConfigError: this model cannot be driven by keys."""
+    """How keys drive a car: drive_env.keys. Raises: ConfigError: this model cannot be driven by
+    keys.
+    """
     from drive_env.keys import keys
 
     return keys(config)
 
 
 def evaluation() -> Evaluation:
-    """Rates per scene, baselines and pictures (drive_env.evaluate.evaluate), imported when they are asked for."""
+    """Rates per scene, baselines and pictures (drive_env.evaluate.evaluate), imported when they are
+    asked for.
+    """
     from drive_env.evaluate.evaluate import EVALUATION
 
     return EVALUATION
@@ -127,7 +147,9 @@ def drawing(config: DriveConfig, state: State) -> Drawing:
 
 
 def recorder(vec: VectorEnv) -> Recorder:
-    """Pictures for `render_mode="rgb_array"`: drive_env.render.frames. Raises: MissingExtraError: no Pillow."""
+    """Pictures for `render_mode="rgb_array"`: drive_env.render.frames. Raises: MissingExtraError:
+    no Pillow.
+    """
     from drive_env.render.frames import FrameRecorder
 
     return FrameRecorder(vec)

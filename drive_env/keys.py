@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train play drive`: how keys drive a car, under each model whose actions are accelerations and steering.
+"""`puffer-train play drive`: how keys drive a car, under each model whose actions are accelerations
+and steering.
 
 Runs in the learner.
 """
@@ -21,14 +22,22 @@ WAYS = 5  # of a continuous action to either side: it gets there in so many step
 
 
 def keys(config: DriveConfig) -> Keys:
-    """Return how keys drive a car. The longer one is held, the farther it goes from the value next to 0.
+    """Return how keys drive a car. The longer one is held, the farther it goes from the value next
+    to 0.
 
-    Raises: ConfigError: the actions of this model are places, which no keys choose, or a setting moves agents without actions.
+    Raises: ConfigError: the actions of this model are places, which no keys choose, or a setting
+        moves agents without actions.
     """
     if alone := [name for name in ALONE if getattr(config, name)]:
-        raise ConfigError(f"drive: with {alone[0]}=1, which some baselines set, agents move without actions: no keys")
+        raise ConfigError(
+            f"drive: with {alone[0]}=1, which some baselines set, agents move without actions: no "
+            "keys"
+        )
     if config.dynamics in UNLIMITED:
-        raise ConfigError(f"drive: dynamics={config.dynamics} cannot be driven by keys: use any but {', '.join(UNLIMITED)}")
+        raise ConfigError(
+            f"drive: dynamics={config.dynamics} cannot be driven by keys: use any but "
+            f"{', '.join(UNLIMITED)}"
+        )
     along, across = values_of(config)
 
     def action(held: Mapping[str, int]) -> float | Sequence[float]:
@@ -51,7 +60,11 @@ def values_of(config: DriveConfig) -> tuple[tuple[float, ...], tuple[float, ...]
         values = given.get(axis.name, axis.values)
         if config.actions == "continuous":
             low, high = (min(values), max(values)) if axis.name in given else (axis.low, axis.high)
-            values = (*(low * (WAYS - n) / WAYS for n in range(WAYS)), 0.0, *(high * (n + 1) / WAYS for n in range(WAYS)))
+            values = (
+                *(low * (WAYS - n) / WAYS for n in range(WAYS)),
+                0.0,
+                *(high * (n + 1) / WAYS for n in range(WAYS)),
+            )
         found.append(values)
     along, across = found
     return along, across

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What of a scene a format has no place for, and what it keeps with less detail: `puffer-scenes convert` sums it up."""
+"""What of a scene a format has no place for, and what it keeps with less detail: `puffer-scenes
+convert` sums it up.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,11 @@ from drive_env.scenes.controls import STATES, WORDS, controls_of, light_tree, li
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, SEGMENT_TYPES, Scene
 
-NAMED = ("sdc_track_index", "tracks_to_predict", "objects_of_interest")  # metadata that layouts may have a place for
+NAMED = (
+    "sdc_track_index",
+    "tracks_to_predict",
+    "objects_of_interest",
+)  # metadata that layouts may have a place for
 Losses = tuple[Counter[str], Counter[str]]
 
 
@@ -38,7 +44,9 @@ def _of_json(scene: Scene) -> Losses:
     dropped["stop lines"] = sum(item.stop_line_m is not None for item in controls)
     lights = len(light_tree(controls, scene.roads, scene.frame_count))
     dropped["traffic lights of a lane that has another"] = kinds["traffic_light"] - lights
-    nameless = sum(int(state) not in WORDS for item in controls for state in set(item.states.tolist()))
+    nameless = sum(
+        int(state) not in WORDS for item in controls for state in set(item.states.tolist())
+    )
     return dropped, Counter({"states of traffic lights": nameless})
 
 
@@ -51,7 +59,11 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
     dropped["traffic lights"] = kinds["traffic_light"] + _placeless(scene)
     dropped["yield signs"] = kinds["yield_sign"]
     dropped["links of lanes"] = sum(road.links is not None for road in scene.roads)
-    dropped["stop lines"] = sum(item.stop_line_m is not None for item in controls_of(scene) if _kind(item.kind) == "stop_sign")
+    dropped["stop lines"] = sum(
+        item.stop_line_m is not None
+        for item in controls_of(scene)
+        if _kind(item.kind) == "stop_sign"
+    )
     dropped["scenario ids"] = int(bool(scene.scenario_id))
     dropped["objects of interest"] = len(scene.of_interest)
     dropped["other metadata"] = sum(name not in NAMED for name in scene.metadata)
@@ -63,9 +75,13 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
     with_id = [item.id for item in kept if item.id != -1]
     if "id" not in form.head:
         dropped["ids of roads"] = sum(road.id != -1 for road in scene.roads)
-    if "id" not in form.head or len(kept) - len(set(with_id)) > 1:  # objects without one get 0, and ids must differ
+    if (
+        "id" not in form.head or len(kept) - len(set(with_id)) > 1
+    ):  # objects without one get 0, and ids must differ
         dropped["ids of objects"] = len(with_id)
-    return dropped, Counter({"subtypes of roads": sum(road.type in SEGMENT_TYPES for road in scene.roads)})
+    return dropped, Counter(
+        {"subtypes of roads": sum(road.type in SEGMENT_TYPES for road in scene.roads)}
+    )
 
 
 def _of_pvs(scene: Scene, made: SceneSet) -> Losses:
@@ -75,10 +91,14 @@ def _of_pvs(scene: Scene, made: SceneSet) -> Losses:
     lines = [road for road in scene.roads if road.type in SEGMENT_TYPES]
     roads = stored.text["roads"]
     before = sum(len(road.points_m) for road in lines)
-    simplified[f"points of roads (within {made.settings.simplify_m:g} m)"] = before - int(stored.head["segment_count"].sum())
+    simplified[f"points of roads (within {made.settings.simplify_m:g} m)"] = before - int(
+        stored.head["segment_count"].sum()
+    )
     simplified["states of traffic lights that are no known word"] = _wordless(scene)
     dropped["objects that are never present"] = len(scene.objects) - stored.object_count
-    dropped["roads without length"] = sum(roads[name]["roads"] - roads[name]["kept"] for name in SEGMENT_TYPES)
+    dropped["roads without length"] = sum(
+        roads[name]["roads"] - roads[name]["kept"] for name in SEGMENT_TYPES
+    )
     dropped["ids of lines and edges"] = sum(road.id != -1 for road in lines if road.type != "lane")
     dropped["traffic lights without a place"] = _placeless(scene)
     dropped["metadata"] = int(bool(scene.metadata) and stored.text["metadata"] is None)
@@ -107,6 +127,12 @@ def _placeless(scene: Scene) -> int:
 
 def _wordless(scene: Scene) -> int:
     """Return how many states of a JSON scene are of no known word."""
-    lights = [light for light in scene.traffic_lights.values() if isinstance(light, dict) and scene.controls is None]
-    words = [word for light in lights if isinstance(light.get("state"), list) for word in light["state"]]
+    lights = [
+        light
+        for light in scene.traffic_lights.values()
+        if isinstance(light, dict) and scene.controls is None
+    ]
+    words = [
+        word for light in lights if isinstance(light.get("state"), list) for word in light["state"]
+    ]
     return sum(not isinstance(word, str) or word not in STATES for word in words)

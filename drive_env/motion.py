@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The models of motion (csrc/drive/models.h) without an env: one step of one body, and expert actions of logged scenes.
+"""The models of motion (csrc/drive/models.h) without an env: one step of one body, and expert
+actions of logged scenes.
 
-Runs in the learner. `python -m drive_env.motion FOLDER` prints how well each model's expert actions follow the logs.
+Runs in the learner. `python -m drive_env.motion FOLDER` prints how well each model's expert actions
+follow the logs.
 """
 
 from __future__ import annotations
@@ -51,7 +53,13 @@ class Body:
     length: float = 4.5
 
 
-def move(config: DriveConfig, body: Body, action: tuple[float, ...], kind: str = "vehicle", dt_s: float = FRAME_S) -> Body:
+def move(
+    config: DriveConfig,
+    body: Body,
+    action: tuple[float, ...],
+    kind: str = "vehicle",
+    dt_s: float = FRAME_S,
+) -> Body:
     """Return the body after one step, as the env moves it (float32).
 
     Args:
@@ -63,7 +71,10 @@ def move(config: DriveConfig, body: Body, action: tuple[float, ...], kind: str =
     axes = axes_of(config.dynamics)
     if len(action) != len(axes) or kind not in OBJECT_TYPES:
         names = ", ".join(axis.name for axis in axes)
-        raise ConfigError(f"move: action {action!r} of a {kind}: give {names}, and a kind of {', '.join(OBJECT_TYPES)}")
+        raise ConfigError(
+            f"move: action {action!r} of a {kind}: give {names}, and a kind of "
+            f"{', '.join(OBJECT_TYPES)}"
+        )
     state = ffi.new("float[]", list(dataclasses.astuple(body)))
     values = ffi.new("float[]", list(action))
     lib.pv_drive_move(_struct(config), dt_s, OBJECT_TYPES.index(kind), state, values)
@@ -76,10 +87,13 @@ class Experts:
 
     Attributes:
         objects: (n,) int64, their places in the scene.
-        values: (n, T - 1, D) float32, by axis and in its units, as far as the action space has them.
-        actions: the same as the env takes them: (n, T - 1, D) float32 where actions are continuous, (n, T - 1, D) int32 where
-            they are multi-discrete, (n, T - 1) int32 where they are discrete.
-        poses: (n, T, 4) float32, where the model is led: x, y (m, relative to the scene's origin), heading (rad), speed (m/s).
+        values: (n, T - 1, D) float32, by axis and in its units, as far as the action space has
+        them.
+        actions: the same as the env takes them: (n, T - 1, D) float32 where actions are continuous,
+            (n, T - 1, D) int32 where they are multi-discrete, (n, T - 1) int32 where they are
+            discrete.
+        poses: (n, T, 4) float32, where the model is led: x, y (m, relative to the scene's origin),
+        heading (rad), speed (m/s).
         errors: (n, T) float32, distance to the log in m; NaN where the log has a gap.
     """
 
@@ -90,18 +104,25 @@ class Experts:
     errors: Floats
 
 
-def expert_actions(config: DriveConfig, scene: int | str = 0, scenes: SceneSet | None = None) -> Experts:
-    """Return the actions by which the model of `config` follows the log of every vehicle that is there in the first frame.
+def expert_actions(
+    config: DriveConfig, scene: int | str = 0, scenes: SceneSet | None = None
+) -> Experts:
+    """Return the actions by which the model of `config` follows the log of every vehicle that is
+    there in the first frame.
 
-    Models that set poses are exactly there. The others choose two numbers for a pose of three, so each action looks at where
-    the vehicle is by then (csrc/drive/inverse.c). An env with `expert_actions=1` plays the same actions.
+    Models that set poses are exactly there. The others choose two numbers for a pose of three, so
+    each action looks at where the vehicle is by then (csrc/drive/inverse.c). An env with
+    `expert_actions=1` plays the same actions.
 
     Args:
-        config: `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's settings count.
+        config: `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's
+        settings count.
         scene: its number or its name.
-        scenes: the compiled set, where it is at hand; else `config.scenes` is compiled, or found in the cache.
+        scenes: the compiled set, where it is at hand; else `config.scenes` is compiled, or found in
+            the cache.
     Raises:
-        ConfigError: the model has no inverse, or there is no such scene. SceneError: see `prepare_scenes`.
+        ConfigError: the model has no inverse, or there is no such scene. SceneError: see
+            `prepare_scenes`.
     """
     if config.dynamics == "jerk":
         raise ConfigError("expert_actions: dynamics=jerk cannot be inverted: use another model")
@@ -111,7 +132,11 @@ def expert_actions(config: DriveConfig, scene: int | str = 0, scenes: SceneSet |
     head, objects = found.scene(index)[0], arrays["objects"]
     frames = int(head["frame_count"])
     chosen = np.array(
-        [o for o, item in enumerate(objects) if item["type"] == VEHICLE and _logged(arrays, o, frames)[0, 3] == 1]
+        [
+            o
+            for o, item in enumerate(objects)
+            if item["type"] == VEHICLE and _logged(arrays, o, frames)[0, 3] == 1
+        ]
     )
     values = np.zeros((len(chosen), frames, MOST_AXES), np.float32)
     poses = np.zeros((len(chosen), frames, 4), np.float32)
@@ -120,12 +145,16 @@ def expert_actions(config: DriveConfig, scene: int | str = 0, scenes: SceneSet |
     for row, o in enumerate(chosen):
         targets = ffi.from_buffer("float[]", values[row]), ffi.from_buffer("float[]", poses[row])
         if lib.pv_drive_expert_actions(context, index, o, 0, *targets):
-            raise ConfigError(f"expert_actions: object {o} of {found.names[index]} cannot be followed")
+            raise ConfigError(
+                f"expert_actions: object {o} of {found.names[index]} cannot be followed"
+            )
         log = _logged(arrays, o, frames)
         there = log[:, 3] == 1
         errors[row, there] = np.hypot(*(poses[row, there, :2] - log[there, :2]).T)
     values = values[:, : frames - 1, : len(axes_of(config.dynamics))]
-    return Experts(np.array(chosen, np.int64), values, in_action_space(config, values), poses, errors)
+    return Experts(
+        np.array(chosen, np.int64), values, in_action_space(config, values), poses, errors
+    )
 
 
 def in_action_space(config: DriveConfig, values: Floats) -> NDArray[Any]:
@@ -133,8 +162,12 @@ def in_action_space(config: DriveConfig, values: Floats) -> NDArray[Any]:
     if config.actions == "continuous":
         return values
     given = given_values(config.action_values, config.dynamics)
-    lists = [np.array(given.get(axis.name, axis.values), np.float32) for axis in axes_of(config.dynamics)]
-    indices = [np.abs(values[..., i, None] - listed).argmin(axis=-1) for i, listed in enumerate(lists)]
+    lists = [
+        np.array(given.get(axis.name, axis.values), np.float32) for axis in axes_of(config.dynamics)
+    ]
+    indices = [
+        np.abs(values[..., i, None] - listed).argmin(axis=-1) for i, listed in enumerate(lists)
+    ]
     if config.actions == "multi_discrete":
         return np.stack(indices, axis=-1).astype(np.int32)
     joint = np.ravel_multi_index(tuple(indices), tuple(len(listed) for listed in lists))
@@ -146,17 +179,30 @@ def _index(scenes: SceneSet, scene: int | str) -> int:
         return list(scenes.names).index(scene)
     if isinstance(scene, int) and 0 <= scene < len(scenes):
         return scene
-    raise ConfigError(f"there is no scene {scene!r}: give a number from 0 to {len(scenes) - 1} or a name of the set's scenes")
+    raise ConfigError(
+        f"there is no scene {scene!r}: give a number from 0 to {len(scenes) - 1} or a name of the "
+        "set's scenes"
+    )
 
 
 def _logged(arrays: dict[str, NDArray[Any]], o: int, frames: int) -> Floats:
     """(T, 4): x, y, heading, and 1 where the object is there."""
     item = arrays["objects"][o]
-    first, count, start = int(item["frame_first"]), int(item["frame_count"]), int(item["frames_index"])
+    first, count, start = (
+        int(item["frame_first"]),
+        int(item["frame_count"]),
+        int(item["frames_index"]),
+    )
     listed = arrays["frames"][start : start + count]
     log = np.zeros((frames, 4), np.float32)
     log[first : first + count] = np.stack(
-        [listed["x_m"], listed["y_m"], listed["heading"] * (np.pi / 32768), listed["speed"] != INVALID], axis=-1
+        [
+            listed["x_m"],
+            listed["y_m"],
+            listed["heading"] * (np.pi / 32768),
+            listed["speed"] != INVALID,
+        ],
+        axis=-1,
     )
     return log
 
@@ -184,7 +230,9 @@ TRACKED_FRAMES = 91  # 9 s
 
 
 class Tracked(NamedTuple):
-    """Vehicles that expert actions keep within 0.5 m of their log for 9 s, of how many; and of those whose goal is 2 m away."""
+    """Vehicles that expert actions keep within 0.5 m of their log for 9 s, of how many; and of
+    those whose goal is 2 m away.
+    """
 
     close: int
     vehicles: int
@@ -207,9 +255,14 @@ def tracked(config: DriveConfig) -> Tracked:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the share of vehicles that each model's expert actions keep within 0.5 m of their log for 9 s."""
+    """Print the share of vehicles that each model's expert actions keep within 0.5 m of their log
+    for 9 s.
+    """
     if len(arguments) != 1:
-        print("usage: python -m drive_env.motion SCENES (a folder, a file, or generated:N)", file=sys.stderr)
+        print(
+            "usage: python -m drive_env.motion SCENES (a folder, a file, or generated:N)",
+            file=sys.stderr,
+        )
         return 2
     for dynamics, actions in SHOWN:
         try:
@@ -217,8 +270,14 @@ def main(arguments: list[str]) -> int:
         except SceneError as error:
             print(f"drive_env.motion: {error}", file=sys.stderr)
             return 2
-        all_of_them = f"{found.close} of {found.vehicles} vehicles, {found.close / max(1, found.vehicles):.1%}"
-        moving = f"{found.close_moving} of {found.moving} that move, {found.close_moving / max(1, found.moving):.1%}"
+        all_of_them = (
+            f"{found.close} of {found.vehicles} vehicles, "
+            f"{found.close / max(1, found.vehicles):.1%}"
+        )
+        moving = (
+            f"{found.close_moving} of {found.moving} that move, "
+            f"{found.close_moving / max(1, found.moving):.1%}"
+        )
         print(f"{dynamics:20} {actions:11} {all_of_them}; {moving}")
     return 0
 

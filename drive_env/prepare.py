@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Turns `config.scenes` into a compiled scene set in the cache, or finds it there.
 
-Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of the settings that it depends
-on. It is verified before use; a damaged one is compiled again. A small JSON file beside it lists the files that were left out.
+Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of
+the settings that it depends on. It is verified before use; a damaged one is compiled again. A small
+JSON file beside it lists the files that were left out.
 
-Many scenes are compiled in parts, each of which is kept in the cache as a set of its own until the whole is there: compiling
-that was cut off goes on where it was.
+Many scenes are compiled in parts, each of which is kept in the cache as a set of its own until the
+whole is there: compiling that was cut off goes on where it was.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
 COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
 COMPILE_VERSION = 7  # raised when the same scene and settings would give other bytes
 OFFROAD_EDGES = 16
-CHECKED_BYTES = 1 << 28  # sets up to this size are checked whole at each start; of larger ones each scene before it is driven
+CHECKED_BYTES = (
+    1 << 28
+    # Sets up to this size are checked whole at each start; of larger ones each scene before it is
+    # driven
+)
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files named in remarks on a folder
 MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
@@ -57,20 +62,29 @@ class Prepared:
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
     weights: tuple[float | None, ...] = ()  # of these sets, as given
-    checked: bool = False  # all scenes have been, whole; otherwise workers check each before they use it first
+    checked: bool = (
+        False  # all scenes have been, whole; otherwise workers check each before they use it first
+    )
     kept: tuple[int, ...] = ()  # which of all items each scene is
 
     @property
     def scene_weights(self) -> NDArray[np.float32] | None:
-        """How often each scene is drawn, relative to the others, (scenes,); None: all equally often."""
+        """How often each scene is drawn, relative to the others, (scenes,); None: all equally
+        often.
+        """
         if all(weight is None for weight in self.weights):
             return None
-        shares = [(1.0 if weight is None else weight) / count for weight, count in zip(self.weights, self.counts, strict=True)]
+        shares = [
+            (1.0 if weight is None else weight) / count
+            for weight, count in zip(self.weights, self.counts, strict=True)
+        ]
         return np.repeat(np.array(shares, dtype=np.float32), self.counts)
 
     @property
     def set_params(self) -> dict[str, NDArray[Any]]:
-        """What passes through weighted sets need: where each ends, and its share of the draws that those before leave over."""
+        """What passes through weighted sets need: where each ends, and its share of the draws that
+        those before leave over.
+        """
         if all(weight is None for weight in self.weights):
             return {}
         weights = np.array([1.0 if weight is None else weight for weight in self.weights])
@@ -82,7 +96,8 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     """Find, read, check, compile and cache the scenes of a config.
 
     Raises:
-        SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache that cannot be written.
+        SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache
+        that cannot be written.
         ConfigError: a scene has more agents than one env has rows.
     """
     settings = settings_of(config)
@@ -93,28 +108,49 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
         for source, count in zip(sources, prepared.counts, strict=True):
             if not count:
                 raise SceneError(
-                    f"{source.name}: none of its {len(source.items)} scenes can be used,"
-                    " so none can be drawn as often as its weight says; leave it out"
+                    f"{source.name}: none of its {len(source.items)} scenes can be used, so none "
+                    "can be drawn as often as its weight says; leave it out"
                 )
     scenes = prepared.scenes
     counts = agents_in(scenes, config)
-    check_agents(config, counts, lambda: [scenes.scene(index, COUNTED) for index in range(len(scenes))], scenes.names)
+    check_agents(
+        config,
+        counts,
+        lambda: [scenes.scene(index, COUNTED) for index in range(len(scenes))],
+        scenes.names,
+    )
     return prepared
 
 
 def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
-    """Agents of each scene. Those of large sets are kept in the cache: counting reads something of every scene."""
+    """Agents of each scene. Those of large sets are kept in the cache: counting reads something of
+    every scene.
+    """
     if len(scenes) < COUNTS_KEPT:
         return _counted(scenes, config)
-    asked = [config.control, config.control_ids, config.init_step, bool(config.max_steps), config.goal_radius_m]
-    whole = [int(scenes.head[name]) for name in ("crc32", "bytes", "scene_count")]  # the sum is of all scenes' sums
+    asked = [
+        config.control,
+        config.control_ids,
+        config.init_step,
+        bool(config.max_steps),
+        config.goal_radius_m,
+    ]
+    whole = [
+        int(scenes.head[name]) for name in ("crc32", "bytes", "scene_count")
+    ]  # the sum is of all scenes' sums
     path = cache_folder() / SCENES / f"{key_of('agents', COUNT_VERSION, whole, asked)}.json"
     with contextlib.suppress(OSError, ValueError, RecursionError), holding(path) as folder:
         found: Any = json.loads(folder.read(path.name, MAX_FILE_BYTES))
-        if isinstance(found, list) and len(found) == len(scenes) and all(type(count) is int for count in found):
+        if (
+            isinstance(found, list)
+            and len(found) == len(scenes)
+            and all(type(count) is int for count in found)
+        ):
             return list(found)
     counts = _counted(scenes, config)
-    with contextlib.suppress(SceneError):  # a cache that cannot be written is named when it is needed
+    with contextlib.suppress(
+        SceneError
+    ):  # a cache that cannot be written is named when it is needed
         write_atomically(path, [json.dumps(counts).encode()])
     return counts
 
@@ -126,12 +162,19 @@ def _counted(scenes: SceneSet, config: DriveConfig) -> list[int]:
 def settings_of(config: DriveConfig) -> CompileSettings:
     """What the bytes of compiled scenes depend on."""
     lanes, lines, edges = config.segment_k
-    # The env looks for off-road contacts among the indexed edges too, however few of them an agent observes.
-    return CompileSettings((lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m)
+    # The env looks for off-road contacts among the indexed edges too, however few of them an agent
+    # observes.
+    return CompileSettings(
+        (lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m
+    )
 
 
-def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSettings) -> Prepared | None:
-    """The one .pvs file that the setting names, where its index answers for these settings: then it is mapped where it lies."""
+def as_it_is(
+    sources: Sequence[Source], config: DriveConfig, settings: CompileSettings
+) -> Prepared | None:
+    """The one .pvs file that the setting names, where its index answers for these settings: then it
+    is mapped where it lies.
+    """
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
@@ -142,20 +185,26 @@ def as_it_is(sources: Sequence[Source], config: DriveConfig, settings: CompileSe
 
 def covers(one: CompileSettings, other: CompileSettings) -> bool:
     """Whether an index made with one answers all that an index made with the other does."""
-    return bool((np.array(one.index_k) >= other.index_k).all() and one.range_m >= np.float32(other.range_m))
+    return bool(
+        (np.array(one.index_k) >= other.index_k).all() and one.range_m >= np.float32(other.range_m)
+    )
 
 
 def same_index(one: CompileSettings, other: CompileSettings) -> bool:
-    """Whether scenes compiled with one need no other index to stand in a set compiled with the other."""
+    """Whether scenes compiled with one need no other index to stand in a set compiled with the
+    other.
+    """
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
 def checked_set(path: Path) -> tuple[SceneSet, bool]:
     """Open a set, and check all of its scenes unless there are gigabytes of them.
 
-    Nothing in the cache says that a large set has been checked before: whoever can change the set can write that too.
+    Nothing in the cache says that a large set has been checked before: whoever can change the set
+        can write that too.
 
-    Returns: the set, and whether it has been checked whole; if not, workers check each scene. Raises: SceneError.
+    Returns: the set, and whether it has been checked whole; if not, workers check each scene.
+        Raises: SceneError.
     """
     scenes = SceneSet(path)
     if len(scenes.data) > CHECKED_BYTES:
@@ -170,18 +219,26 @@ def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
 
 
 def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) -> Prepared:
-    """The set of all these scenes in the cache, compiled now if it is not there. Raises: SceneError."""
+    """The set of all these scenes in the cache, compiled now if it is not there. Raises:
+    SceneError.
+    """
     path = set_path([[item.identity for item in source.items] for source in sources], settings)
     found = load_cached(path)
     if found is None:
         try:
             compile_into(path, name, sources, settings)
-        except (OSError, SceneError):  # another process may have made the same set, and removed the parts that both used
+        except (
+            OSError,
+            SceneError,
+        ):  # another process may have made the same set, and removed the parts that both used
             if load_cached(path) is None:
                 raise
         found = load_cached(path)
         if found is None:
-            raise SceneError(f"{path}: the set of scenes was damaged as soon as it was written; is the disk failing?")
+            raise SceneError(
+                f"{path}: the set of scenes was damaged as soon as it was written; is the disk "
+                "failing?"
+            )
     items = [item for source in sources for item in source.items]
     places = [items[number].place for number in found.kept]
     if len(set(places)) > 1:
@@ -191,7 +248,9 @@ def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) 
 
 def set_path(identities: Any, settings: CompileSettings) -> Path:
     """Where a set of these scenes is kept."""
-    key = key_of(COMPILE_VERSION, packed.VERSION, settings.index_k, numbers_of(settings), identities)
+    key = key_of(
+        COMPILE_VERSION, packed.VERSION, settings.index_k, numbers_of(settings), identities
+    )
     return cache_folder() / SCENES / f"{key}.pvset"
 
 
@@ -211,7 +270,7 @@ def load_cached(path: Path) -> Prepared | None:
         return None
 
 
-# ---- compiling ---------------------------------------------------------------------------------------------
+# ---- compiling -----------------------------------------------------------------------------------
 
 Outcome = CompiledScene | LeftOut
 
@@ -220,7 +279,8 @@ Outcome = CompiledScene | LeftOut
 class Part:
     """Some scenes of one source, compiled together.
 
-    path: where they are kept until the whole set is there. whole: this is all of the set, and stays.
+    path: where they are kept until the whole set is there. whole: this is all of the set, and
+        stays.
     """
 
     source: int
@@ -229,7 +289,9 @@ class Part:
     whole: bool = False
 
 
-def compile_into(path: Path, name: str, sources: Sequence[Source], settings: CompileSettings) -> None:
+def compile_into(
+    path: Path, name: str, sources: Sequence[Source], settings: CompileSettings
+) -> None:
     """Compile all scenes into one file, with its notes.
 
     Raises:
@@ -237,13 +299,19 @@ def compile_into(path: Path, name: str, sources: Sequence[Source], settings: Com
     """
     total = sum(len(source.items) for source in sources)
     if total >= MANY:
-        print(f"drive: compiling {total} scenes, once; they are kept in {path.parent}", file=sys.stderr, flush=True)
+        print(
+            f"drive: compiling {total} scenes, once; they are kept in {path.parent}",
+            file=sys.stderr,
+            flush=True,
+        )
     parts = parts_of(sources, settings)
     if len(parts) == 1:
         parts = [dataclasses.replace(parts[0], path=path, whole=True)]
     missing = [part for part in parts if load_cached(part.path) is None]
     left = sum(len(part.items) for part in missing)
-    compiled = each_on_all_cores(functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1)
+    compiled = each_on_all_cores(
+        functools.partial(compile_part, settings=settings), missing, LEAST_PARTS, chunk=1
+    )
     with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
         for count in compiled:
             advance(count)
@@ -255,14 +323,25 @@ def compile_into(path: Path, name: str, sources: Sequence[Source], settings: Com
 
 
 def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]:
-    """Cut the scenes of each source into parts of PART scenes, or of more where there would be more than MOST_PARTS."""
+    """Cut the scenes of each source into parts of PART scenes, or of more where there would be more
+    than MOST_PARTS.
+    """
     size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
-    cut = [(n, source.items[at : at + size]) for n, source in enumerate(sources) for at in range(0, len(source.items), size)]
-    return [Part(n, items, set_path(["part", [item.identity for item in items]], settings)) for n, items in cut]
+    cut = [
+        (n, source.items[at : at + size])
+        for n, source in enumerate(sources)
+        for at in range(0, len(source.items), size)
+    ]
+    return [
+        Part(n, items, set_path(["part", [item.identity for item in items]], settings))
+        for n, items in cut
+    ]
 
 
 def compile_part(part: Part, settings: CompileSettings) -> int:
-    """Compile the scenes of a part and write them, in any process; returns how many there were. Raises: as `compile_one`."""
+    """Compile the scenes of a part and write them, in any process; returns how many there were.
+    Raises: as `compile_one`.
+    """
     write_part(part, [compile_one(item.load, settings) for item in part.items], settings)
     return len(part.items)
 
@@ -289,13 +368,17 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
 
 
 def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
-    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises: SceneError.
+    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises:
+    SceneError.
 
-    Only a whole set waits for the disk: one that is found later as a part is verified before it is used.
+    Only a whole set waits for the disk: one that is found later as a part is verified before it is
+        used.
     """
     kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
     notes = {
-        "left_out": [[str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)],
+        "left_out": [
+            [str(item.path), item.reason] for item in outcomes if isinstance(item, LeftOut)
+        ],
         "counts": [len(kept)],
         "kept": list(kept),
     }
@@ -304,8 +387,12 @@ def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSetting
         write_scene_set(part.path, list(kept.values()), settings, part.whole)
 
 
-def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings) -> None:
-    """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in any of them."""
+def join(
+    path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings
+) -> None:
+    """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in
+    any of them.
+    """
     left_out: list[list[str]] = []
     counts = [0] * sources
     kept: list[int] = []
@@ -321,9 +408,15 @@ def join(path: Path, name: str, parts: Sequence[Part], sources: int, settings: C
         if found["counts"][0]:
             filled.append(part.path)
     if not any(counts):
-        reasons = "; ".join(f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN])
-        more = f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
-        raise SceneError(f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})")
+        reasons = "; ".join(
+            f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN]
+        )
+        more = (
+            f"; and {len(left_out) - REASONS_SHOWN} more" if len(left_out) > REASONS_SHOWN else ""
+        )
+        raise SceneError(
+            f"{name}: none of its {len(left_out)} scenes can be used ({reasons}{more})"
+        )
     if filled == [path]:
         return
     notes: dict[str, Any] = {"left_out": left_out, "counts": counts, "kept": kept}
@@ -341,5 +434,8 @@ def remarks_on(left_out: Sequence[LeftOut]) -> list[str]:
     lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
     if len(left_out) > REMARKS_SHOWN:
         more = len(left_out) - REMARKS_SHOWN
-        lines.append(f"left out {more} more file{'s' if more > 1 else ''}; `puffer-scenes check --json` names all")
+        lines.append(
+            f"left out {more} more file{'s' if more > 1 else ''}; `puffer-scenes check --json` "
+            "names all"
+        )
     return lines

@@ -12,8 +12,11 @@ from puffervec.system import extras
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int, done: int = 0, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Show how far work has come, on standard error. Yields a function to call after each item, or with a number of them.
+def progress(
+    what: str, total: int, done: int = 0, shown: bool = True
+) -> Iterator[Callable[..., None]]:
+    """Show how far work has come, on standard error. Yields a function to call after each item, or
+    with a number of them.
 
     Args: what: in a word or two. done: items that need no work. shown: False shows nothing.
     """
@@ -21,9 +24,20 @@ def progress(what: str, total: int, done: int = 0, shown: bool = True) -> Iterat
         yield lambda count=1: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, completed=done)
         yield lambda count=1: bar.advance(task, count)

@@ -6,8 +6,9 @@
     python examples/cleanrl_ppo.py --env-id Acrobot-v1 --total-steps 300000
     python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1           the same game, written in C
 
-One line differs from a script for Gymnasium; it is marked. Autoreset is "SameStep": a done env already shows the first
-observation of its next episode, so every row is a transition; the last observation is in `infos["final_obs"]`.
+One line differs from a script for Gymnasium; it is marked. Autoreset is "SameStep": a done env
+already shows the first observation of its next episode, so every row is a transition; the last
+observation is in `infos["final_obs"]`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def make_envs(args: Args) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     mode: dict[str, Any] = {"autoreset_mode": "SameStep"}
     if not args.env_id.startswith("puffervec/"):  # C envs have a vector env of their own
         mode = {"vectorization_mode": "async", "vector_kwargs": mode}
-    envs = puffervec.make_vec(args.env_id, num_envs=args.num_envs, **mode)  # the changed line: was gymnasium.make_vec
+    envs = puffervec.make_vec(
+        args.env_id, num_envs=args.num_envs, **mode
+    )  # the changed line: was gymnasium.make_vec
     return RecordEpisodeStatistics(envs)
 
 
@@ -75,7 +78,9 @@ class Agent(nn.Module):
 
 
 def network(features: int, outputs: int, last_gain: float) -> nn.Sequential:
-    """Return a network with two hidden layers; `last_gain` scales the initial weights of its last layer."""
+    """Return a network with two hidden layers; `last_gain` scales the initial weights of its last
+    layer.
+    """
     sizes, gains = (features, 64, 64, outputs), (2**0.5, 2**0.5, last_gain)
     layers: list[nn.Module] = []
     for i, gain in enumerate(gains):
@@ -87,23 +92,36 @@ def network(features: int, outputs: int, last_gain: float) -> nn.Sequential:
 
 
 @torch.no_grad()
-def collect(envs: Any, agent: Agent, obs: Tensor, args: Args) -> tuple[dict[str, Tensor], Tensor, list[float]]:
-    """Step every env `horizon` times. Returns columns (horizon, envs, ...), the next observation, returns of ended episodes."""
+def collect(
+    envs: Any, agent: Agent, obs: Tensor, args: Args
+) -> tuple[dict[str, Tensor], Tensor, list[float]]:
+    """Step every env `horizon` times. Returns columns (horizon, envs, ...), the next observation,
+    returns of ended episodes.
+    """
     rows: list[dict[str, Tensor]] = []
     returns: list[float] = []
     for _ in range(args.horizon):
         distribution = agent.policy(obs)
         actions = distribution.sample()
-        row = {"obs": obs, "actions": actions, "log_probs": distribution.log_prob(actions), "values": agent.value(obs)}
+        row = {
+            "obs": obs,
+            "actions": actions,
+            "log_probs": distribution.log_prob(actions),
+            "values": agent.value(obs),
+        }
         shown, rewards, terminations, truncations, infos = envs.step(actions.cpu().numpy())
         cut = truncations & ~terminations
-        if cut.any():  # a time limit is no end of the game: add the value of what would have followed
+        if (
+            cut.any()
+        ):  # a time limit is no end of the game: add the value of what would have followed
             final = torch.as_tensor(np.stack(infos["final_obs"][cut]), device=args.device)
             rewards[cut] += args.gamma * agent.value(final).cpu().numpy()
         if "episode" in infos:
             returns += infos["episode"]["r"][infos["_episode"]].tolist()
         row["rewards"] = torch.as_tensor(rewards, dtype=torch.float32, device=args.device)
-        row["dones"] = torch.as_tensor(terminations | truncations, dtype=torch.float32, device=args.device)
+        row["dones"] = torch.as_tensor(
+            terminations | truncations, dtype=torch.float32, device=args.device
+        )
         rows.append(row)
         obs = torch.as_tensor(shown, device=args.device)
     return {name: torch.stack([row[name] for row in rows]) for name in rows[0]}, obs, returns
@@ -111,7 +129,9 @@ def collect(envs: Any, agent: Agent, obs: Tensor, args: Args) -> tuple[dict[str,
 
 @torch.no_grad()
 def advantages(batch: dict[str, Tensor], next_values: Tensor, args: Args) -> Tensor:
-    """Return generalised advantage estimates, (horizon, envs). Source: Schulman et al. 2016, equation 16."""
+    """Return generalised advantage estimates, (horizon, envs). Source: Schulman et al. 2016,
+    equation 16.
+    """
     found, last = torch.zeros_like(batch["rewards"]), torch.zeros_like(next_values)
     for t in reversed(range(args.horizon)):
         going_on = 1.0 - batch["dones"][t]
@@ -121,9 +141,17 @@ def advantages(batch: dict[str, Tensor], next_values: Tensor, args: Args) -> Ten
     return found
 
 
-def update(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, Tensor], advantage: Tensor, args: Args) -> None:
+def update(
+    agent: Agent,
+    optimizer: torch.optim.Optimizer,
+    batch: dict[str, Tensor],
+    advantage: Tensor,
+    args: Args,
+) -> None:
     """Improve the agent with one roll-out. Source: Schulman et al. 2017, equations 7 and 9."""
-    obs, actions, old, values = (batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values"))
+    obs, actions, old, values = (
+        batch[name].flatten(0, 1) for name in ("obs", "actions", "log_probs", "values")
+    )
     advantage = advantage.flatten()
     targets = advantage + values
     for _ in range(args.epochs):
@@ -131,7 +159,9 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, batch: dict[str, Tens
             distribution = agent.policy(obs[part])
             scaled = (advantage[part] - advantage[part].mean()) / (advantage[part].std() + 1e-8)
             ratio = (distribution.log_prob(actions[part]) - old[part]).exp()
-            gain = torch.min(ratio * scaled, ratio.clamp(1 - args.clip, 1 + args.clip) * scaled).mean()
+            gain = torch.min(
+                ratio * scaled, ratio.clamp(1 - args.clip, 1 + args.clip) * scaled
+            ).mean()
             value_loss = (agent.value(obs[part]) - targets[part]).square().mean() / 2
             loss = args.value * value_loss - gain - args.entropy * distribution.entropy().mean()
             optimizer.zero_grad()
@@ -149,7 +179,9 @@ def main() -> None:
     torch.set_num_threads(1)  # the networks are small, and the other cores belong to the workers
     envs = make_envs(args)
     space, choices = envs.single_observation_space, envs.single_action_space
-    assert isinstance(space, gymnasium.spaces.Box) and isinstance(choices, gymnasium.spaces.Discrete)
+    assert isinstance(space, gymnasium.spaces.Box) and isinstance(
+        choices, gymnasium.spaces.Discrete
+    )
     agent = Agent(int(np.prod(space.shape)), int(choices.n)).to(args.device)
     optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
     obs = torch.as_tensor(envs.reset(seed=args.seed)[0], device=args.device)
@@ -159,9 +191,15 @@ def main() -> None:
         optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - (number - 1) / updates)
         batch, obs, returns = collect(envs, agent, obs, args)
         update(agent, optimizer, batch, advantages(batch, agent.value(obs).detach(), args), args)
-        steps, last = number * args.num_envs * args.horizon, float(np.mean(returns)) if returns else last
+        steps, last = (
+            number * args.num_envs * args.horizon,
+            float(np.mean(returns)) if returns else last,
+        )
         rate = steps / (time.perf_counter() - begin)
-        print(f"step {steps}: mean return {last:.2f} ({len(returns)} episodes), {rate:,.0f} steps/s", flush=True)
+        print(
+            f"step {steps}: mean return {last:.2f} ({len(returns)} episodes), {rate:,.0f} steps/s",
+            flush=True,
+        )
     envs.close()
 
 

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A flow-matching policy whose loop waits for the GPU, and the same without: what docs/profile.md finds with the profiler.
+"""A flow-matching policy whose loop waits for the GPU, and the same without: what docs/profile.md
+finds with the profiler.
 
     puffer-train profile flow_policy:by_while --syncs         in this folder: 11 read-backs for 10 steps
     puffer-train profile flow_policy:by_range --syncs         none
     python examples/flow_policy.py --out FOLDER               all of it, with reports and a picture
 
-The policy looks at an observation once (the prefix), then moves noise along a learned velocity for N steps until it is a chunk
-of actions (Lipman et al. 2022, "Flow Matching for Generative Modeling"). Its weights are random here: only its speed matters.
+The policy looks at an observation once (the prefix), then moves noise along a learned velocity for
+N steps until it is a chunk of actions (Lipman et al. 2022, "Flow Matching for Generative
+Modeling"). Its weights are random here: only its speed matters.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class FlowPolicy(nn.Module):
         return x + dt * self.velocity(inputs).view_as(x)
 
     def until_zero(self, observation: Tensor, noise: Tensor, num_steps: int) -> Tensor:
-        """Denoise while there is time left. The condition is a tensor: each look at it waits for the device."""
+        """Denoise while there is time left. The condition is a tensor: each look at it waits for
+        the device.
+        """
         seen, x = self.prefix(observation), noise
         time = torch.ones(1, 1, device=noise.device)
         dt = -time / num_steps
@@ -63,26 +67,34 @@ class FlowPolicy(nn.Module):
         return x
 
 
-def _inference(denoise: str, num_steps: int, batch: int, device: torch.device | str) -> Callable[[], Tensor]:
+def _inference(
+    denoise: str, num_steps: int, batch: int, device: torch.device | str
+) -> Callable[[], Tensor]:
     torch.manual_seed(0)
     with torch.device(device):
         policy, observation = FlowPolicy(), torch.randn(batch, OBSERVATIONS)
 
     @torch.no_grad()
     def infer() -> Tensor:
-        noise = torch.randn(batch, CHUNK, ACTIONS, device=device)  # the same each time: the profiler seeds it
+        noise = torch.randn(
+            batch, CHUNK, ACTIONS, device=device
+        )  # the same each time: the profiler seeds it
         found: Tensor = getattr(policy, denoise)(observation, noise, num_steps)
         return found
 
     return infer
 
 
-def by_while(num_steps: int = 10, batch: int = 1, device: torch.device | str = "cpu") -> Callable[[], Tensor]:
+def by_while(
+    num_steps: int = 10, batch: int = 1, device: torch.device | str = "cpu"
+) -> Callable[[], Tensor]:
     """Return an inference that is called without arguments, with the loop on tensors."""
     return _inference("until_zero", num_steps, batch, device)
 
 
-def by_range(num_steps: int = 10, batch: int = 1, device: torch.device | str = "cpu") -> Callable[[], Tensor]:
+def by_range(
+    num_steps: int = 10, batch: int = 1, device: torch.device | str = "cpu"
+) -> Callable[[], Tensor]:
     """Return the same with the loop on the host."""
     return _inference("in_steps", num_steps, batch, device)
 
@@ -90,24 +102,39 @@ def by_range(num_steps: int = 10, batch: int = 1, device: torch.device | str = "
 def main() -> None:
     """Find what waits, what it costs per step, and whether the actions change."""
     flags = argparse.ArgumentParser(description=main.__doc__)
-    flags.add_argument("--steps", type=int, nargs="+", default=[1, 2, 4, 6, 8, 10, 12, 16], help="of denoising")
+    flags.add_argument(
+        "--steps", type=int, nargs="+", default=[1, 2, 4, 6, 8, 10, 12, 16], help="of denoising"
+    )
     flags.add_argument("--iterations", type=int, default=200)
-    flags.add_argument("--out", type=Path, help="a folder for while.json, range.json and flow_policy.png")
+    flags.add_argument(
+        "--out", type=Path, help="a folder for while.json, range.json and flow_policy.png"
+    )
     options = flags.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     timing = profile.Timing(options.iterations, device=device)
-    makes = {"while": functools.partial(by_while, device=device), "range": functools.partial(by_range, device=device)}
+    makes = {
+        "while": functools.partial(by_while, device=device),
+        "range": functools.partial(by_range, device=device),
+    }
     for name, make in makes.items():
         print(f"{name}: {profile.find_syncs(make())}")
         print(f"{name}: {profile.prove_no_syncs(functools.partial(make, device='cuda'))}")
     swept = profile.sweeps(makes, "num_steps", options.steps, timing)
     found = profile.latencies({name: make() for name, make in makes.items()}, timing)
-    before, after = (profile.Report({"target": "flow_policy"}, (one,), swept[one.name]) for one in found)
-    print(f"\nwhile\n{before}\n\nrange\n{after}\n\nfrom while to range\n{profile.compare(before, after)}")
+    before, after = (
+        profile.Report({"target": "flow_policy"}, (one,), swept[one.name]) for one in found
+    )
+    print(
+        f"\nwhile\n{before}\n\nrange\n{after}\n\nfrom while to "
+        f"range\n{profile.compare(before, after)}"
+    )
     if options.out is not None:
         before.save(options.out / "while.json")
         after.save(options.out / "range.json")
-        print(f"{profile.picture([before, after], options.out / 'flow_policy.png', list(makes))}: written")
+        print(
+            f"{profile.picture([before, after], options.out / 'flow_policy.png', list(makes))}: "
+            "written"
+        )
 
 
 if __name__ == "__main__":

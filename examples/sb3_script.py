@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Trains Stable-Baselines3's PPO on envs of puffervec. Only the marked import differs from a script for SB3 alone.
+"""Trains Stable-Baselines3's PPO on envs of puffervec. Only the marked import differs from a script
+for SB3 alone.
 
 pip install 'puffervec[sb3]'
 python examples/sb3_script.py                              # CartPole-v1 in Python, in worker processes
@@ -15,7 +16,7 @@ import argparse
 import numpy as np
 from stable_baselines3 import PPO
 
-from puffervec.sb3 import make_vec_env  # was: from stable_baselines3.common.env_util import make_vec_env
+from puffervec.sb3 import make_vec_env  # was: from stable_baselines3.common.env_util import ...
 
 
 def mean_return(model: PPO) -> float:
@@ -25,20 +26,36 @@ def mean_return(model: PPO) -> float:
 
 def main() -> None:
     """Train, and print how the mean return of the last 100 episodes changed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--env", default="CartPole-v1", help="a Gymnasium id, or the name of a C env")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--env", default="CartPole-v1", help="a Gymnasium id, or the name of a C env"
+    )
     parser.add_argument("--n-envs", type=int, default=8)
     parser.add_argument("--steps", type=int, default=50_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
     venv = make_vec_env(args.env, n_envs=args.n_envs, seed=args.seed)
-    model = PPO("MlpPolicy", venv, n_steps=64, batch_size=256, gamma=0.98, learning_rate=1e-3, seed=args.seed, device="cpu")
+    model = PPO(
+        "MlpPolicy",
+        venv,
+        n_steps=64,
+        batch_size=256,
+        gamma=0.98,
+        learning_rate=1e-3,
+        seed=args.seed,
+        device="cpu",
+    )
     first = args.steps // 10
     model.learn(first)
     begin = mean_return(model)
     model.learn(args.steps - first, reset_num_timesteps=False)
-    print(f"{args.env}, {venv.num_envs} rows: mean return {begin:.2f} after {first} steps, {mean_return(model):.2f} at the end")
+    print(
+        f"{args.env}, {venv.num_envs} rows: mean return {begin:.2f} after {first} steps, "
+        f"{mean_return(model):.2f} at the end"
+    )
     venv.close()
 
 

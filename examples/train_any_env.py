@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Your own env, trained by puffervec's trainer. Run it as a script, or from the command line in this folder:
+"""Your own env, trained by puffervec's trainer. Run it as a script, or from the command line in
+this folder:
 
 python train_any_env.py
 puffer-train train_any_env:Thermostat --env.target 23.5 --total-timesteps 60000
@@ -21,19 +22,25 @@ Observation = dict[str, Any]
 class Thermostat(gymnasium.Env[Observation, np.ndarray]):
     """Keep a room at a temperature while the weather changes and a window opens now and then.
 
-    Observation: degrees inside and outside, and whether the window is open. Action: heating (above 0) or cooling, -1 to 1.
-    Reward: minus the distance to the target in degrees, at each of 100 steps. No action at all gives about -1,000.
+    Observation: degrees inside and outside, and whether the window is open. Action: heating (above
+    0) or cooling, -1 to 1.
+    Reward: minus the distance to the target in degrees, at each of 100 steps. No action at all
+        gives about -1,000.
     """
 
     def __init__(self, target: float = 21.0) -> None:
         self.target = target
-        self.observation_space = spaces.Dict(degrees=spaces.Box(-np.inf, np.inf, (2,), np.float64), window=spaces.Discrete(2))
+        self.observation_space = spaces.Dict(
+            degrees=spaces.Box(-np.inf, np.inf, (2,), np.float64), window=spaces.Discrete(2)
+        )
         self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 
     def _observe(self) -> Observation:
         return {"degrees": np.array([self.inside, self.outside]), "window": self.window}
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
         """Begin a day."""
         super().reset(seed=seed)
         self.clock, self.window = 0, 0
@@ -49,7 +56,13 @@ class Thermostat(gymnasium.Env[Observation, np.ndarray]):
         leak = 0.2 if self.window else 0.05
         self.inside += leak * (self.outside - self.inside) + 4.0 * float(action[0])
         away = abs(self.inside - self.target)
-        return self._observe(), -away, False, self.clock == 100, {"power": abs(float(action[0])), "away": away}
+        return (
+            self._observe(),
+            -away,
+            False,
+            self.clock == 100,
+            {"power": abs(float(action[0])), "away": away},
+        )
 
 
 if __name__ == "__main__":
@@ -59,7 +72,9 @@ if __name__ == "__main__":
     with Trainer(config) as trainer:
         print(trainer.describe())
         metrics = trainer.train()
-    print(f"return {metrics['episode/return']:.0f}, {metrics['env/away']:.1f} degrees from the target")
+    print(
+        f"return {metrics['episode/return']:.0f}, {metrics['env/away']:.1f} degrees from the target"
+    )
 
     # Use the trained policy in one env.
     policy = load_policy(trainer.folder, env=Thermostat)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Thousands of reinforcement-learning environments, stepped by workers that write into memory shared with the learner.
+"""Thousands of reinforcement-learning environments, stepped by workers that write into memory
+shared with the learner.
 
 >>> import puffervec
 >>> with puffervec.make("tag_grid", num_envs=4, backend="serial") as vec:
@@ -8,8 +9,8 @@
 ...     observations.shape
 (44, 45)
 
-Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by `puffervec.train`,
-`puffervec.TorchView` and the PyTorch side of `puffervec.compat`.
+Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by
+`puffervec.train`, `puffervec.TorchView` and the PyTorch side of `puffervec.compat`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The doors through which optional parts enter a run. Nothing below `puffervec/wings` imports a wing; it asks here instead.
+"""The doors through which optional parts enter a run. Nothing below `puffervec/wings` imports a
+wing; it asks here instead.
 
-A wing is a package `puffervec/wings/NAME`. Its module `door.py` has the functions of the table below, or a `VERB`, and imports
-nothing heavy at its top. A wing that is not installed is missed only by the setting that needs it.
+A wing is a package `puffervec/wings/NAME`. Its module `door.py` has the functions of the table
+below, or a `VERB`, and imports nothing heavy at its top. A wing that is not installed is missed
+only by the setting that needs it.
 
 | wing      | what its door offers                                              | asked for by            |
 |-----------|-------------------------------------------------------------------|-------------------------|
@@ -50,7 +52,9 @@ def door(wing: str, setting: str) -> Any:
         ConfigError: the wing is not installed.
     """
     if wing not in names():
-        raise ConfigError(f"{setting} needs {WINGS}.{wing}, which this installation lacks: reinstall puffervec")
+        raise ConfigError(
+            f"{setting} needs {WINGS}.{wing}, which this installation lacks: reinstall puffervec"
+        )
     return importlib.import_module(f"{WINGS}.{wing}.door")
 
 
@@ -68,7 +72,11 @@ def policy_wrapper(mode: str) -> Callable[[Any], Any]:
     Raises:
         ConfigError: the wing of that mode is not installed.
     """
-    return unwrapped if mode == "eager" else functools.partial(door("plan", "train.plan").acting, mode=mode)
+    return (
+        unwrapped
+        if mode == "eager"
+        else functools.partial(door("plan", "train.plan").acting, mode=mode)
+    )
 
 
 def verbs() -> list[Any]:

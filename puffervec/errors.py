@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""All errors that puffervec raises on purpose. Each message names the value, what is allowed, and what to do."""
+"""All errors that puffervec raises on purpose. Each message names the value, what is allowed, and
+what to do.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ class PuffervecError(Exception):
 class APIUsageError(PuffervecError, RuntimeError):
     """A call or an argument that the interface does not allow. `message` is the text."""
 
-    def __init__(self, message: str = "The env was used in a way that its interface does not allow.") -> None:
+    def __init__(
+        self, message: str = "The env was used in a way that its interface does not allow."
+    ) -> None:
         self.message = message
         super().__init__(message)
 
@@ -33,7 +37,9 @@ class SceneError(PuffervecError, ValueError):
 
 
 class ActionError(APIUsageError, ValueError):
-    """A batch of actions of the wrong kind, count or shape, or (strict) with values out of range. Nothing was sent."""
+    """A batch of actions of the wrong kind, count or shape, or (strict) with values out of range.
+    Nothing was sent.
+    """
 
 
 class CallOrderError(APIUsageError, RuntimeError):
@@ -45,16 +51,19 @@ class ClosedError(APIUsageError, RuntimeError):
 
 
 class ForkedError(APIUsageError, RuntimeError):
-    """A vector env that was made before a fork is used in the child, which shares its memory but not its workers."""
+    """A vector env that was made before a fork is used in the child, which shares its memory but
+    not its workers.
+    """
 
 
 class WorkerError(PuffervecError, RuntimeError):
     """An env failed in a worker; the message names worker, env and step and carries the env's text.
 
     Attributes:
-        worker: index of the worker. env: global index of the env at work, None if unknown. step: number of the step under way
-            since the last reset of all envs, from 1; None outside of steps. doing: "step", "reset", "save", "load", "peek",
-            "call", "start", "close" or "idle".
+        worker: index of the worker. env: global index of the env at work, None if unknown. step:
+            number of the step under way since the last reset of all envs, from 1; None outside of
+            steps. doing: "step", "reset", "save", "load", "peek", "call", "start", "close" or
+            "idle".
     """
 
     def __init__(
@@ -80,8 +89,10 @@ class WorkerDied(WorkerError):
     """A worker process ended by itself; the message names the signal or exit status.
 
     Attributes:
-        exit_code: its exit status, None after a signal. signal: name of the signal ("SIGSEGV"), None after an exit.
-        trace: what the interpreter wrote about the crash (faulthandler), "" if nothing; it is also a note of the exception.
+        exit_code: its exit status, None after a signal. signal: name of the signal ("SIGSEGV"),
+        None after an exit.
+        trace: what the interpreter wrote about the crash (faulthandler), "" if nothing; it is also
+            a note of the exception.
     """
 
     exit_code: int | None = None
@@ -93,7 +104,8 @@ class WorkerTimeout(WorkerError):
     """A worker did not answer within the deadline.
 
     Attributes:
-        trace: the Python stacks of the worker at that time, "" if it could not be asked; also a note of the exception.
+        trace: the Python stacks of the worker at that time, "" if it could not be asked; also a
+            note of the exception.
     """
 
     trace: str = ""
@@ -116,15 +128,20 @@ class MissingExtraError(PuffervecError, ImportError):
 
 
 class SpaceMismatchError(ConfigError):
-    """An observation or action that does not fit its space; the message names the path, what was found and what is expected."""
+    """An observation or action that does not fit its space; the message names the path, what was
+    found and what is expected.
+    """
 
 
 class EnvMismatchError(PuffervecError, AssertionError):
-    """An env and its reference differ (`puffervec.check_env_equal`); the message shows the first difference.
+    """An env and its reference differ (`puffervec.check_env_equal`); the message shows the first
+    difference.
 
     Attributes:
-        field: what differs, such as "rewards" or "observations.x". env: index of the env. seed, step: when; step 0 is a reset.
-        actions: of that step, one row per agent; None at a reset. before: the state before, by name, as `poke` takes it.
+        field: what differs, such as "rewards" or "observations.x". env: index of the env. seed,
+        step: when; step 0 is a reset.
+        actions: of that step, one row per agent; None at a reset. before: the state before, by
+            name, as `poke` takes it.
     """
 
     def __init__(
@@ -144,7 +161,9 @@ class EnvMismatchError(PuffervecError, AssertionError):
 
 
 class InvalidAgentError(PuffervecError, ValueError):
-    """An agent name that the env does not know. Attributes `agent_id` and `agents` (the names it knows)."""
+    """An agent name that the env does not know. Attributes `agent_id` and `agents` (the names it
+    knows).
+    """
 
     def __init__(self, agent_id: Any, agents: Iterable[Any]) -> None:
         self.agent_id, self.agents = agent_id, list(agents)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name. Runs in the learner.
+"""C envs as PettingZoo parallel envs: one env in this process, dicts by agent name. Runs in the
+learner.
 
     env = puffervec.pettingzoo.parallel_env("tag_grid", num_taggers=4)
     observations, infos = env.reset(seed=0)
@@ -8,9 +9,10 @@
         actions = {agent: env.action_space(agent).sample() for agent in env.agents}
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
-An agent is a row of the C env. It is in `agents` from the reset (or the step at which the env first gives it a row) until the
-step that ends its episode, and does not come back before the next reset: where rows restart by themselves (the scenes of
-`drive`), the later episodes are not shown. For many copies at full speed use `puffervec.make`, which steps thousands of rows.
+An agent is a row of the C env. It is in `agents` from the reset (or the step at which the env first
+gives it a row) until the step that ends its episode, and does not come back before the next reset:
+where rows restart by themselves (the scenes of `drive`), the later episodes are not shown. For many
+copies at full speed use `puffervec.make`, which steps thousands of rows.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ Infos = dict[str, dict[str, Any]]
 class _AgentRows:
     """The agents of one group: row i of `rows` belongs to `names[i]`.
 
-    shown: (agents,) bool, the row held the agent in the last result. finished: (agents,) bool, its episode is over.
+    shown: (agents,) bool, the row held the agent in the last result. finished: (agents,) bool, its
+        episode is over.
     """
 
     rows: GroupRows
@@ -66,41 +69,67 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         render_mode: None, or "rgb_array" where the env has a renderer (`metadata["render_modes"]`).
 
     Attributes:
-        possible_agents: all agent names, fixed: "tagger_0", ..., "runner_0" for tag_grid, "agent_0", ... for drive; for other
-            envs the singular of the group's name and a number.
+        possible_agents: all agent names, fixed: "tagger_0", ..., "runner_0" for tag_grid,
+            "agent_0", ... for drive; for other envs the singular of the group's name and a number.
         agents: those that act in the next step, in the order of possible_agents.
-        state_space: of `state()`. episodes: structured array, what the C env recorded of episodes that ended in the last step.
-        vec: the vector env beneath (one env, backend serial), for `peek`, `counters`, `save` and `load`.
+        state_space: of `state()`. episodes: structured array, what the C env recorded of episodes
+        that ended in the last step.
+        vec: the vector env beneath (one env, backend serial), for `peek`, `counters`, `save` and
+            `load`.
 
-    Infos: {} per agent, or {"action_mask": (choices,) int8} where the agent's group has action masks, 1 for allowed, as
-        `space.sample(mask)` takes it.
-    Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start layout of tag_grid); without it
-        the env draws. Other keys are refused.
-    Copies, by `pickle` or `copy.deepcopy`: envs of their own with the same settings, to be reset before they are stepped.
+    Infos: {} per agent, or {"action_mask": (choices,) int8} where the agent's group has action
+        masks, 1 for allowed, as `space.sample(mask)` takes it.
+    Options of `reset`: {"task": i} picks what the episode is about (a scene of drive, a start
+        layout of tag_grid); without it the env draws. Other keys are refused.
+    Copies, by `pickle` or `copy.deepcopy`: envs of their own with the same settings, to be reset
+        before they are stepped.
 
     Raises:
         ConfigError: an unknown env or setting, or a render mode that the env does not have.
     """
 
     def __init__(
-        self, env: str | NativeEnv, settings: Mapping[str, Any] | Any | None = None, render_mode: str | None = None
+        self,
+        env: str | NativeEnv,
+        settings: Mapping[str, Any] | Any | None = None,
+        render_mode: str | None = None,
     ) -> None:
         self._arguments = env, settings, render_mode
         self.vec: VectorEnv = backends.make(
-            env, None, settings, backend="serial", num_envs=1, seed=None, strict=True, autoreset_mode="disabled"
+            env,
+            None,
+            settings,
+            backend="serial",
+            num_envs=1,
+            seed=None,
+            strict=True,
+            autoreset_mode="disabled",
         )
         name = self.vec.env.name
         native = self.vec.env if isinstance(self.vec.env, NativeEnv) else None
         modes = ["rgb_array"] if native is not None and native.has_pictures else []
         if render_mode is not None and render_mode not in modes:
-            raise ConfigError(f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use None")
-        self.metadata = {"name": f"puffervec/{name}", "render_modes": modes, "is_parallelizable": True}
+            raise ConfigError(
+                f"render_mode is {render_mode!r}: {name} has {', '.join(modes) or 'none'}, or use "
+                "None"
+            )
+        self.metadata = {
+            "name": f"puffervec/{name}",
+            "render_modes": modes,
+            "is_parallelizable": True,
+        }
         self.render_mode = render_mode
-        self._recorder = recorder_of(native, self.vec) if native is not None and render_mode is not None else None
+        self._recorder = (
+            recorder_of(native, self.vec)
+            if native is not None and render_mode is not None
+            else None
+        )
         self.vec.reset()  # only then do the rows tell the agents' types
         self._groups = _name_agents(self.vec)
         self._seeded = False
-        self.possible_agents: list[str] = [agent for agents in self._groups.values() for agent in agents.names]
+        self.possible_agents: list[str] = [
+            agent for agents in self._groups.values() for agent in agents.names
+        ]
         self.agents: list[str] = []
         self._no_episodes = np.zeros(0, RECORD_DTYPE)
         self.episodes = self._no_episodes
@@ -123,34 +152,46 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self.state_space = spaces.Box(low, high, low.shape, np.float64)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the space of an agent's observations, always the same object. Raises ConfigError for an unknown agent."""
+        """Return the space of an agent's observations, always the same object. Raises ConfigError
+        for an unknown agent.
+        """
         return self._space(self.observation_spaces, agent)
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the space of an agent's actions, always the same object. Raises ConfigError for an unknown agent."""
+        """Return the space of an agent's actions, always the same object. Raises ConfigError for an
+        unknown agent.
+        """
         return self._space(self.action_spaces, agent)
 
     def _space(self, found: Mapping[str, spaces.Space[Any]], agent: str) -> spaces.Space[Any]:
         if agent not in found:
-            raise ConfigError(f"no agent is called {agent!r}: the agents are {_some(self.possible_agents)}")
+            raise ConfigError(
+                f"no agent is called {agent!r}: the agents are {_some(self.possible_agents)}"
+            )
         return found[agent]
 
-    # ---- the loop -----------------------------------------------------------------------------------------------------
+    # ---- the loop --------------------------------------------------------------------------------
 
-    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observations, Infos]:
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observations, Infos]:
         """Begin an episode.
 
         Args:
-            seed: of the env. None: a random one at the first reset; later the env keeps its seed and begins its next episode.
+            seed: of the env. None: a random one at the first reset; later the env keeps its seed
+            and begins its next episode.
             options: {"task": i}, see the class.
 
         Returns:
             (observations, infos) by agent: copies, (F,) arrays or dicts of arrays by field.
 
         Raises:
-            ConfigError: an unusable seed or task, or another option. WorkerError: the env refused the task.
+            ConfigError: an unusable seed or task, or another option. WorkerError: the env refused
+                the task.
         """
-        if isinstance(options, Mapping):  # PettingZoo's parallel_api_test gives "options" to every env, which means nothing
+        if isinstance(
+            options, Mapping
+        ):  # PettingZoo's parallel_api_test gives "options" to every env, which means nothing
             options = {key: value for key, value in options.items() if key != "options"}
         if seed is None and not self._seeded:
             seed = int.from_bytes(os.urandom(6), "little")
@@ -171,17 +212,18 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         """Step all agents at once.
 
         Args:
-            actions: one per agent in `agents`. Those of agents that are not in `agents` now are ignored.
+            actions: one per agent in `agents`. Those of agents that are not in `agents` now are
+                ignored.
 
         Returns:
-            (observations, rewards, terminations, truncations, infos) by agent, for all that acted: the last observation of
-            those whose episode ended with this step is among them. Copies. Five empty dicts where no agent is left and
-            `actions` is empty.
+            (observations, rewards, terminations, truncations, infos) by agent, for all that acted:
+            the last observation of those whose episode ended with this step is among them. Copies.
+            Five empty dicts where no agent is left and `actions` is empty.
 
         Raises:
-            CallOrderError: before the first reset, or actions where no agent is left. ActionError: an action is missing, of
-            the wrong kind or out of range, or an agent is unknown; nothing was stepped. ClosedError. WorkerError: the env
-            failed.
+            CallOrderError: before the first reset, or actions where no agent is left. ActionError:
+            an action is missing, of the wrong kind or out of range, or an agent is unknown; nothing
+            was stepped. ClosedError. WorkerError: the env failed.
         """
         if not self.agents:
             self.vec.turns.require_open()  # an interrupted step has left no agents, either
@@ -197,7 +239,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             self.vec.turns.mark_interrupted()
             raise
 
-    def _received(self, infos: Any) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
+    def _received(
+        self, infos: Any
+    ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         self.episodes = infos.episodes if infos else self._no_episodes
         self._look()
         rewards: dict[str, float] = {}
@@ -227,18 +271,27 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         """Return the actions as the vector env takes them; rows without an acting agent get zeros."""
         if not isinstance(actions, Mapping):
             raise ActionError(
-                f"actions are a {type(actions).__name__}: give a dict with one for each of env.agents ({_some(self.agents)})"
+                f"actions are a {type(actions).__name__}: give a dict with one for each of "
+                f"env.agents ({_some(self.agents)})"
             )
         missing = [agent for agent in self.agents if agent not in actions]
         unknown = [agent for agent in actions if agent not in self.action_spaces]
         if missing or unknown:
-            found = f"miss {_some(missing)}" if missing else f"name {_some(unknown)}, which is not in possible_agents"
-            raise ActionError(f"actions {found}: give one for each of env.agents ({_some(self.agents)})")
+            found = (
+                f"miss {_some(missing)}"
+                if missing
+                else f"name {_some(unknown)}, which is not in possible_agents"
+            )
+            raise ActionError(
+                f"actions {found}: give one for each of env.agents ({_some(self.agents)})"
+            )
         found_rows: dict[str, Any] = {}
         for group, agents in self._groups.items():
             idle = np.zeros(agents.rows.actions.shape[1:], agents.rows.actions.dtype)
             alive = agents.alive
-            found_rows[group] = [actions[agent] if alive[i] else idle for i, agent in enumerate(agents.names)]
+            found_rows[group] = [
+                actions[agent] if alive[i] else idle for i, agent in enumerate(agents.names)
+            ]
         return found_rows if len(found_rows) > 1 else next(iter(found_rows.values()))
 
     def _observations(self) -> Observations:
@@ -248,7 +301,12 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
             rows = agents.rows.observations
             if isinstance(rows, Mapping):
                 fields = {name: array.copy() for name, array in rows.items()}
-                found.update({agents.names[i]: {name: array[i] for name, array in fields.items()} for i in chosen})
+                found.update(
+                    {
+                        agents.names[i]: {name: array[i] for name, array in fields.items()}
+                        for i in chosen
+                    }
+                )
             else:
                 copied = rows.copy()
                 found.update({agents.names[i]: copied[i] for i in chosen})
@@ -263,22 +321,26 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
                 found[agents.names[i]] = {} if allowed is None else {"action_mask": allowed[i]}
         return found
 
-    # ---- beside the loop ----------------------------------------------------------------------------------------------
+    # ---- beside the loop -------------------------------------------------------------------------
 
     def state(self) -> np.ndarray:
-        """Return the whole env's state as one (n,) float64 vector: the readable fields of `vec.spec.state_fields`, flattened.
+        """Return the whole env's state as one (n,) float64 vector: the readable fields of
+        `vec.spec.state_fields`, flattened.
 
         Raises:
             CallOrderError: before the first reset. ClosedError.
         """
         if not self._seeded:
             raise CallOrderError("state: call reset first")
-        return np.concatenate([np.asarray(value, np.float64).reshape(-1) for value in self.vec.peek(0).values()])
+        return np.concatenate(
+            [np.asarray(value, np.float64).reshape(-1) for value in self.vec.peek(0).values()]
+        )
 
     def render(self) -> np.ndarray | None:
         """Return the episode so far as an (H, W, 3) uint8 picture, or None with render_mode=None.
 
-        For drive: the first scene of the env with the paths driven since the reset. All pictures have one size.
+        For drive: the first scene of the env with the paths driven since the reset. All pictures
+            have one size.
 
         Raises:
             CallOrderError: before the first reset. ConfigError: the env's drawing failed.
@@ -290,7 +352,9 @@ class ParallelEnv(pettingzoo.ParallelEnv):  # type: ignore[misc]  # pettingzoo h
         self.vec.close()
 
 
-def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **settings: Any) -> ParallelEnv:
+def parallel_env(
+    name: str | NativeEnv, *, render_mode: str | None = None, **settings: Any
+) -> ParallelEnv:
     """Make a C env as a PettingZoo parallel env.
 
     Args:
@@ -313,7 +377,9 @@ def parallel_env(name: str | NativeEnv, *, render_mode: str | None = None, **set
 
 def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
     """Name the rows of each group: by agent type where the env's types have names, else by group."""
-    type_names = vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()  # others are called after their group
+    type_names = (
+        vec.env.agent_types if isinstance(vec.env, NativeEnv) else ()
+    )  # others are called after their group
     counts: dict[str, int] = {}
     found = {}
     for group, rows in vec.halves[0].groups.items():
@@ -329,4 +395,6 @@ def _name_agents(vec: VectorEnv) -> dict[str, _AgentRows]:
 
 def _some(names: Sequence[str]) -> str:
     """Return the first few names for a message."""
-    return ", ".join(map(repr, names[:4])) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return ", ".join(map(repr, names[:4])) + (
+        f" and {len(names) - 4} more" if len(names) > 4 else ""
+    )

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The profiler: how long a policy, any callable, or the phases of training take, what grows with a knob, and what waits.
+"""The profiler: how long a policy, any callable, or the phases of training take, what grows with a
+knob, and what waits.
 
     from puffervec import profile
 
-    print(profile.latency(lambda: policy(observation)))
-    print(profile.find_syncs(lambda: policy(observation)))
-    print(profile.sweep(lambda n: lambda: policy(observation, num_steps=n), "num_steps", (1, 2, 4, 8)))
+    print(profile.latency(lambda: policy(observation))) print(profile.find_syncs(lambda:
+    policy(observation))) print(profile.sweep(lambda n: lambda: policy(observation, num_steps=n),
+    "num_steps", (1, 2, 4, 8)))
 
-docs/profile.md walks through it; `puffer-train profile` is the same on the command line. Names are loaded, and torch with them,
-when first used.
+docs/profile.md walks through it; `puffer-train profile` is the same on the command line. Names are
+loaded, and torch with them, when first used.
 """
 
 from __future__ import annotations
@@ -42,7 +43,14 @@ _HOMES = {
     "puffervec.wings.profile.report": ("Report", "read_report"),
     "puffervec.wings.profile.sweep": ("Fit", "Sweep", "fit_line", "sweep", "sweeps"),
     "puffervec.train.device.syncs": ("Sync", "SyncReport", "cuda_syncs", "find_syncs"),
-    "puffervec.wings.profile.timing": ("Latency", "Meter", "Timing", "latencies", "latency", "table"),
+    "puffervec.wings.profile.timing": (
+        "Latency",
+        "Meter",
+        "Timing",
+        "latencies",
+        "latency",
+        "table",
+    ),
     "puffervec.wings.profile.trace": ("chrome_trace",),
     "puffervec.wings.profile.targets": ("phases",),
 }

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make cpus`: run the tests that compute with the kernels of other CPUs, with one thread and with four.
+"""`make cpus`: run the tests that compute with the kernels of other CPUs, with one thread and with
+four.
 
     python scripts/cpus.py [arguments of pytest]
 
-PyTorch, MKL, oneDNN, OpenBLAS and NumPy choose their kernels by what the CPU can do, and take variables that make them choose
-older ones. Each setting runs in pytest processes of its own, one setting at a time, at a low priority. Settings that this CPU
-cannot run are named and left out. Exit status: 1 if a setting fails.
+PyTorch, MKL, oneDNN, OpenBLAS and NumPy choose their kernels by what the CPU can do, and take
+variables that make them choose older ones. Each setting runs in pytest processes of its own, one
+setting at a time, at a low priority. Settings that this CPU cannot run are named and left out. Exit
+status: 1 if a setting fails.
 """
 
 from __future__ import annotations
@@ -27,7 +29,17 @@ TESTS = (
     *("tests/train", "tests/learn", "tests/drive_env", "tests/envs", "tests/golden"),
     *("tests/test_byte_equality.py", "tests/test_torch_view.py", "tests/test_sb3.py"),
 )
-OPTIONS = ("-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "worksteal", "-m", "not slow and not gpu")
+OPTIONS = (
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-n",
+    "2",
+    "--dist",
+    "worksteal",
+    "-m",
+    "not slow and not gpu",
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,9 @@ class Kernels:
         """Return the variables of a run with so many threads."""
         found: Sequence[str] = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])  # type: ignore[call-overload]
         off = " ".join(name for name in found if name.startswith(self.newer))
-        counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        counts = dict.fromkeys(
+            ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads)
+        )
         counts["MKL_DYNAMIC"] = "FALSE"  # else as many as there are cores, at most
         return {**self.variables, **counts, **({"NPY_DISABLE_CPU_FEATURES": off} if off else {})}
 
@@ -89,9 +103,14 @@ def lower_priority() -> None:
 
 def run(name: str, environment: Mapping[str, str], arguments: Sequence[str]) -> int:
     """Run pytest with the variables set; return its exit status."""
-    print(f"== {name}: {' '.join(f'{key}={value!r}' for key, value in environment.items())}", flush=True)
+    print(
+        f"== {name}: {' '.join(f'{key}={value!r}' for key, value in environment.items())}",
+        flush=True,
+    )
     command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, preexec_fn=lower_priority).returncode
+    return subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, preexec_fn=lower_priority
+    ).returncode
 
 
 def main(arguments: Sequence[str] = (), flags: frozenset[str] | None = None) -> int:

@@ -18,12 +18,16 @@ from typing import Any
 
 import griffe
 
-SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns)( \([^)]*\))?:(?: (.+))?$")
+SECTION = re.compile(
+    r"^(Args|Attributes|Returns|Raises|Yields|Settings|Methods|Warns)( \([^)]*\))?:(?: (.+))?$"
+)
 INLINE = re.compile(r"(?<=\.) ((?:Args|Attributes): )")  # Behind a sentence, where there is room.
 NAME = r"\*{0,2}(?!None\b|True\b|False\b|\d)\w[\w.*]*"
 NAMES = re.compile(rf"^({NAME}(?:(?:, | and ){NAME})*): ")
 SENTENCE = re.compile(rf"(?<=[.;)]) (?=(?:{NAME}, )*{NAME}: )")
-LOWER = re.compile(r"(?<=[.;)]) (?=(?:[*_a-z][\w.*]*, )*[*_a-z][\w.*]*: )")  # "Empty: ..." is no argument.
+LOWER = re.compile(
+    r"(?<=[.;)]) (?=(?:[*_a-z][\w.*]*, )*[*_a-z][\w.*]*: )"
+)  # "Empty: ..." is no argument.
 
 
 class Docstrings(griffe.Extension):
@@ -38,7 +42,9 @@ class Docstrings(griffe.Extension):
 def as_markdown(text: str) -> str:
     """Return a docstring as Markdown."""
     text = INLINE.sub(r"\n\n\1", text)
-    lines = textwrap.dedent(text).splitlines() if text.startswith((" ", "\n")) else text.splitlines()
+    lines = (
+        textwrap.dedent(text).splitlines() if text.startswith((" ", "\n")) else text.splitlines()
+    )
     out: list[str] = []
     at = 0
     while at < len(lines):
@@ -47,12 +53,19 @@ def as_markdown(text: str) -> str:
             end = _until(lines, at, lambda line: not line.strip())
             out += ["", "```pycon", *lines[at:end], "```", ""]
         elif section:
-            end = _until(lines, at + 1, lambda line: bool(line.strip()) and not line.startswith(" "))
+            end = _until(
+                lines, at + 1, lambda line: bool(line.strip()) and not line.startswith(" ")
+            )
             body = [section[3] or "", *textwrap.dedent("\n".join(lines[at + 1 : end])).splitlines()]
             out += _section(section[1] + (section[2] or ""), body)
         else:
             end = at + 1
-            if lines[at].startswith("    ") and out and out[-1].strip() and not out[-1].startswith("    "):
+            if (
+                lines[at].startswith("    ")
+                and out
+                and out[-1].strip()
+                and not out[-1].startswith("    ")
+            ):
                 out.append("")  # A block of code or a drawing.
             out.append(lines[at])
         at = end
@@ -66,7 +79,9 @@ def _until(lines: list[str], at: int, ends: Any) -> int:
 
 
 def _section(title: str, body: list[str]) -> list[str]:
-    """Return the Markdown of a section; body: its first line, which stood beside the title, and the others."""
+    """Return the Markdown of a section; body: its first line, which stood beside the title, and the
+    others.
+    """
     items: list[str] = []
     for line in body:
         if not line.strip():
@@ -86,5 +101,7 @@ def _named(item: str) -> str:
     found = NAMES.match(item)
     if found is None:
         return item.rstrip(";")
-    names = re.sub(r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", found[1])
+    names = re.sub(
+        r"\*{0,2}[\w.*]+", lambda name: name[0] if name[0] == "and" else f"`{name[0]}`", found[1]
+    )
     return f"{names}: {item[found.end() :].rstrip(';')}"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`make docs`: the pages as a site in build/site, without a network.
 
-The pages stay as they are in the repository, where they read well too. A copy of them is laid out in build/pages: links to
-other files lead to their pages, or to the repository; scripts and the notebook become pages; the reference is made from
-docstrings (docs/reference.toml) and from what the commands print. The navigation is docs/README.md. mkdocs builds that,
-strictly, and `check` then looks at every link and at everything that a page would fetch.
+The pages stay as they are in the repository, where they read well too. A copy of them is laid out
+in build/pages: links to other files lead to their pages, or to the repository; scripts and the
+notebook become pages; the reference is made from docstrings (docs/reference.toml) and from what the
+commands print. The navigation is docs/README.md. mkdocs builds that, strictly, and `check` then
+looks at every link and at everything that a page would fetch.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ INDEX = "docs/README.md"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\w+) ([^\n]+)$", re.MULTILINE)
-RAW = re.compile(r"```|\|\s*:?--|\n\s*(?:[-*]|\d+\.) |\n#+ |\]\(|\n::: ")  # Markdown that was not understood.
+RAW = re.compile(
+    r"```|\|\s*:?--|\n\s*(?:[-*]|\d+\.) |\n#+ |\]\(|\n::: "
+)  # Markdown that was not understood.
 # Pages that do not lie in docs/, by their place in the site.
 OTHERS = {
     "README.md": "index.md",
@@ -50,7 +53,9 @@ def places() -> dict[str, str]:
         name = path.relative_to(ROOT).as_posix()
         if path.is_file() and path.suffix not in (".yml", ".toml") and name not in found:
             inside = path.relative_to(ROOT / "docs").as_posix()
-            found[name] = inside.removesuffix(".ipynb") + ".md" if path.suffix == ".ipynb" else inside
+            found[name] = (
+                inside.removesuffix(".ipynb") + ".md" if path.suffix == ".ipynb" else inside
+            )
     for path in sorted((ROOT / "examples").glob("*.py")):
         found[f"examples/{path.name}"] = f"examples/{path.stem}.md"
     return found
@@ -62,18 +67,27 @@ def home_of_repository() -> str:
 
 
 def relinked(text: str, file: str, where: Mapping[str, str]) -> str:
-    """Return a page with its links leading to pages of the site, else to the repository. Args: file: its path there."""
+    """Return a page with its links leading to pages of the site, else to the repository. Args:
+    file: its path there.
+    """
     code = [found.span() for found in CODE.finditer(text)]
 
     def link(found: re.Match[str]) -> str:
         target, mark, part = found[2].partition("#")
-        if not target or "://" in target or target.startswith("mailto:") or any(a <= found.start() < b for a, b in code):
+        if (
+            not target
+            or "://" in target
+            or target.startswith("mailto:")
+            or any(a <= found.start() < b for a, b in code)
+        ):
             return found[0]
         name = os.path.normpath(os.path.join(os.path.dirname(file), target))
         if name in where:
             to = os.path.relpath(where[name], os.path.dirname(where[file]) or ".")
         else:
-            to = f"{home_of_repository()}/{'tree' if (ROOT / name).is_dir() else 'blob'}/main/{name}"
+            to = (
+                f"{home_of_repository()}/{'tree' if (ROOT / name).is_dir() else 'blob'}/main/{name}"
+            )
         return f"{found[1]}{to}{mark}{part}{found[3]}"
 
     return LINK.sub(link, text)
@@ -96,7 +110,9 @@ def page_of(file: str, where: Mapping[str, str]) -> str:
 
 
 def _fence(found: re.Match[str]) -> str:
-    """Notes behind a fence's language are for the tests of the pages; of them only titles are shown."""
+    """Notes behind a fence's language are for the tests of the pages; of them only titles are
+    shown.
+    """
     title = re.search(r'title="[^"]*"', found[2])
     return f"```{found[1]}{' ' + title[0] if title else ''}"
 
@@ -138,11 +154,24 @@ def reference(out: Path) -> dict[str, str]:
     folder = out / "reference"
     folder.mkdir(parents=True)
     found = {}
-    for page in tomllib.loads((ROOT / "docs" / "reference.toml").read_text(encoding="utf-8"))["page"]:
+    for page in tomllib.loads((ROOT / "docs" / "reference.toml").read_text(encoding="utf-8"))[
+        "page"
+    ]:
         title, modules = page["title"], page.get("modules", [])
-        lines = [f"# {title}", "", page["about"], "", *(f"::: {name}\n" for name in page.get("names", []))]
+        lines = [
+            f"# {title}",
+            "",
+            page["about"],
+            "",
+            *(f"::: {name}\n" for name in page.get("names", [])),
+        ]
         for module in modules:
-            lines += [f"## {module}\n" if len(modules) > 1 or "names" in page else "", f"::: {module}", *MODULE_OPTIONS, ""]
+            lines += [
+                f"## {module}\n" if len(modules) > 1 or "names" in page else "",
+                f"::: {module}",
+                *MODULE_OPTIONS,
+                "",
+            ]
         found[title] = f"reference/{title.replace(' ', '-').lower()}.md"
         (out / found[title]).write_text("\n".join(lines), encoding="utf-8")
     found["Commands"] = "reference/commands.md"
@@ -169,10 +198,14 @@ def _commands() -> str:
     os.environ["COLUMNS"] = "120"  # argparse folds its lines by it.
     top = parser()
     (parts,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
-    scenes = "".join(f"## puffer-scenes {name}\n\n{_shown(part.format_help())}" for name, part in parts.choices.items())
+    scenes = "".join(
+        f"## puffer-scenes {name}\n\n{_shown(part.format_help())}"
+        for name, part in parts.choices.items()
+    )
 
     verbs = "".join(
-        f"## puffer-train {name}\n\n```text\n{verb.usage.strip(chr(10))}\n```\n\n" for name, verb in cli.VERBS.items()
+        f"## puffer-train {name}\n\n```text\n{verb.usage.strip(chr(10))}\n```\n\n"
+        for name, verb in cli.VERBS.items()
     )
     return f"# Commands\n\nWhat `--help` prints.\n\n{_shown(cli.usage())}{verbs}{scenes}"
 
@@ -187,8 +220,13 @@ def _settings() -> str:
     from puffervec.train import TrainConfig
 
     envs = ("drive", "CartPole-v1")
-    parts = "".join(f"## {env}\n\n{_shown(settings_help.full_help(TrainConfig.of(env)))}" for env in envs)
-    about = "What `puffer-train ENV --help-all` prints: all settings with the defaults that the env gives them."
+    parts = "".join(
+        f"## {env}\n\n{_shown(settings_help.full_help(TrainConfig.of(env)))}" for env in envs
+    )
+    about = (
+        "What `puffer-train ENV --help-all` prints: all settings with the defaults that the env "
+        "gives them."
+    )
     return f"# Settings\n\n{about}\n\n{parts}"
 
 
@@ -196,7 +234,9 @@ def _settings() -> str:
 
 
 def navigation(where: Mapping[str, str], made: Mapping[str, str]) -> list[Any]:
-    """Return mkdocs' navigation: the sections of docs/README.md, with the reference and what lies beside docs/."""
+    """Return mkdocs' navigation: the sections of docs/README.md, with the reference and what lies
+    beside docs/.
+    """
     text = (ROOT / INDEX).read_text(encoding="utf-8")
     sections: list[Any] = [{"Home": [{"Overview": "index.md"}, {"All pages": "pages.md"}]}]
     for part in text.split("\n## ")[1:]:
@@ -221,7 +261,9 @@ def _title(file: str) -> str:
 
 
 def build() -> None:
-    """Lay out the pages and let mkdocs build them. Raises: mkdocs' Abort where anything is not as it should be."""
+    """Lay out the pages and let mkdocs build them. Raises: mkdocs' Abort where anything is not as
+    it should be.
+    """
     from mkdocs.commands.build import build as mkdocs_build
     from mkdocs.config import load_config
 
@@ -270,7 +312,11 @@ class _Page(html.parser.HTMLParser):
         self.ids |= {values[name] for name in ("id", "name") if values.get(name)}
         if tag in ("a", "area") and "href" in values:
             self.links.append(values["href"])
-        elif tag == "link" and "href" in values and values.get("rel") not in ("canonical", "prev", "next"):
+        elif (
+            tag == "link"
+            and "href" in values
+            and values.get("rel") not in ("canonical", "prev", "next")
+        ):
             self.fetched.append(values["href"])
         for name in ("src", "srcset", "poster", "data", "action"):
             if name in values:
@@ -278,7 +324,9 @@ class _Page(html.parser.HTMLParser):
 
 
 def check(site: Path) -> list[str]:
-    """Return what is wrong with a built site: links that lead nowhere, and what a page would fetch from elsewhere."""
+    """Return what is wrong with a built site: links that lead nowhere, and what a page would fetch
+    from elsewhere.
+    """
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     wrong = []
     for path, page in pages.items():
@@ -290,12 +338,18 @@ def check(site: Path) -> list[str]:
                 if url in page.fetched and parts.scheme != "data":
                     wrong.append(f"{name} fetches {url}")
                 continue
-            base = site if parts.path.startswith("/") else path.parent  # 404.html is shown for any address.
+            base = (
+                site if parts.path.startswith("/") else path.parent
+            )  # 404.html is shown for any address.
             target = (base / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.is_file():
                 wrong.append(f"{name} links to {url}, which is not there")
-            elif parts.fragment and target in pages and not _has(pages[target], unquote(parts.fragment)):
+            elif (
+                parts.fragment
+                and target in pages
+                and not _has(pages[target], unquote(parts.fragment))
+            ):
                 wrong.append(f"{name} links to {url}, which has no such part")
     return wrong + [f"{path.relative_to(site)} fetches {url}" for path, url in _of_styles(site)]
 
@@ -306,7 +360,10 @@ def _has(page: _Page, part: str) -> bool:
 
 def _of_styles(site: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(site.rglob("*.css")):
-        for url in re.findall(r"(?:@import\s+|url\()[\"']?(https?:[^\"')\s]+|//[^\"')\s]+)", path.read_text(encoding="utf-8")):
+        for url in re.findall(
+            r"(?:@import\s+|url\()[\"']?(https?:[^\"')\s]+|//[^\"')\s]+)",
+            path.read_text(encoding="utf-8"),
+        ):
             yield path, url
 
 
@@ -325,7 +382,11 @@ def main() -> int:
         print(f"docs_site.py: {error}", file=sys.stderr)
         return 1
     wrong = check(SITE)
-    print(*wrong, f"{SITE.relative_to(ROOT)}: {len(list(SITE.rglob('*.html')))} pages, {len(wrong)} faults", sep="\n")
+    print(
+        *wrong,
+        f"{SITE.relative_to(ROOT)}: {len(list(SITE.rglob('*.html')))} pages, {len(wrong)} faults",
+        sep="\n",
+    )
     return 1 if wrong else 0
 
 

@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fuzzes every reader of outside data, and the vec env itself, with a given number of inputs. Called by `make fuzz`.
+"""Fuzzes every reader of outside data, and the vec env itself, with a given number of inputs.
+Called by `make fuzz`.
 
     python scripts/fuzz.py --count 1000000 --jobs 2 --json bench/results/MACHINE/DATE-fuzz.json
 
-Compiled scenes, saved and readable states, config structs and actions go through a C program under AddressSanitizer and UBSan
-(tests/fuzz/fuzz_main.c); JSON and binary scenes, scene sets, checkpoints and run configs through their readers in Python
-(tests/fuzz/readers.py); random sequences of calls through tests/fuzz/test_vector_machine.py. Input i of a target depends only
-on (PV_SEED, i). The first input that breaks something ends the run: its bytes are kept, and the command that repeats it is
-printed. Exit codes: 0 nothing broke, 1 something did.
+Compiled scenes, saved and readable states, config structs and actions go through a C program under
+AddressSanitizer and UBSan (tests/fuzz/fuzz_main.c); JSON and binary scenes, scene sets, checkpoints
+and run configs through their readers in Python (tests/fuzz/readers.py); random sequences of calls
+through tests/fuzz/test_vector_machine.py. Input i of a target depends only on (PV_SEED, i). The
+first input that breaks something ends the run: its bytes are kept, and the command that repeats it
+is printed. Exit codes: 0 nothing broke, 1 something did.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ def prepare(folder: Path, seed: int) -> Work:
     """Compile the program and the corpus into the scratch folder."""
     sets = program.compile_corpus(folder)
     cases = program.write_cases(folder, sets[0])
-    return Work(seed, folder, program.build(folder / "fuzz_main", "-O1"), tuple(sets[:-1]), tuple(cases))
+    return Work(
+        seed, folder, program.build(folder / "fuzz_main", "-O1"), tuple(sets[:-1]), tuple(cases)
+    )
 
 
 def run_chunk(work: Work, chunk: Chunk) -> Report:
@@ -86,11 +90,22 @@ def run_chunk(work: Work, chunk: Chunk) -> Report:
         arguments = {"scenes": work.sets, "actions": ()}.get(chunk.target, work.cases)
         trace = own / "trace"
         return program.run(
-            work.compiled, chunk.target, arguments, work.seed, chunk.first, chunk.count, trace, timeout_s=TIMEOUT_S
+            work.compiled,
+            chunk.target,
+            arguments,
+            work.seed,
+            chunk.first,
+            chunk.count,
+            trace,
+            timeout_s=TIMEOUT_S,
         )
     words = [chunk.target, work.seed, chunk.first, chunk.count, own]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.loop", *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S
+        [sys.executable, "-m", "tests.fuzz.loop", *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
     )
     if done.returncode == 0:
         return Report(**json.loads(done.stdout))
@@ -129,38 +144,62 @@ def run_all(work: Work, count: int, targets: Sequence[str], jobs: int) -> dict[s
 def line(target: str, report: Report) -> str:
     """Return the summary of one target."""
     return (
-        f"{target:12} {report.inputs:>9,} inputs: {report.accepted:,} accepted, {report.refused:,} refused, "
-        f"{report.too_large:,} too large; 0 crashes; slowest {report.slowest_us / 1000:.0f} ms (input {report.slowest}); "
-        f"peak {report.peak_rss_bytes / 2**20:.0f} MiB"
+        f"{target:12} {report.inputs:>9,} inputs: {report.accepted:,} accepted, "
+        f"{report.refused:,} refused, {report.too_large:,} too large; 0 crashes; slowest "
+        f"{report.slowest_us / 1000:.0f} ms (input {report.slowest}); peak "
+        f"{report.peak_rss_bytes / 2**20:.0f} MiB"
     )
 
 
 def run_sequences(sequences: int) -> int:
     """Run the state machine of the vec env; return pytest's exit code."""
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "many", "tests/fuzz/test_vector_machine.py"]
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "many",
+        "tests/fuzz/test_vector_machine.py",
+    ]
     environment = {**os.environ, "PV_FUZZ_SEQUENCES": str(sequences)}
     return subprocess.run([sys.executable, *words], cwd=ROOT, env=environment).returncode
 
 
 def culprit(error: Broken) -> tuple[str, int]:
-    """Return target and number of the input that an error tells of; a traceback may stand before that."""
+    """Return target and number of the input that an error tells of; a traceback may stand before
+    that.
+    """
     found = re.search(r"(\w+): inputs? (\d+)", str(error))
     return (found[1], int(found[2])) if found else ("?", error.input)
 
 
 def replay_command(seed: int, target: str, number: int) -> str:
     """Return the command that repeats one input."""
-    return f"PV_SEED={seed} python scripts/fuzz.py --targets {target} --first {number} --count 1 --sequences 0"
+    return (
+        f"PV_SEED={seed} python scripts/fuzz.py --targets {target} --first {number} --count 1 "
+        "--sequences 0"
+    )
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     everything = [*C_SHARES, *PYTHON_SHARES]
-    parser.add_argument("--count", type=int, default=1_000_000, help="mutated scenes, in C and in Python; the rest by share")
-    parser.add_argument("--first", type=int, help="run only inputs FIRST to FIRST + COUNT of one target")
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=1_000_000,
+        help="mutated scenes, in C and in Python; the rest by share",
+    )
+    parser.add_argument(
+        "--first", type=int, help="run only inputs FIRST to FIRST + COUNT of one target"
+    )
     parser.add_argument("--targets", nargs="+", choices=everything, default=everything)
-    parser.add_argument("--sequences", type=int, default=10_000, help="sequences of calls of a vec env; 0: none")
+    parser.add_argument(
+        "--sequences", type=int, default=10_000, help="sequences of calls of a vec env; 0: none"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, help="write the counts to this file")
     return parser.parse_args(arguments)
@@ -170,25 +209,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Fuzz, and return the exit code."""
     options, seed = parse(arguments), int(os.environ.get("PV_SEED", "1"))
     begun = time.monotonic()
-    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # inputs of readers in Python are files
+    room = (
+        "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    )  # inputs of readers in Python are files
     with tempfile.TemporaryDirectory(prefix="puffervec-fuzz-", dir=room) as scratch:
         work = prepare(Path(scratch), seed)
         try:
             if options.first is not None:
-                found = {name: run_chunk(work, Chunk(name, options.first, options.count)) for name in options.targets}
+                found = {
+                    name: run_chunk(work, Chunk(name, options.first, options.count))
+                    for name in options.targets
+                }
                 print("\n".join(line(name, report) for name, report in found.items()))
             else:
                 found = run_all(work, options.count, options.targets, options.jobs)
         except Broken as error:
             kept = Path(tempfile.gettempdir()) / "puffervec-broken-input"
             kept.write_bytes(error.data)
-            print(f"{error}\nits bytes: {kept}\nagain: {replay_command(seed, *culprit(error))}", file=sys.stderr)
+            print(
+                f"{error}\nits bytes: {kept}\nagain: {replay_command(seed, *culprit(error))}",
+                file=sys.stderr,
+            )
             return 1
     broken = run_sequences(options.sequences) if options.sequences else 0
     seconds = time.monotonic() - begun
     total = sum(report.inputs for report in found.values())
     outcome = "FAILED" if broken else "ok"
-    print(f"{total:,} inputs, {options.sequences:,} sequences of calls, {seconds:.0f} s, seed {seed}: {outcome}")
+    print(
+        f"{total:,} inputs, {options.sequences:,} sequences of calls, {seconds:.0f} s, seed "
+        f"{seed}: {outcome}"
+    )
     if options.json:
         result = {"targets": {name: asdict(report) for name, report in found.items()}, "sequences": options.sequences,
                   "seed": seed, "seconds": seconds, "crashes": 0, "sequences_failed": bool(broken)}  # fmt: skip

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The golden hashes of the C envs (tests/golden): writes new ones, with a reason, or checks them with many builds.
+"""The golden hashes of the C envs (tests/golden): writes new ones, with a reason, or checks them
+with many builds.
 
     make golden REASON="cartpole: pole length as in Gymnasium 1.3"
     make golden-check
 
-Writing adds the reason to the log in the same file and prints which envs have changed. Checking compiles the core with both
-compilers at several levels and with the vector variants on and off, and runs each env in this process and with one to four
+Writing adds the reason to the log in the same file and prints which envs have changed. Checking
+compiles the core with both compilers at several levels and with the vector variants on and off, and
+runs each env in this process and with one to four
 workers: every combination must give the committed bytes.
 """
 
@@ -38,19 +40,26 @@ STEPS = record.CHECKPOINTS[-1]
 SCENE_SEED, SCENE_COUNT = 7, 2
 
 
-# ---- writing ---------------------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def scenes_of(name: str) -> list[Scene]:
-    """Return the scenes of a committed set: generated ones, or random ones with traffic lights and objects of all types."""
+    """Return the scenes of a committed set: generated ones, or random ones with traffic lights and
+    objects of all types.
+    """
     if name == "drive":
         return [generate_scene(SCENE_SEED, index) for index in range(SCENE_COUNT)]
-    drawn = [random_scene(seed, objects=16, roads=24, spread_m=25.0, frames=25) for seed in range(1, SCENE_COUNT + 1)]
+    drawn = [
+        random_scene(seed, objects=16, roads=24, spread_m=25.0, frames=25)
+        for seed in range(1, SCENE_COUNT + 1)
+    ]
     return [lit(scene, seed) for seed, scene in enumerate(drawn, 1)]
 
 
 def ensure_scenes(name: str, path: Path, anew: bool = False) -> bool:
-    """Compile the scenes of drive cases if the committed set can no longer be read. Returns whether it was written."""
+    """Compile the scenes of drive cases if the committed set can no longer be read. Returns whether
+    it was written.
+    """
     try:
         SceneSet(path)
         readable = True
@@ -81,7 +90,10 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
     """
     reason = " ".join(reason.split())
     if len(reason) < SHORTEST_REASON:
-        raise ValueError(f'the reason is {reason!r}: say in a sentence why the bytes change: make golden REASON="..."')
+        raise ValueError(
+            f"the reason is {reason!r}: say in a sentence why the bytes change: make golden "
+            'REASON="..."'
+        )
     before = record.load() if path == record.HASHES and path.exists() else {"log": [], "runs": {}}
     runs = record_all(steps)
     changed = [name for name, shown in runs.items() if before["runs"].get(name) != shown]
@@ -92,7 +104,7 @@ def regenerate(reason: str, path: Path = record.HASHES, steps: int = STEPS) -> l
     return changed
 
 
-# ---- checking --------------------------------------------------------------------------------------------------------
+# ---- checking ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,12 @@ KINDS = [
     Kind("gcc -O2, variants by CPU"),
     Kind("gcc -O3, no variants", level="-O3", flags="-DPV_NO_CLONES"),
     Kind("gcc -O2 -mavx2, no variants", flags="-mavx2 -DPV_NO_CLONES", needs="avx2"),
-    Kind("gcc -O3 -march=native", level="-O3", flags="-DPV_NO_CLONES", switches={"PUFFERVEC_NATIVE": "1"}),
+    Kind(
+        "gcc -O3 -march=native",
+        level="-O3",
+        flags="-DPV_NO_CLONES",
+        switches={"PUFFERVEC_NATIVE": "1"},
+    ),
     Kind("gcc -O2, char without a sign, as on aarch64", flags="-funsigned-char"),
     Kind("gcc -O1, no futex", level="-O1", switches={"PUFFERVEC_NO_FUTEX": "1"}),
     Kind("clang -O0", "clang", "-O0"),
@@ -138,7 +155,9 @@ KINDS = [
 
 
 def check(kinds: Sequence[Kind], steps: int) -> bool:
-    """Build each kind in a copy of the sources, check it and print the result. Returns whether all passed."""
+    """Build each kind in a copy of the sources, check it and print the result. Returns whether all
+    passed.
+    """
     fine = True
     for kind in kinds:
         if kind.missing():
@@ -148,8 +167,13 @@ def check(kinds: Sequence[Kind], steps: int) -> bool:
             build = Build(Path(folder) / "copy", **kind.environment())
             build.wait()
             build.environment.update(kind.environment())
-            for plan in (["--plan", "workers", "--five-seeds", "--steps", str(steps)], ["--plan", "all", "--steps", "400"]):
-                done = build.python("-m", "tests.golden.check", "--build", kind.name, *plan, timeout_s=3600)
+            for plan in (
+                ["--plan", "workers", "--five-seeds", "--steps", str(steps)],
+                ["--plan", "all", "--steps", "400"],
+            ):
+                done = build.python(
+                    "-m", "tests.golden.check", "--build", kind.name, *plan, timeout_s=3600
+                )
                 print(done.stdout + done.stderr, end="", flush=True)
                 fine = fine and done.returncode == 0
     return fine
@@ -157,23 +181,48 @@ def check(kinds: Sequence[Kind], steps: int) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--reason", default="", help="why the bytes change; goes into the log beside the hashes")
-    flags.add_argument("--new-scenes", action="store_true", help="compile the scenes of the drive cases anew, too")
-    flags.add_argument("--check", action="store_true", help="compare all builds with the committed hashes instead")
-    flags.add_argument("--steps", type=int, default=STEPS, choices=record.CHECKPOINTS, help="of --check (default: %(default)s)")
-    flags.add_argument("--only", default="", help="of --check: only builds whose name contains this")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--reason", default="", help="why the bytes change; goes into the log beside the hashes"
+    )
+    flags.add_argument(
+        "--new-scenes", action="store_true", help="compile the scenes of the drive cases anew, too"
+    )
+    flags.add_argument(
+        "--check", action="store_true", help="compare all builds with the committed hashes instead"
+    )
+    flags.add_argument(
+        "--steps",
+        type=int,
+        default=STEPS,
+        choices=record.CHECKPOINTS,
+        help="of --check (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--only", default="", help="of --check: only builds whose name contains this"
+    )
     options = flags.parse_args(arguments)
     if options.check:
-        return 0 if check([kind for kind in KINDS if options.only in kind.name], options.steps) else 1
+        return (
+            0 if check([kind for kind in KINDS if options.only in kind.name], options.steps) else 1
+        )
     try:
         given = len(options.reason.split()) > 0
-        wrote = [name for name, path in cases.SCENES.items() if given and ensure_scenes(name, path, options.new_scenes)]
+        wrote = [
+            name
+            for name, path in cases.SCENES.items()
+            if given and ensure_scenes(name, path, options.new_scenes)
+        ]
         changed = regenerate(options.reason)
     except ValueError as error:
         print(f"nothing was written: {error}", file=sys.stderr)
         return 2
-    print("\n".join([*(f"the scenes of {name} were compiled anew" for name in wrote), *changed]) or "nothing has changed")
+    print(
+        "\n".join([*(f"the scenes of {name} were compiled anew" for name in wrote), *changed])
+        or "nothing has changed"
+    )
     return 0
 
 

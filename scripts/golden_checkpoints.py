@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small checkpoints of policies of every kind, with what they did, for later versions to load: tests/train/golden/<version>/.
+"""Small checkpoints of policies of every kind, with what they did, for later versions to load:
+tests/train/golden/<version>/.
 
     python scripts/golden_checkpoints.py          writes those of this version; refuses where they are there
     python scripts/golden_checkpoints.py --anew   writes them again, as long as the version is not released
 
-Beside each checkpoint stands replay.npz: observations, flags and masks of some steps, and the actions that the policy took. So
-a later version must take the same actions for the same observations, whatever its envs show.
+Beside each checkpoint stands replay.npz: observations, flags and masks of some steps, and the
+actions that the policy took. So a later version must take the same actions for the same
+observations, whatever its envs show.
 """
 
 from __future__ import annotations
@@ -53,10 +55,18 @@ KINDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def load(folder: Path) -> LoadedPolicy:
-    """Load a kind's checkpoint as a user of a later version would, with the code of its env where that is Python."""
+    """Load a kind's checkpoint as a user of a later version would, with the code of its env where
+    that is Python.
+    """
     target = json.loads((folder / "checkpoint" / "manifest.json").read_text())["config"]["target"]
-    settings = {"scenes": SCENES} if target == "drive" else None  # those of its evaluation take a while to make
-    return load_policy(folder / "checkpoint", env=target if target.startswith(PYTHON_ENVS) else None, settings=settings)
+    settings = (
+        {"scenes": SCENES} if target == "drive" else None
+    )  # those of its evaluation take a while to make
+    return load_policy(
+        folder / "checkpoint",
+        env=target if target.startswith(PYTHON_ENVS) else None,
+        settings=settings,
+    )
 
 
 def by_group(value: Any, groups: Sequence[str]) -> dict[str, Any]:
@@ -65,11 +75,15 @@ def by_group(value: Any, groups: Sequence[str]) -> dict[str, Any]:
 
 
 def watched(policy: LoadedPolicy) -> dict[str, np.ndarray]:
-    """Let a policy act for some steps and return all that it was given and did: {step/what/row group: array}."""
+    """Let a policy act for some steps and return all that it was given and did: {step/what/row
+    group: array}.
+    """
     found: dict[str, np.ndarray] = {}
     env: Any = policy.config.env
     settings = dataclasses.asdict(env) if dataclasses.is_dataclass(env) else env
-    with puffervec.make(policy.config.target, env_kwargs=settings, backend="serial", num_envs=ENVS) as vec:
+    with puffervec.make(
+        policy.config.target, env_kwargs=settings, backend="serial", num_envs=ENVS
+    ) as vec:
         vec.async_reset(0)
         for step in range(STEPS):
             observations = vec.recv()[0]
@@ -77,19 +91,27 @@ def watched(policy: LoadedPolicy) -> dict[str, np.ndarray]:
             for name, observed in by_group(observations, list(groups)).items():
                 rows = groups[name]
                 fields = observed if isinstance(observed, dict) else {"": observed}
-                found |= {f"{step}/observations/{name}/{field}": np.array(part) for field, part in fields.items()}
+                found |= {
+                    f"{step}/observations/{name}/{field}": np.array(part)
+                    for field, part in fields.items()
+                }
                 found[f"{step}/done/{name}"] = ~rows.masks | rows.terminals | rows.truncations
                 if rows.action_masks is not None:
                     found[f"{step}/action_masks/{name}"] = np.array(rows.action_masks)
             actions = policy.act(observations, vec)
-            found |= {f"{step}/actions/{name}": np.array(part) for name, part in by_group(actions, list(groups)).items()}
+            found |= {
+                f"{step}/actions/{name}": np.array(part)
+                for name, part in by_group(actions, list(groups)).items()
+            }
             vec.send(actions)
         vec.recv()
     return found
 
 
 def replayed(policy: LoadedPolicy, kept: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Give a policy the same observations, flags and masks again and return its actions by the same names."""
+    """Give a policy the same observations, flags and masks again and return its actions by the same
+    names.
+    """
     found: dict[str, np.ndarray] = {}
     for step in range(STEPS):
         parts: dict[str, dict[str, Any]] = {}
@@ -101,19 +123,32 @@ def replayed(policy: LoadedPolicy, kept: dict[str, np.ndarray]) -> dict[str, np.
                 parts.setdefault(what, {})[group] = array
         groups = list(parts["observations"])
         one = len(groups) == 1
-        given = {what: part[groups[0]] if one else part for what, part in parts.items() if what != "actions"}
-        actions = policy.act(given["observations"], done=given["done"], action_mask=given.get("action_masks"))
-        found |= {f"{step}/actions/{name}": np.array(part) for name, part in by_group(actions, groups).items()}
+        given = {
+            what: part[groups[0]] if one else part
+            for what, part in parts.items()
+            if what != "actions"
+        }
+        actions = policy.act(
+            given["observations"], done=given["done"], action_mask=given.get("action_masks")
+        )
+        found |= {
+            f"{step}/actions/{name}": np.array(part)
+            for name, part in by_group(actions, groups).items()
+        }
     return found
 
 
 def keep_weights(checkpoint: Path, folder: Path) -> None:
-    """Copy what `load_policy` reads of a checkpoint: the manifest and the weights. checkpoint_v1 beside them has all files."""
+    """Copy what `load_policy` reads of a checkpoint: the manifest and the weights. checkpoint_v1
+    beside them has all files.
+    """
     folder.mkdir(parents=True)
     manifest = json.loads((checkpoint / "manifest.json").read_text())
     manifest["config"]["log"]["folder"] = "runs"
     manifest["files"] = {
-        name: digest for name, digest in manifest["files"].items() if name.removesuffix(".safetensors") in manifest["policies"]
+        name: digest
+        for name, digest in manifest["files"].items()
+        if name.removesuffix(".safetensors") in manifest["policies"]
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     for name in manifest["files"]:
@@ -121,7 +156,9 @@ def keep_weights(checkpoint: Path, folder: Path) -> None:
 
 
 def write(kind: str, folder: Path) -> None:
-    """Write the checkpoint and the replay of a kind, of the first seed with which the policy does not always do the same."""
+    """Write the checkpoint and the replay of a kind, of the first seed with which the policy does
+    not always do the same.
+    """
     for seed in range(1, 100):
         train_once(kind, seed, folder)
         kept = watched(load(folder))
@@ -137,7 +174,9 @@ def train_once(kind: str, seed: int, folder: Path) -> None:
     train = {"horizon": 4, "minibatch_size": 0, "seed": seed, "device": "cpu"}
     small = {"vec": {"num_envs": ENVS, "backend": "serial"}, "train": train}
     with tempfile.TemporaryDirectory() as made:
-        config = TrainConfig.of(target, **small, env=env, policy={"hidden": (8,), **policy}, log={"folder": made})
+        config = TrainConfig.of(
+            target, **small, env=env, policy={"hidden": (8,), **policy}, log={"folder": made}
+        )
         with Trainer(config) as trainer:
             trainer.collect()
             trainer.update()
@@ -148,12 +187,17 @@ def train_once(kind: str, seed: int, folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--anew", action="store_true", help="write those of this version again")
     options = flags.parse_args(arguments)
     target = FOLDER / puffervec.__version__
     if target.exists() and not options.anew:
-        print(f"{target.relative_to(ROOT)} is there already: released checkpoints stay as they are", file=sys.stderr)
+        print(
+            f"{target.relative_to(ROOT)} is there already: released checkpoints stay as they are",
+            file=sys.stderr,
+        )
         return 2
     with tempfile.TemporaryDirectory() as made:
         for kind in KINDS:

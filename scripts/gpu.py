@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`make gpu`: everything that needs a GPU, in one command, without network and in under 20 minutes.
 
-Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's share of a vector step,
-training end to end with its ladder, the cost of four bottlenecks) and short training runs of tag_grid and drive; prints which
-criteria for the trainer on a GPU were met; writes bench/results/<GPU>-<day>.json. Exit status: 0; 1 if a step failed; 2, with
-one line, if torch finds no CUDA device. A missed criterion is reported, but does not count as a failed step.
+Runs the tests marked `gpu`, short benchmarks on CUDA (round trips, steps per second, the host's
+share of a vector step, training end to end with its ladder, the cost of four bottlenecks) and short
+training runs of tag_grid and drive; prints which criteria for the trainer on a GPU were met; writes
+bench/results/<GPU>-<day>.json. Exit status: 0; 1 if a step failed; 2, with one line, if torch finds
+no CUDA device. A missed criterion is reported, but does not count as a failed step.
 """
 
 from __future__ import annotations
@@ -77,11 +78,13 @@ def _driver() -> str:
     return ""
 
 
-# ---- results of the steps -----------------------------------------------------------------------------------
+# ---- results of the steps ------------------------------------------------------------------------
 
 
 def read_json(path: Path) -> Any:
-    """Return the results of a benchmark, without the facts about the machine, which the report has once."""
+    """Return the results of a benchmark, without the facts about the machine, which the report has
+    once.
+    """
     return json.loads(path.read_text())["results"]
 
 
@@ -119,13 +122,17 @@ def collect_training(folder: Path) -> dict[str, Any]:
 
 
 def summarize_profile(path: Path) -> dict[str, Any]:
-    """Return the statistics (ms) and counts of a report of puffer-train profile, and the line of its sweep."""
+    """Return the statistics (ms) and counts of a report of puffer-train profile, and the line of
+    its sweep.
+    """
     report = json.loads(path.read_text())
-    found = {one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]}
+    found = {
+        one["name"]: {"ms": one["stats_ms"], "counts": one["counts"]} for one in report["latencies"]
+    }
     return {"latencies": found, "fit": report["sweep"] and report["sweep"]["fit"]}
 
 
-# ---- the steps ----------------------------------------------------------------------------------------------
+# ---- the steps -----------------------------------------------------------------------------------
 
 
 def _benchmark(name: str, script: str, scratch: Path, limit_s: float, *arguments: str) -> Step:
@@ -152,11 +159,36 @@ def _training(env: str, scratch: Path, seconds: float) -> Step:
 def _profiles(scratch: Path) -> list[Step]:
     """Where the time of training goes, and what a policy that waits loses."""
     loop, loops = scratch / "loop.json", ("while", "range")
-    phases = (sys.executable, "-m", "puffervec.commands.cli", "profile", "tag_grid", "--mode", "loop", "--device", "cuda")
-    waits = (sys.executable, str(common.ROOT / "examples" / "flow_policy.py"), "--out", str(scratch))
+    phases = (
+        sys.executable,
+        "-m",
+        "puffervec.commands.cli",
+        "profile",
+        "tag_grid",
+        "--mode",
+        "loop",
+        "--device",
+        "cuda",
+    )
+    waits = (
+        sys.executable,
+        str(common.ROOT / "examples" / "flow_policy.py"),
+        "--out",
+        str(scratch),
+    )
     return [
-        Step("phases of training", (*phases, "--json", str(loop)), 60.0, lambda: summarize_profile(loop)),
-        Step("a policy that waits", waits, 60.0, lambda: {name: summarize_profile(scratch / f"{name}.json") for name in loops}),
+        Step(
+            "phases of training",
+            (*phases, "--json", str(loop)),
+            60.0,
+            lambda: summarize_profile(loop),
+        ),
+        Step(
+            "a policy that waits",
+            waits,
+            60.0,
+            lambda: {name: summarize_profile(scratch / f"{name}.json") for name in loops},
+        ),
     ]
 
 
@@ -172,18 +204,53 @@ def steps(scratch: Path, seconds: float) -> list[Step]:
         *_profiles(scratch),
         _benchmark("training", "train.py", scratch, 300.0, *once),
         _benchmark("bottlenecks", "bottlenecks.py", scratch, 180.0, *once),
-        _benchmark("plans", "plan.py", scratch, 240.0, "--device", "cuda", "--seconds", "0.1", "--repeats", "5"),
+        _benchmark(
+            "plans",
+            "plan.py",
+            scratch,
+            240.0,
+            "--device",
+            "cuda",
+            "--seconds",
+            "0.1",
+            "--repeats",
+            "5",
+        ),
         _benchmark("round trips", "latency.py", scratch, 60.0, "--repeats", "3", "--pauses", "1"),
-        _benchmark("steps per second, tag_grid", "sps.py", scratch, 60.0, "--envs", "tag_grid", *torch, *short),
-        _benchmark("steps per second, drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short),
-        _benchmark("columns over GPUs", "sharded.py", scratch, 180.0, "--device", "cuda", "--size", "xl", "--repeats", "1"),
+        _benchmark(
+            "steps per second, tag_grid",
+            "sps.py",
+            scratch,
+            60.0,
+            "--envs",
+            "tag_grid",
+            *torch,
+            *short,
+        ),
+        _benchmark(
+            "steps per second, drive", "sps.py", scratch, 60.0, "--envs", "drive", *torch, *short
+        ),
+        _benchmark(
+            "columns over GPUs",
+            "sharded.py",
+            scratch,
+            180.0,
+            "--device",
+            "cuda",
+            "--size",
+            "xl",
+            "--repeats",
+            "1",
+        ),
         _training("tag_grid", scratch, seconds),
         _training("drive", scratch, seconds),
     ]
 
 
 def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the criteria for the trainer on a GPU: found (None: its step gave no result), target, and whether it is met."""
+    """Return the criteria for the trainer on a GPU: found (None: its step gave no result), target,
+    and whether it is met.
+    """
     ended = {entry["name"]: entry for entry in entries if entry["status"] == "ok"}
     found = []
     for env, target in LEAST_RATES.items():
@@ -191,13 +258,25 @@ def criteria(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if "training" in ended:
             rate = ended["training"]["results"]["speed"][env]["agent_steps_per_s"]["median"]
         found.append(
-            _criterion(f"{env}, agent-steps/s end to end, at least", rate, target, rate is not None and rate >= target)
+            _criterion(
+                f"{env}, agent-steps/s end to end, at least",
+                rate,
+                target,
+                rate is not None and rate >= target,
+            )
         )
     for cost in ended["host"]["results"] if "host" in ended else [None]:
         us, below = (cost["host"]["median"], cost["target"]) if cost else (None, None)
-        found.append(_criterion("host time per vector step, us, below", us, below, bool(cost and cost["met"])))
+        found.append(
+            _criterion(
+                "host time per vector step, us, below", us, below, bool(cost and cost["met"])
+            )
+        )
     tested = "tests" in ended
-    return [*found, _criterion("no allocation and no synchronisation in a step", tested or None, True, tested)]
+    return [
+        *found,
+        _criterion("no allocation and no synchronisation in a step", tested or None, True, tested),
+    ]
 
 
 def _criterion(name: str, found: Any, target: Any, met: bool) -> dict[str, Any]:
@@ -205,10 +284,17 @@ def _criterion(name: str, found: Any, target: Any, met: bool) -> dict[str, Any]:
 
 
 def _run(command: Sequence[str], limit_s: float, log: Path) -> int | None:
-    """Run a command in the project's folder, its output in a file. Returns None if it was killed after `limit_s`."""
+    """Run a command in the project's folder, its output in a file. Returns None if it was killed
+    after `limit_s`.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=common.ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=common.ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         try:
             return process.wait(limit_s)
@@ -235,9 +321,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def run_step(step: Step, limit_s: float, log: Path) -> dict[str, Any]:
     """Run one step and return its entry.
 
-    The entry has a status ("ok", "failed", "timed out" or "left out"), seconds, results, and the end of the output.
+    The entry has a status ("ok", "failed", "timed out" or "left out"), seconds, results, and the
+    end of the output.
     """
-    entry: dict[str, Any] = {"name": step.name, "command": _shown(step.command, log.parent), "status": "left out"}
+    entry: dict[str, Any] = {
+        "name": step.name,
+        "command": _shown(step.command, log.parent),
+        "status": "left out",
+    }
     limit_s = min(step.limit_s, limit_s)
     if limit_s <= 0:
         return {**entry, "reason": "no time was left"}
@@ -269,7 +360,9 @@ def run_all(chosen: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[
         print(f"{step.name} ...", end=" ", flush=True)
         entry = run_step(step, deadline - time.monotonic(), scratch / f"step-{number}.log")
         print(
-            f"{entry['status']}, {entry.get('seconds', 0):g} s: {entry.get('reason') or entry.get('last_line', '')}", flush=True
+            f"{entry['status']}, {entry.get('seconds', 0):g} s: "
+            f"{entry.get('reason') or entry.get('last_line', '')}",
+            flush=True,
         )
         entries.append(entry)
     return entries
@@ -277,21 +370,39 @@ def run_all(chosen: Sequence[Step], scratch: Path, limit_s: float) -> list[dict[
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--train-seconds", type=float, default=60.0, help="length of each training run (default: %(default)s)")
-    flags.add_argument("--json", type=Path, help="where the results go (default: bench/results/<GPU>-<day>.json)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--train-seconds",
+        type=float,
+        default=60.0,
+        help="length of each training run (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--json", type=Path, help="where the results go (default: bench/results/<GPU>-<day>.json)"
+    )
     options = flags.parse_args(arguments)
     gpu = cuda_facts()
     if gpu is None:
-        print("no CUDA device: torch.cuda.is_available() is False, so there is nothing to run here", file=sys.stderr)
+        print(
+            "no CUDA device: torch.cuda.is_available() is False, so there is nothing to run here",
+            file=sys.stderr,
+        )
         return 2
     facts = {**common.machine(), "gpu": gpu}
-    print(f"{gpu['name']}, {gpu['memory_bytes'] / 2**30:.0f} GiB, CUDA {gpu['cuda']}; {common.machine_line(facts)}")
+    print(
+        f"{gpu['name']}, {gpu['memory_bytes'] / 2**30:.0f} GiB, CUDA {gpu['cuda']}; "
+        f"{common.machine_line(facts)}"
+    )
     with tempfile.TemporaryDirectory(prefix="puffervec-gpu-") as scratch:
         entries = run_all(steps(Path(scratch), options.train_seconds), Path(scratch), LIMIT_S)
     asked = criteria(entries)
     for one in asked:
-        print(f"{'met' if one['met'] else 'NOT MET'}: {one['criterion']} {one['target']}; found {one['found']}")
+        print(
+            f"{'met' if one['met'] else 'NOT MET'}: {one['criterion']} {one['target']}; found "
+            f"{one['found']}"
+        )
     path = options.json or common.RESULTS / f"{common.slug(gpu['name'])}-{facts['date'][:10]}.json"
     report = common.report("gpu", facts, {"train_seconds": options.train_seconds}, entries)
     common.write_json(path, {**report, "criteria": asked})

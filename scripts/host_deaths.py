@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run over Ray whose hosts are killed at random moments, then the learner: no update may be lost, and the run must go on.
+"""A run over Ray whose hosts are killed at random moments, then the learner: no update may be lost,
+and the run must go on.
 
     python scripts/host_deaths.py                   50 deaths of one of two hosts, then the learner's, then its resumption
     PV_SEED=7 python scripts/host_deaths.py         the same hosts at the same moments
 
-A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays, sends, starts again or has
-just been started. The log must hold every update from the first to the last, in order. After the learner's death no process of
-Ray's may be left, and `--resume` goes on from the newest checkpoint. Exit status 0, or 1 with what is wrong.
+A host is killed by SIGKILL, from a moment to some seconds after the death before: while it plays,
+sends, starts again or has just been started. The log must hold every update from the first to the
+last, in order. After the learner's death no process of Ray's may be left, and `--resume` goes on
+from the newest checkpoint. Exit status 0, or 1 with what is wrong.
 """
 
 from __future__ import annotations
@@ -34,13 +36,15 @@ from puffervec.train import read_metrics
 PATIENCE_S = 180.0
 LONGEST_WAIT_S = 10.0  # Between two deaths; a host takes some seconds to start again.
 FLAGS = (
-    "--total-timesteps 1000000000 --train.final-eval false --train.threads 1 --device cpu --log.dashboard plain"
-    " --log.checkpoint-interval-s 5 --run-name deaths --vec.num-envs 16"
+    "--total-timesteps 1000000000 --train.final-eval false --train.threads 1 --device cpu "
+    "--log.dashboard plain --log.checkpoint-interval-s 5 --run-name deaths --vec.num-envs 16"
 ).split()
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Return what the condition returns once that is true. Raises: SystemExit where it takes too long."""
+    """Return what the condition returns once that is true. Raises: SystemExit where it takes too
+    long.
+    """
     give_up = time.monotonic() + PATIENCE_S
     while not (found := condition()):
         if time.monotonic() > give_up:
@@ -69,14 +73,29 @@ def updates(run: Path) -> list[dict[str, float]]:
 
 def start(folder: Path, hosts: int, *args: str) -> subprocess.Popen[bytes]:
     """Start a learner with its hosts."""
-    command = [sys.executable, "-m", "puffervec.commands.cli", *args, *FLAGS, "--log.folder", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "puffervec.commands.cli",
+        *args,
+        *FLAGS,
+        "--log.folder",
+        str(folder),
+    ]
     command += ["--ray", "local", "--ray.hosts", str(hosts)]
-    return subprocess.Popen(command, stdout=(folder / "out.txt").open("ab"), stderr=subprocess.STDOUT, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stdout=(folder / "out.txt").open("ab"),
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it all, print and keep what came of it."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--deaths", type=int, default=50, help="of hosts (default: %(default)s)")
     flags.add_argument("--hosts", type=int, default=2, help="that play (default: %(default)s)")
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
@@ -84,7 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = int(os.environ.get("PV_SEED", "1"))
     with tempfile.TemporaryDirectory() as name:
         found, foreign = common.foreign_load(
-            lambda: deaths(Path(name), options.hosts, options.deaths, random.Random(seed)) | {"seed": seed}
+            lambda: (
+                deaths(Path(name), options.hosts, options.deaths, random.Random(seed))
+                | {"seed": seed}
+            )
         )
     for key, value in found.items():
         print(f"{key:>34}: {value}")
@@ -107,7 +129,10 @@ def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict
             victim.send_signal(signal.SIGKILL)
             time.sleep(random_.uniform(0.0, LONGEST_WAIT_S))
             if running.poll() is not None:
-                raise SystemExit(f"the run ended after death {number + 1}:\n{(folder / 'out.txt').read_text()[-2000:]}")
+                raise SystemExit(
+                    "the run ended after death "
+                    f"{number + 1}:\n{(folder / 'out.txt').read_text()[-2000:]}"
+                )
         spent_s = time.monotonic() - begin
         after = len(updates(run))
         eventually(lambda: len(updates(run)) > after + 20, "updates after the last death")
@@ -118,11 +143,17 @@ def deaths(folder: Path, hosts: int, count: int, random_: random.Random) -> dict
         learner.send_signal(signal.SIGKILL)
         running.wait()
         begin = time.monotonic()
-        eventually(lambda: not [process for process in below if alive(process)], f"nothing left of {len(below)} processes")
+        eventually(
+            lambda: not [process for process in below if alive(process)],
+            f"nothing left of {len(below)} processes",
+        )
         gone_s = time.monotonic() - begin
         before = int(lines[-1]["update"])
         running = start(folder, hosts + 1, "--resume", str(run))  # With another number of hosts.
-        eventually(lambda: updates(run)[-1]["update"] > before + 20 or running.poll() is not None, "updates after resuming")
+        eventually(
+            lambda: updates(run)[-1]["update"] > before + 20 or running.poll() is not None,
+            "updates after resuming",
+        )
         running.send_signal(signal.SIGTERM)
         code = running.wait(PATIENCE_S)
         last = updates(run)[-1]

@@ -5,11 +5,13 @@
     python scripts/make_covid_data.py                      writes the four files of the package anew
     python scripts/make_covid_data.py --seed 7 --out mine  another set
 
-Nothing in it is measured. Its states are regions without a place, with populations from half a million to forty million. An
-epidemic begins in each region on a day of its own, measures follow, and what is there on the last day is where episodes begin.
-Transmission falls with stringency from a basic reproduction number of about 1.7 to 0.6. Unemployment rises some days after
-measures and falls over months. The bounds of both indices come from two roll-outs, all states at stringency 1 and all at 10 for
-the whole episode: an index is 0 on the mean of its worse roll-out and 1 on that of its better one.
+Nothing in it is measured. Its states are regions without a place, with populations from half a
+million to forty million. An epidemic begins in each region on a day of its own, measures follow,
+and what is there on the last day is where episodes begin. Transmission falls with stringency from a
+basic reproduction number of about 1.7 to 0.6. Unemployment rises some days after measures and falls
+over months. The bounds of both indices come from two roll-outs, all states at stringency 1 and all
+at 10 for the whole episode: an index is 0 on the mean of its worse roll-out and 1 on that of its
+better one.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from puffervec.testing.reference.covid import Covid
 SEED, DAYS, DELAY = 2021, 82, 29
 PEOPLE = 330e6
 LAMBDAS = np.array([7.0, 30.0, 90.0, 200.0, 450.0])
-WEIGHTS = np.array([-0.9, 0.35, 0.5, 0.5, 0.6])  # Per level of stringency: a sudden change shows after some days.
+WEIGHTS = np.array(
+    [-0.9, 0.35, 0.5, 0.5, 0.6]
+)  # Per level of stringency: a sudden change shows after some days.
 PLANNER_ALPHA, ETA = 0.5, 2.0
 UNSCALED = {"health_min": 0.0, "health_max": 1.0, "economic_min": 0.0, "economic_max": 1.0}
 
@@ -42,7 +46,9 @@ def populations(draw: np.random.Generator) -> np.ndarray:
 
 
 def levels_of(draw: np.random.Generator) -> np.ndarray:
-    """Return the stringency by day, (82, 51): 1 until measures begin, then a level more every few days."""
+    """Return the stringency by day, (82, 51): 1 until measures begin, then a level more every few
+    days.
+    """
     begin, every = draw.integers(58, 72, STATES), draw.integers(3, 7, STATES)
     top = draw.integers(2, 6, STATES)
     climbed = np.maximum(0, (np.arange(DAYS)[:, None] - begin) // every + 1)
@@ -50,9 +56,14 @@ def levels_of(draw: np.random.Generator) -> np.ndarray:
 
 
 def epidemic(
-    draw: np.random.Generator, population: np.ndarray, beta: tuple[np.ndarray, np.ndarray], levels: np.ndarray
+    draw: np.random.Generator,
+    population: np.ndarray,
+    beta: tuple[np.ndarray, np.ndarray],
+    levels: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """Return susceptible, infected and recovered people of the last day: SIR by days, as the model has it."""
+    """Return susceptible, infected and recovered people of the last day: SIR by days, as the model
+    has it.
+    """
     infected = np.zeros(STATES)
     recovered = np.zeros(STATES)
     begin = draw.integers(5, 30, STATES)
@@ -70,7 +81,10 @@ def drawn(seed: int) -> CovidData:
     """Return a data set without bounds of the indices."""
     draw = np.random.default_rng(seed)
     population, levels = populations(draw), levels_of(draw)
-    open_beta, closed_beta = draw.normal(1.7, 0.1, STATES) / 14.0, draw.normal(0.6, 0.05, STATES) / 14.0
+    open_beta, closed_beta = (
+        draw.normal(1.7, 0.1, STATES) / 14.0,
+        draw.normal(0.6, 0.05, STATES) / 14.0,
+    )
     slope = (closed_beta - open_beta) / 9.0
     beta = open_beta - slope, slope
     susceptible, infected, recovered = epidemic(draw, population, beta, levels)
@@ -88,7 +102,9 @@ def drawn(seed: int) -> CovidData:
     data = CovidData(names, states, planner, LAMBDAS, weights, levels)
     start = Covid(data)
     states[:, list(COLUMNS).index("unemployed")] = np.round(start.unemployment(start.filters))
-    return dataclasses.replace(data, states=rounded(states), planner=rounded(planner), weights=rounded(weights))
+    return dataclasses.replace(
+        data, states=rounded(states), planner=rounded(planner), weights=rounded(weights)
+    )
 
 
 def rounded(values: np.ndarray) -> np.ndarray:
@@ -97,7 +113,9 @@ def rounded(values: np.ndarray) -> np.ndarray:
 
 
 def mean_indices(data: CovidData, level: int) -> np.ndarray:
-    """Return the mean health and economic index of an episode at one stringency, (2, 52): of the states, then the planner."""
+    """Return the mean health and economic index of an episode at one stringency, (2, 52): of the
+    states, then the planner.
+    """
     env = Covid(data)
     actions = {"states": np.full(STATES, level), "planner": np.zeros(1, int)}
     sums = np.zeros((2, STATES + 1))
@@ -112,7 +130,9 @@ def with_bounds(data: CovidData) -> CovidData:
     """Return the data with bounds of both indices: the means of two roll-outs."""
     open_health, open_economy = mean_indices(data, 1)
     closed_health, closed_economy = mean_indices(data, 10)
-    bounds = rounded(np.array([open_health, closed_health, closed_economy, open_economy]))  # (4, 52), in the order of TASTE
+    bounds = rounded(
+        np.array([open_health, closed_health, closed_economy, open_economy])
+    )  # (4, 52), in the order of TASTE
     states, planner = data.states.copy(), data.planner.copy()
     states[:, -4:], planner[-4:] = bounds[:, :STATES].T, bounds[:, STATES]
     return dataclasses.replace(data, states=states, planner=planner)
@@ -120,13 +140,23 @@ def with_bounds(data: CovidData) -> CovidData:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--seed", type=int, default=SEED, help="of all draws (default: %(default)s)")
-    flags.add_argument("--out", type=Path, default=SYNTHETIC, help="folder of the files (default: that of the package)")
+    flags.add_argument(
+        "--out",
+        type=Path,
+        default=SYNTHETIC,
+        help="folder of the files (default: that of the package)",
+    )
     options = flags.parse_args(arguments)
     data = with_bounds(drawn(options.seed))
     save_data(data, options.out)
-    print(f"{options.out}: {STATES} synthetic states, {data.column('population').sum():.4g} people, {DAYS} days")
+    print(
+        f"{options.out}: {STATES} synthetic states, {data.column('population').sum():.4g} people, "
+        f"{DAYS} days"
+    )
     return 0
 
 

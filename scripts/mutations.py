@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Draw breakages at random from the sources of the newer rooms, for `scripts/sabotage.py --random`.
 
-A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition, minimum and
-maximum, or a number. Comments, strings, imports, assertions and error messages are left alone. Its tests are those that
-mirror the file; where they pass, those of the whole room run, then the slow ones among those that mirror
-it. Some mutations change nothing that anybody could notice (a limit that is only a matter of speed, a tie
-that cannot come), so that a share of 100 % is not to be expected.
+A mutation changes one place: a comparison, the sign of a term, a term that is dropped, a condition,
+minimum and maximum, or a number. Comments, strings, imports, assertions and error messages are left
+alone. Its tests are those that mirror the file; where they pass, those of the whole room run, then
+the slow ones among those that mirror it. Some mutations change nothing that anybody could notice (a
+limit that is only a matter of speed, a tie that cannot come), so that a share of 100 % is not to be
+expected.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "puffervec/wings/ray": ("tests/wings/ray",),
 }
 C_TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-# Lines that no test is meant to notice a change of: what is included, checked, said, or fetched ahead for speed alone.
+# Lines that no test is meant to notice a change of: what is included, checked, said, or fetched
+# ahead for speed alone.
 LEFT_ALONE = re.compile(
     r"^\s*(#\s*(include|pragma|error)|import |from |raise |assert |@|PV_ASSERT|_Static_assert|__builtin_prefetch|__all__)"
 )
@@ -51,13 +53,15 @@ class Drawn(Sabotage):
     at: int = 0
 
     def applied(self, text: str) -> str:
-        """Return the text of the file with the breakage in it. Raises: Stale: the file has changed since the draw."""
+        """Return the text of the file with the breakage in it. Raises: Stale: the file has changed
+        since the draw.
+        """
         if not text.startswith(self.old, self.at):
             raise Stale(f"{self.name}: {self.old!r} is not at {self.at} in {self.file}")
         return text[: self.at] + self.new + text[self.at + len(self.old) :]
 
 
-# ---- mutations ---------------------------------------------------------------------------------------------------
+# ---- mutations -----------------------------------------------------------------------------------
 
 Change = Callable[[re.Match[str]], str]
 SWAPS = {
@@ -71,7 +75,11 @@ SWAPS = {
 
 def _number(match: re.Match[str]) -> str:
     digits, suffix = match.group(1), match.group(2)
-    return f"{float(digits) * 1.25 or 0.5!r}{suffix}" if "." in digits else f"{int(digits) + 1}{suffix}"
+    return (
+        f"{float(digits) * 1.25 or 0.5!r}{suffix}"
+        if "." in digits
+        else f"{int(digits) + 1}{suffix}"
+    )
 
 
 OPERATORS: tuple[tuple[str, re.Pattern[str], Change], ...] = (
@@ -88,7 +96,9 @@ OPERATORS: tuple[tuple[str, re.Pattern[str], Change], ...] = (
 
 
 def masked(path: str, text: str) -> str:
-    """Return a source in which comments, strings and lines that are left alone are masked, at unchanged positions."""
+    """Return a source in which comments, strings and lines that are left alone are masked, at
+    unchanged positions.
+    """
     code = list(text)
 
     def mask(first: int, end: int) -> None:
@@ -100,7 +110,10 @@ def masked(path: str, text: str) -> str:
             starts.append(starts[-1] + len(line))
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type in (tokenize.STRING, tokenize.COMMENT):
-                mask(starts[token.start[0] - 1] + token.start[1], starts[token.end[0] - 1] + token.end[1])
+                mask(
+                    starts[token.start[0] - 1] + token.start[1],
+                    starts[token.end[0] - 1] + token.end[1],
+                )
     else:
         for match in C_TEXT.finditer(text):
             mask(*match.span())
@@ -133,13 +146,17 @@ def _parses(text: str) -> bool:
     return True
 
 
-# ---- the draw ------------------------------------------------------------------------------------------------------
+# ---- the draw ------------------------------------------------------------------------------------
 
 
 def sources_of(root: Path, folder: str) -> list[str]:
     """Return the sources of a room, by their paths from the root."""
     found = [path for path in sorted((root / folder).rglob("*")) if path.suffix in (".py", ".c")]
-    return [path.relative_to(root).as_posix() for path in found if path.name not in ("__init__.py", "__main__.py")]
+    return [
+        path.relative_to(root).as_posix()
+        for path in found
+        if path.name not in ("__init__.py", "__main__.py")
+    ]
 
 
 def room_of(root: Path, folder: str) -> tuple[str, ...]:
@@ -151,12 +168,20 @@ def room_of(root: Path, folder: str) -> tuple[str, ...]:
 
 
 def mirrors_of(root: Path, path: str, room: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tests that mirror a source: called after it, said to be its, or those that name it; none: the room."""
+    """Return the tests that mirror a source: called after it, said to be its, or those that name
+    it; none: the room.
+    """
     tests = [
-        file for place in room for file in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
+        file
+        for place in room
+        for file in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
     ]
     stem = Path(path).stem
-    named = [file for file in tests if file.name in (f"test_{stem}.py", f"test_drive_{stem}.py") or path in file.read_text()]
+    named = [
+        file
+        for file in tests
+        if file.name in (f"test_{stem}.py", f"test_drive_{stem}.py") or path in file.read_text()
+    ]
     found = {file.relative_to(root).as_posix() for file in named}
     if (together := TESTED_TOGETHER.get(path)) is not None:
         found.add(together)
@@ -164,7 +189,8 @@ def mirrors_of(root: Path, path: str, room: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
-    """Return `count` mutations, as many of each room as of any other, the same ones for the same seed and sources.
+    """Return `count` mutations, as many of each room as of any other, the same ones for the same
+    seed and sources.
 
     Args: only: a folder of ROOMS, or a file; "" for all.
     Raises: Stale: nothing there can be broken.
@@ -174,7 +200,11 @@ def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
     places: dict[str, list[tuple[str, tuple[str, int, str, str]]]] = {}
     for folder in folders:
         files = [path for path in sources_of(root, folder) if not only or path.startswith(only)]
-        found = [(path, one) for path in files for one in mutations_of(path, (root / path).read_text(encoding="utf-8"))]
+        found = [
+            (path, one)
+            for path in files
+            for one in mutations_of(path, (root / path).read_text(encoding="utf-8"))
+        ]
         if found:
             places[folder] = chance.sample(found, len(found))
     if not places:

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make release`: is the last commit ready? Looks at one thing after the other and stops at the first that is wrong.
+"""`make release`: is the last commit ready? Looks at one thing after the other and stops at the
+first that is wrong.
 
 It uploads nothing and makes no tag. Where all holds, dist/ has what is to be uploaded.
 """
@@ -46,7 +47,9 @@ class Release:
 
     def git(self, *arguments: str) -> str:
         """Return what git prints. Raises: NotReady: it fails."""
-        done = subprocess.run(["git", "-C", str(self.root), *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, timeout=60
+        )
         if done.returncode:
             raise NotReady(f"git {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout.strip()
@@ -54,10 +57,20 @@ class Release:
     def version(self) -> str:
         """Return the one version, that of puffervec/__init__.py."""
         tree = ast.parse((self.root / "puffervec" / "__init__.py").read_text())
-        constants = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
-        found = [ast.literal_eval(node.value) for node in constants if ast.unparse(node.targets[0]) == "__version__"]
+        constants = [
+            node
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        ]
+        found = [
+            ast.literal_eval(node.value)
+            for node in constants
+            if ast.unparse(node.targets[0]) == "__version__"
+        ]
         if len(found) != 1 or not re.fullmatch(r"\d+\.\d+\.\d+", str(found[0])):
-            raise NotReady(f"puffervec/__init__.py has __version__ {found}: it must be there once, as in 1.2.3")
+            raise NotReady(
+                f"puffervec/__init__.py has __version__ {found}: it must be there once, as in 1.2.3"
+            )
         return str(found[0])
 
     def tags(self) -> list[str]:
@@ -69,31 +82,51 @@ class Release:
         earlier = [tag for tag in self.tags() if numbers(tag) < numbers(self.version())]
         return earlier[-1] if earlier else None
 
-    # ---- what is looked at: each returns what holds, or raises NotReady -----------------------------------------------
+    # ---- what is looked at: each returns what holds, or raises NotReady --------------------------
 
     def check_tree(self) -> str:
         """All that is tracked is committed."""
         changed = self.git("status", "--porcelain", "--untracked-files=no").splitlines()
         if changed:
-            raise NotReady(f"{len(changed)} files are not committed, {changed[0].split()[-1]} first: commit or drop them")
+            raise NotReady(
+                f"{len(changed)} files are not committed, {changed[0].split()[-1]} first: commit "
+                "or drop them"
+            )
         return f"commit {self.git('rev-parse', '--short=12', 'HEAD')}, nothing uncommitted"
 
     def check_version(self) -> str:
-        """The version stands in one place, and a tag at this commit, or of this version, agrees with it."""
+        """The version stands in one place, and a tag at this commit, or of this version, agrees
+        with it.
+        """
         version = self.version()
         project = tomllib.loads((self.root / "pyproject.toml").read_text())
         dynamic = project.get("tool", {}).get("setuptools", {}).get("dynamic", {}).get("version")
         if "version" in project["project"] or dynamic != {"attr": "puffervec.__version__"}:
-            raise NotReady("pyproject.toml has a version of its own: take it from puffervec.__version__")
-        here = [tag for tag in self.git("tag", "--points-at", "HEAD").split() if tag.startswith("v")]
+            raise NotReady(
+                "pyproject.toml has a version of its own: take it from puffervec.__version__"
+            )
+        here = [
+            tag for tag in self.git("tag", "--points-at", "HEAD").split() if tag.startswith("v")
+        ]
         if here and here != [f"v{version}"]:
-            raise NotReady(f"the version is {version}, but this commit has the tags {', '.join(here)}: make them agree")
+            raise NotReady(
+                f"the version is {version}, but this commit has the tags {', '.join(here)}: make "
+                "them agree"
+            )
         if not here and f"v{version}" in self.tags():
-            raise NotReady(f"v{version} is the tag of another commit: raise __version__ in puffervec/__init__.py")
+            raise NotReady(
+                f"v{version} is the tag of another commit: raise __version__ in "
+                "puffervec/__init__.py"
+            )
         later = [tag for tag in self.tags() if numbers(tag) > numbers(version)]
         if later:
-            raise NotReady(f"the version is {version}, but {later[-1]} is released: raise __version__ in puffervec/__init__.py")
-        return f"{version}, " + (f"tag {here[0]}" if here else f"not tagged yet: git tag v{version}")
+            raise NotReady(
+                f"the version is {version}, but {later[-1]} is released: raise __version__ in "
+                "puffervec/__init__.py"
+            )
+        return f"{version}, " + (
+            f"tag {here[0]}" if here else f"not tagged yet: git tag v{version}"
+        )
 
     def check_changelog(self) -> str:
         """The newest entry is this version's and has a date."""
@@ -101,25 +134,32 @@ class Release:
         match = HEADING.search((self.root / "CHANGELOG.md").read_text(encoding="utf-8"))
         if match is None or match.group(1) != version:
             found = "no entry" if match is None else f"{match.group(1)} first"
-            raise NotReady(f"CHANGELOG.md has {found}: it must begin with ## {version} (YYYY-MM-DD)")
+            raise NotReady(
+                f"CHANGELOG.md has {found}: it must begin with ## {version} (YYYY-MM-DD)"
+            )
         try:
             day = date.fromisoformat(match.group(2))
         except ValueError:
             said = f"{version} ({match.group(2)})"
-            raise NotReady(f"CHANGELOG.md says {said}: write the day of the release, YYYY-MM-DD") from None
+            raise NotReady(
+                f"CHANGELOG.md says {said}: write the day of the release, YYYY-MM-DD"
+            ) from None
         return f"{version} of {day}"
 
     def check_figures(self) -> str:
         """The figures of README are those of a recent commit."""
         try:
-            found = figures.Figures(self.root / "bench" / "figures.toml", self.root).old("README.md", figures.MOST_COMMITS)
+            found = figures.Figures(self.root / "bench" / "figures.toml", self.root).old(
+                "README.md", figures.MOST_COMMITS
+            )
         except ConfigError as error:
             raise NotReady(str(error)) from error
         for line in found:
             print(f"            {line}")
         if found:
             raise NotReady(
-                f"{len(found)} runs that README quotes are old: measure them again, on a quiet machine, as it says above"
+                f"{len(found)} runs that README quotes are old: measure them again, on a quiet "
+                "machine, as it says above"
             )
         return f"those of README are at most {figures.MOST_COMMITS} commits old"
 
@@ -135,14 +175,22 @@ class Release:
         for line in lines:
             print(f"            {line}")
         if lines and not may_break(last, version):
-            raise NotReady(f"{len(lines)} changes since {last} break code of users, which {version} must not: see above")
-        return f"{len(lines)} changes since {last} that break code" + (", which this version may" if lines else "")
+            raise NotReady(
+                f"{len(lines)} changes since {last} break code of users, which {version} must "
+                "not: see above"
+            )
+        return f"{len(lines)} changes since {last} that break code" + (
+            ", which this version may" if lines else ""
+        )
 
     def check_checkpoints(self) -> str:
         """Checkpoints of all versions load and act alike; this version has some."""
         folder = self.root / "tests" / "train" / "golden" / self.version()
         if not folder.is_dir():
-            raise NotReady(f"{folder.relative_to(self.root)} is missing: python scripts/golden_checkpoints.py, and commit it")
+            raise NotReady(
+                f"{folder.relative_to(self.root)} is missing: python "
+                "scripts/golden_checkpoints.py, and commit it"
+            )
         self.run("checkpoints", sys.executable, "-m", "pytest", "-q", "tests/train/test_golden.py")
         versions = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
         return f"those of {', '.join(versions)} load and act alike"
@@ -157,21 +205,38 @@ class Release:
         self.run("dist", "make", "-s", "package")
         made = sorted(path.name for path in (self.root / "dist").iterdir())
         strange = [name for name in made if not name.startswith(f"puffervec-{self.version()}")]
-        if strange or not any(name.endswith(".tar.gz") for name in made) or not any("manylinux" in name for name in made):
-            raise NotReady(f"dist/ holds {', '.join(made)}: an sdist and manylinux wheels of {self.version()} are wanted")
-        missing = [platform for platform, pattern in WHEELS.items() if not fnmatch.filter(made, pattern)]
-        return ", ".join(made) + (f"; to be built elsewhere: {', '.join(missing)}" if missing else "")
+        if (
+            strange
+            or not any(name.endswith(".tar.gz") for name in made)
+            or not any("manylinux" in name for name in made)
+        ):
+            raise NotReady(
+                f"dist/ holds {', '.join(made)}: an sdist and manylinux wheels of "
+                f"{self.version()} are wanted"
+            )
+        missing = [
+            platform for platform, pattern in WHEELS.items() if not fnmatch.filter(made, pattern)
+        ]
+        return ", ".join(made) + (
+            f"; to be built elsewhere: {', '.join(missing)}" if missing else ""
+        )
 
     def run(self, what: str, *command: str) -> None:
-        """Run a command, its output in build/release-<what>.log. Raises: NotReady: it fails; shows the last lines."""
+        """Run a command, its output in build/release-<what>.log. Raises: NotReady: it fails; shows
+        the last lines.
+        """
         log = self.root / "build" / f"release-{what}.log"
         log.parent.mkdir(exist_ok=True)
         with log.open("w") as file:
-            status = subprocess.run(command, cwd=self.root, stdout=file, stderr=subprocess.STDOUT).returncode
+            status = subprocess.run(
+                command, cwd=self.root, stdout=file, stderr=subprocess.STDOUT
+            ).returncode
         if status:
             for line in log.read_text(errors="replace").splitlines()[-15:]:
                 print(f"            {line}")
-            raise NotReady(f"{' '.join(command)} ended with {status}: see {log.relative_to(self.root)}")
+            raise NotReady(
+                f"{' '.join(command)} ended with {status}: see {log.relative_to(self.root)}"
+            )
 
     def steps(self) -> dict[str, Callable[[], str]]:
         """Return what is looked at, the quick things first."""
@@ -197,7 +262,8 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def may_break(last: str, version: str) -> bool:
-    """Return whether a version may break code that ran with the last one: before 1.0 with the second number, then the first.
+    """Return whether a version may break code that ran with the last one: before 1.0 with the
+        second number, then the first.
 
     >>> may_break("v0.1.0", "0.2.0"), may_break("v1.1.0", "1.2.0")
     (True, False)
@@ -215,7 +281,9 @@ def main(release: Release | None = None) -> int:
             print(f"holds       {name:12} {check()}", flush=True)
         except NotReady as wrong:
             print(f"WRONG       {name:12} {wrong}")
-            print(f"not ready: {', '.join(list(steps)[number + 1 :]) or 'nothing else'} not looked at")
+            print(
+                f"not ready: {', '.join(list(steps)[number + 1 :]) or 'nothing else'} not looked at"
+            )
             return 1
     print("ready; nothing was uploaded")
     return 0

@@ -7,12 +7,12 @@
     python scripts/sabotage.py --list         their names
     python scripts/sabotage.py --random 100   fresh ones, drawn from the newer rooms (scripts/mutations.py)
 
-Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the tests that the breakage names
-run there. A hang counts as found, and its processes are killed. The same tests first run on an unbroken copy, since a test that
-fails anyway finds nothing.
+Each breakage is applied to a copy of the tree, which is built again if C has changed. Then the
+tests that the breakage names run there. A hang counts as found, and its processes are killed. The
+same tests first run on an unbroken copy, since a test that fails anyway finds nothing.
 
-Exit status: 0; 1 if a breakage was not found (a test is missing), or more than 5 % of those drawn at random; 2 if the list is
-stale or tests fail without a breakage.
+Exit status: 0; 1 if a breakage was not found (a test is missing), or more than 5 % of those drawn
+at random; 2 if the list is stale or tests fail without a breakage.
 """
 
 from __future__ import annotations
@@ -44,7 +44,18 @@ from bench import common
 
 LIST = Path(__file__).resolve().parent / "sabotages.toml"
 LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "runs", "results", "__pycache__", ".*_cache", "*.so", "*.o", "*.egg-info", "_native.c"
+    ".git",
+    ".venv",
+    "build",
+    "dist",
+    "runs",
+    "results",
+    "__pycache__",
+    ".*_cache",
+    "*.so",
+    "*.o",
+    "*.egg-info",
+    "_native.c",
 )
 TEMPORARY = ".tmp"
 CI = "not slow and not gpu"  # tests that find breakages of the list have to run at every push
@@ -55,8 +66,12 @@ BUILD = {"PUFFERVEC_OPT": "-O1"}  # three seconds instead of half a minute
 BUILD_LIMIT_S = 600.0
 WIDE_LIMIT_S = 1200.0
 RED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
-REFUSED = re.compile(r"^E   ImportError: (csrc/.*)$", re.MULTILINE)  # puffervec compares its C core with the Python sources
-RUNNING = re.compile(r"^(tests/\S+::.+?) *$", re.MULTILINE)  # -v prints a name, and later the outcome after it
+REFUSED = re.compile(
+    r"^E   ImportError: (csrc/.*)$", re.MULTILINE
+)  # puffervec compares its C core with the Python sources
+RUNNING = re.compile(
+    r"^(tests/\S+::.+?) *$", re.MULTILINE
+)  # -v prints a name, and later the outcome after it
 PASSED, FAILED, NO_TESTS = 0, 1, 5  # exit statuses of pytest
 NOTHING_RUN = (4, NO_TESTS)
 
@@ -67,7 +82,8 @@ class Stale(Exception):
 
 @dataclass(frozen=True)
 class Sabotage:
-    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail. why: what it breaks.
+    """One breakage: `old`, which occurs once in `file`, becomes `new`; one of `tests` has to fail.
+        why: what it breaks.
 
     room: tests that run where `tests` pass.
     """
@@ -87,7 +103,10 @@ class Sabotage:
         """
         count = text.count(self.old)
         if count != 1:
-            raise Stale(f"{self.name}: {self.old!r} occurs {count} times in {self.file}, not once: update {LIST.name}")
+            raise Stale(
+                f"{self.name}: {self.old!r} occurs {count} times in {self.file}, not once: update "
+                f"{LIST.name}"
+            )
         return text.replace(self.old, self.new)
 
 
@@ -95,8 +114,8 @@ class Sabotage:
 class Outcome:
     """The result of one breakage.
 
-    found: a test failed. by: the test, or what else happened. seconds: build and tests. why: what was broken. valid: whether it
-    could be compiled.
+    found: a test failed. by: the test, or what else happened. seconds: build and tests. why: what
+    was broken. valid: whether it could be compiled.
     """
 
     name: str
@@ -114,7 +133,7 @@ def read_list(path: Path = LIST) -> list[Sabotage]:
     return [Sabotage(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries]
 
 
-# ---- copies and processes ------------------------------------------------------------------------------------
+# ---- copies and processes ------------------------------------------------------------------------
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -124,7 +143,11 @@ def copy_tree(source: Path, target: Path) -> None:
 
 def environment(folder: Path) -> dict[str, str]:
     """Return the environment in which imports come from `folder` and nothing is written elsewhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PUFFERVEC_", "PYTEST_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PUFFERVEC_", "PYTEST_"))
+    }
     return {
         **kept,
         **BUILD,
@@ -135,7 +158,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def in_session(session: int) -> Iterator[psutil.Process]:
-    """Yield the processes of a session, including those with a group of their own or without their parent."""
+    """Yield the processes of a session, including those with a group of their own or without their
+    parent.
+    """
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             if os.getsid(process.pid) == session:
@@ -144,7 +169,9 @@ def in_session(session: int) -> Iterator[psutil.Process]:
 
 def end_session(session: int) -> None:
     """Kill the processes of a session until none is left."""
-    while left := [process for process in in_session(session) if process.status() != psutil.STATUS_ZOMBIE]:
+    while left := [
+        process for process in in_session(session) if process.status() != psutil.STATUS_ZOMBIE
+    ]:
         for process in left:
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -152,7 +179,9 @@ def end_session(session: int) -> None:
 
 
 def run(command: Sequence[str], folder: Path, limit_s: float) -> tuple[int | None, str]:
-    """Run a command in `folder`, in a session of its own. Returns its exit status (None: killed) and its output."""
+    """Run a command in `folder`, in a session of its own. Returns its exit status (None: killed)
+    and its output.
+    """
     with tempfile.TemporaryFile("w+b") as said:
         process = subprocess.Popen(
             command, cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
@@ -175,12 +204,16 @@ def build(folder: Path) -> None:
 
     Raises: Stale if it does not compile: that is not found by a test.
     """
-    code, said = run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder, BUILD_LIMIT_S)
+    code, said = run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"], folder, BUILD_LIMIT_S
+    )
     if code != 0:
         raise Stale(f"{folder.name} does not compile:\n{said[-2000:]}")
 
 
-def run_tests(folder: Path, chosen: Sequence[str], limit_s: float, marked: str = CI) -> tuple[bool, str]:
+def run_tests(
+    folder: Path, chosen: Sequence[str], limit_s: float, marked: str = CI
+) -> tuple[bool, str]:
     """Run tests in a copy until one fails. Returns (all passed, the test that failed or hung)."""
     options = ["-m", marked, "-x", "-v", "-rfE", "--tb=short", "-p", "no:cacheprovider"]
     options.append(f"--basetemp={folder / TEMPORARY}")
@@ -210,11 +243,12 @@ def _last_words(code: int, said: str) -> str:
     return f"pytest ended with {code}: {lines[-1] if lines else 'it said nothing'}"
 
 
-# ---- one breakage after another ------------------------------------------------------------------------------
+# ---- one breakage after another ------------------------------------------------------------------
 
 
 def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) -> Outcome:
-    """Apply a breakage to a copy of `base`, which is built already, run its tests and remove the copy.
+    """Apply a breakage to a copy of `base`, which is built already, run its tests and remove the
+    copy.
 
     Raises: Stale.
     """
@@ -230,7 +264,15 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
             except Stale:
                 if not sabotage.room:
                     raise
-                return Outcome(sabotage.name, sabotage.file, False, "it does not compile", 0.0, sabotage.why, valid=False)
+                return Outcome(
+                    sabotage.name,
+                    sabotage.file,
+                    False,
+                    "it does not compile",
+                    0.0,
+                    sabotage.why,
+                    valid=False,
+                )
         green, by = run_tests(folder, sabotage.tests, limit_s)
         if green and (wide or (sabotage.room and sabotage.room != sabotage.tests)):
             green, by = run_tests(folder, WIDE if wide else sabotage.room, WIDE_LIMIT_S)
@@ -240,7 +282,14 @@ def try_one(base: Path, sabotage: Sabotage, limit_s: float, wide: bool = False) 
             by = f"only a slow one, {by}" if not green else by
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return Outcome(sabotage.name, sabotage.file, not green, by, round(time.monotonic() - begin, 1), sabotage.why)
+    return Outcome(
+        sabotage.name,
+        sabotage.file,
+        not green,
+        by,
+        round(time.monotonic() - begin, 1),
+        sabotage.why,
+    )
 
 
 def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: float) -> None:
@@ -253,13 +302,19 @@ def make_base(root: Path, folder: Path, chosen: Sequence[Sabotage], limit_s: flo
         build(folder)
     named = sorted({test for sabotage in chosen for test in (*sabotage.tests, *sabotage.room)})
     files = {test for test in named if "::" not in test}
-    green, by = run_tests(folder, [test for test in named if test in files or test.split("::")[0] not in files], limit_s)
+    green, by = run_tests(
+        folder,
+        [test for test in named if test in files or test.split("::")[0] not in files],
+        limit_s,
+    )
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
     if not green:
         raise Stale(f"red without any breakage: {by}")
 
 
-def run_all(root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, wide: bool = False) -> list[Outcome]:
+def run_all(
+    root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, wide: bool = False
+) -> list[Outcome]:
     """Try all breakages, `jobs` at a time, and print a line for each.
 
     Raises: Stale.
@@ -288,7 +343,13 @@ def run_all(root: Path, chosen: Sequence[Sabotage], jobs: int, limit_s: float, w
 
 def line(outcome: Outcome) -> str:
     """Return the report of one breakage."""
-    found = f"found by {outcome.by}" if outcome.found else f"STAYED GREEN: {outcome.why}" if outcome.valid else outcome.by
+    found = (
+        f"found by {outcome.by}"
+        if outcome.found
+        else f"STAYED GREEN: {outcome.why}"
+        if outcome.valid
+        else outcome.by
+    )
     return f"{outcome.name:44} {outcome.file:34} {outcome.seconds:6.1f} s  {found}"
 
 
@@ -301,7 +362,11 @@ def choose(everything: Sequence[Sabotage], only: Sequence[str] | None) -> list[S
         return list(everything)
     chosen = []
     for name in only:
-        fits = [s for s in everything if s.name == name or (name.endswith("*") and s.name.startswith(name[:-1]))]
+        fits = [
+            s
+            for s in everything
+            if s.name == name or (name.endswith("*") and s.name.startswith(name[:-1]))
+        ]
         if not fits:
             raise Stale(f"there is no breakage {name!r}: --list shows all")
         chosen += fits
@@ -318,15 +383,42 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--only", action="append", metavar="NAME", help='this one; may be repeated; "NAME*" matches by prefix')
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help='this one; may be repeated; "NAME*" matches by prefix',
+    )
     flags.add_argument("--list", action="store_true", help="print the breakages and exit")
-    flags.add_argument("--wide", action="store_true", help="run the whole suite if the named tests pass")
-    flags.add_argument("--random", type=int, metavar="N", help="N breakages drawn from the newer rooms")
-    flags.add_argument("--seed", type=int, help="of --random; the same seed draws the same (default: a new one, printed)")
-    flags.add_argument("--room", default="", metavar="PATH", help="of --random: draw from this folder or file alone")
-    flags.add_argument("--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)")
-    flags.add_argument("--limit-s", type=float, default=90.0, help="time for the tests of one; longer counts as a hang")
+    flags.add_argument(
+        "--wide", action="store_true", help="run the whole suite if the named tests pass"
+    )
+    flags.add_argument(
+        "--random", type=int, metavar="N", help="N breakages drawn from the newer rooms"
+    )
+    flags.add_argument(
+        "--seed",
+        type=int,
+        help="of --random; the same seed draws the same (default: a new one, printed)",
+    )
+    flags.add_argument(
+        "--room",
+        default="",
+        metavar="PATH",
+        help="of --random: draw from this folder or file alone",
+    )
+    flags.add_argument(
+        "--jobs", type=int, default=common.usable_cores(), help="at a time (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--limit-s",
+        type=float,
+        default=90.0,
+        help="time for the tests of one; longer counts as a hang",
+    )
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options = flags.parse_args(arguments)
     # A shell's "&" ignores SIGINT, and tests would inherit that; both signals clean up.
@@ -344,11 +436,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sabotage: {error}", file=sys.stderr)
         return 2
     found = summary(outcomes)
-    print(f"{found['found']} of {found['tried']} found in {(time.monotonic() - begin) / 60:.1f} min", end="")
+    print(
+        f"{found['found']} of {found['tried']} found in {(time.monotonic() - begin) / 60:.1f} min",
+        end="",
+    )
     print(f"; stayed green: {', '.join(found['green'])}" if found["green"] else "")
     if options.json:
         settings = {name: value for name, value in vars(options).items() if name != "json"}
-        common.write_json(options.json, common.report("sabotage", common.machine(), settings, found))
+        common.write_json(
+            options.json, common.report("sabotage", common.machine(), settings, found)
+        )
     return 1 if len(found["green"]) > (1 - NOTICED) * found["tried"] * bool(options.random) else 0
 
 

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The test suite under AddressSanitizer and UndefinedBehaviorSanitizer: builds puffervec._native_sanitize, runs pytest on it.
+"""The test suite under AddressSanitizer and UndefinedBehaviorSanitizer: builds
+puffervec._native_sanitize, runs pytest on it.
 
     python scripts/sanitize.py [arguments of pytest]          (make asan runs all but the slow tests)
 
-Python itself is not instrumented, so the runtimes are preloaded; worker processes inherit that. Leak detection is off, because
-Python keeps memory until it ends. Tests that cannot run in this build have the marker normal_build with the reason.
+Python itself is not instrumented, so the runtimes are preloaded; worker processes inherit that.
+Leak detection is off, because Python keeps memory until it ends. Tests that cannot run in this
+build have the marker normal_build with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SANITIZERS = "address,undefined"
 # Leave fatal signals to faulthandler and the kernel: a worker has to die of them in this build too.
-ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0"
+ASAN_OPTIONS = (
+    "detect_leaks=0:abort_on_error=1:handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0"
+)
 UBSAN_OPTIONS = "halt_on_error=1:abort_on_error=1:print_stacktrace=1"
 TIME_SCALE = 6  # factor on the tests' deadlines
 TESTS = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not gpu"]
@@ -33,10 +37,13 @@ def runtimes(compiler: str = "gcc") -> str:
     """
     found = []
     for name in ("libasan.so", "libubsan.so"):
-        path = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+        path = subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
         if not Path(path).is_absolute():
             raise FileNotFoundError(
-                f"{compiler} has no {name}: install its sanitizers (Debian: libgcc-12-dev, Fedora: libasan)"
+                f"{compiler} has no {name}: install its sanitizers (Debian: libgcc-12-dev, "
+                "Fedora: libasan)"
             )
         found.append(path)
     return " ".join(found)
@@ -58,13 +65,17 @@ def environment(given: Mapping[str, str] = os.environ) -> dict[str, str]:
 def build() -> None:
     """Compile the sanitized module next to the normal one."""
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "PUFFERVEC_SANITIZE": SANITIZERS}, check=True)
+    subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PUFFERVEC_SANITIZE": SANITIZERS}, check=True
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Build, run pytest, return its exit status."""
     build()
-    return subprocess.run([sys.executable, "-m", "pytest", *TESTS, *arguments], cwd=ROOT, env=environment()).returncode
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *TESTS, *arguments], cwd=ROOT, env=environment()
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How fast a process's memory grows: a robust slope with its interval, over one or several lives. Used by scripts/soak.py.
+"""How fast a process's memory grows: a robust slope with its interval, over one or several lives.
+Used by scripts/soak.py.
 
-A life is the time from the start of a process to its end. Memory goes up and down: arenas fill and are trimmed, garbage waits
-to be collected. A leak raises the floor, so a life is divided into blocks, and each block counts with its least value. The
-slope is the median of the slopes between all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin at
-different levels. Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance. Single spikes hardly move it.
+A life is the time from the start of a process to its end. Memory goes up and down: arenas fill and
+are trimmed, garbage waits to be collected. A leak raises the floor, so a life is divided into
+blocks, and each block counts with its least value. The slope is the median of the slopes between
+all pairs of blocks of the same life (Theil 1950; Sen 1968), so lives may begin at different levels.
+Its 95 % interval is Sen's, from the ranks that Kendall's S takes by chance. Single spikes hardly
+move it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Slope:
-    """MiB per hour: the median and the 95 % interval; the number of blocks, and the hours that they span."""
+    """MiB per hour: the median and the 95 % interval; the number of blocks, and the hours that they
+    span.
+    """
 
     median: float
     low: float
@@ -36,7 +41,9 @@ class Slope:
     hours: float
 
     def verdict(self, limit: float) -> str:
-        """Return "flat" (certainly below the limit), "grows" (certainly above it) or "undecided" (the run was too short)."""
+        """Return "flat" (certainly below the limit), "grows" (certainly above it) or "undecided"
+        (the run was too short).
+        """
         if self.low > limit:
             return "grows"
         return "flat" if self.high < limit else "undecided"
@@ -47,13 +54,17 @@ class Slope:
 
 
 def floors(life: Points, blocks: int = BLOCKS) -> list[tuple[float, float]]:
-    """Return (time, least value) of each of at most `blocks` equal stretches of a life's samples (seconds, bytes)."""
+    """Return (time, least value) of each of at most `blocks` equal stretches of a life's samples
+    (seconds, bytes).
+    """
     if not life:
         return []
     count = min(blocks, len(life))
     edges = [round(i * len(life) / count) for i in range(count + 1)]
     parts = [life[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
-    return [(statistics.fmean(t for t, _ in part), min(value for _, value in part)) for part in parts]
+    return [
+        (statistics.fmean(t for t, _ in part), min(value for _, value in part)) for part in parts
+    ]
 
 
 def fit(lives: Sequence[Points]) -> Slope | None:
@@ -63,7 +74,10 @@ def fit(lives: Sequence[Points]) -> Slope | None:
     """
     cut = [part for part in map(floors, lives) if len(part) >= FEWEST_BLOCKS]
     slopes = sorted(
-        (y2 - y1) / MIB / (x2 - x1) * HOUR_S for part in cut for (x1, y1), (x2, y2) in combinations(part, 2) if x2 > x1
+        (y2 - y1) / MIB / (x2 - x1) * HOUR_S
+        for part in cut
+        for (x1, y1), (x2, y2) in combinations(part, 2)
+        if x2 > x1
     )
     if not slopes:
         return None

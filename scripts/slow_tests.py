@@ -5,10 +5,11 @@
     make slow                                          the share of the last commit, for 15 minutes
     make slow ARGS="--start 0.236068 --count 96"       the same tests again
 
-Each test has a place on a ring, the hash of its name, so that a new test moves no other. A commit has a place too: its number
-in the history times the golden ratio, which spreads successive commits evenly. Tests are drawn from there on, in batches, until
-no further batch fits into the time. A batch is never cut short: what was drawn has run to its end. Tests that need a GPU, a
-network or a program that is not installed are left out, and those that only have to hold before a release.
+Each test has a place on a ring, the hash of its name, so that a new test moves no other. A commit
+has a place too: its number in the history times the golden ratio, which spreads successive commits
+evenly. Tests are drawn from there on, in batches, until no further batch fits into the time. A
+batch is never cut short: what was drawn has run to its end. Tests that need a GPU, a network or a
+program that is not installed are left out, and those that only have to hold before a release.
 """
 
 from __future__ import annotations
@@ -78,11 +79,15 @@ def place_of_test(name: str) -> float:
 
 
 def place_of_commit(commit: str, folder: Path = ROOT) -> float:
-    """Return the place where a commit's share begins, 0 to 1. A shallow clone has no numbers: the commit's hash is taken."""
+    """Return the place where a commit's share begins, 0 to 1. A shallow clone has no numbers: the
+    commit's hash is taken.
+    """
 
     def git(*words: str) -> str:
         command = ["git", *words]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     if git("rev-parse", "--is-shallow-repository") == "true":
         return round(int(git("rev-parse", commit)[:12], 16) / 16**12, DIGITS)
@@ -95,7 +100,9 @@ def drawn(names: Sequence[str], start: float) -> list[str]:
 
 
 def batches(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the tests in batches, each in the order of files, so that what a file prepares is prepared once."""
+    """Yield the tests in batches, each in the order of files, so that what a file prepares is
+    prepared once.
+    """
     for begin in range(0, len(names), BATCH):
         yield sorted(names[begin : begin + BATCH])
 
@@ -105,7 +112,9 @@ def run_pytest(names: Sequence[str]) -> int:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(names))
         file.flush()
-        return subprocess.run([sys.executable, "-m", "pytest", *OPTIONS, f"@{file.name}"], cwd=ROOT).returncode
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", *OPTIONS, f"@{file.name}"], cwd=ROOT
+        ).returncode
 
 
 def run_for(
@@ -123,7 +132,12 @@ def run_for(
         begin = clock()
         if count and begin - began + longest > seconds:
             break
-        print(f"== tests {count + 1} to {count + len(batch)} of the draw:", *batch, sep="\n  ", flush=True)
+        print(
+            f"== tests {count + 1} to {count + len(batch)} of the draw:",
+            *batch,
+            sep="\n  ",
+            flush=True,
+        )
         passed &= run(batch) == 0
         count += len(batch)
         longest = max(longest, clock() - begin)
@@ -132,11 +146,17 @@ def run_for(
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     found.add_argument("--commit", default="HEAD", help="whose share to run")
-    found.add_argument("--start", type=float, help="place on the ring, 0 to 1, instead of a commit's")
+    found.add_argument(
+        "--start", type=float, help="place on the ring, 0 to 1, instead of a commit's"
+    )
     found.add_argument("--count", type=int, help="run so many tests, however long that takes")
-    found.add_argument("--minutes", type=float, default=MINUTES, help="for how long to draw batches")
+    found.add_argument(
+        "--minutes", type=float, default=MINUTES, help="for how long to draw batches"
+    )
     return found
 
 
@@ -151,7 +171,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if flags.count is not None:
         order, seconds = order[: flags.count], float("inf")
     count, passed = run_for(order, seconds, run_pytest, time.monotonic)
-    print(f"{count} of {len(names)} slow tests ran: {'all passed' if passed else 'SOME FAILED'}. The same tests again:")
+    print(
+        f"{count} of {len(names)} slow tests ran: {'all passed' if passed else 'SOME FAILED'}. "
+        "The same tests again:"
+    )
     print(f'  make slow ARGS="--start {start:.{DIGITS}f} --count {count}"')
     return 0 if passed and count else 1
 

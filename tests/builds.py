@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Other builds of the C core, for the tests: a copy of the sources in its own folder, compiled there with other switches."""
+"""Other builds of the C core, for the tests: a copy of the sources in its own folder, compiled
+there with other switches.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ BUILD_PRODUCTS = shutil.ignore_patterns("*.so", "__pycache__", "_native.c", "*.o
 
 
 def source_folder() -> Path:
-    """Return the source tree that these tests belong to, or skip where the tests are run without it."""
+    """Return the source tree that these tests belong to, or skip where the tests are run without
+    it.
+    """
     if not (ROOT / "csrc" / "build_ffi.py").exists():
         pytest.skip(f"no sources beside the tests in {ROOT}")
     if shutil.which(os.environ.get("CC", "cc")) is None and shutil.which("gcc") is None:
@@ -54,7 +58,9 @@ class Build:
         for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy2(root / name, folder / name)
         clean = {
-            name: value for name, value in os.environ.items() if not name.startswith("PUFFERVEC_") or name == "PUFFERVEC_CACHE"
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("PUFFERVEC_") or name == "PUFFERVEC_CACHE"
         }
         self.environment = {**clean, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         self._compiler = subprocess.Popen(

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The envs and settings that tests over all envs run through. `drive` is among them where the core has it."""
+"""The envs and settings that tests over all envs run through. `drive` is among them where the core
+has it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ import puffervec
 
 @dataclass(frozen=True)
 class Case:
-    """An env with settings. random: another seed shows other bytes although the actions are the same."""
+    """An env with settings. random: another seed shows other bytes although the actions are the
+    same.
+    """
 
     name: str
     env: str
@@ -37,18 +41,39 @@ DRIVE: dict[str, Any] = {"num_agents": 24, "observe_previous_action": 1}
 
 CASES = [
     Case("probe", "probe", {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}),
-    Case("probe, two groups", "probe", {"mode": 1, "num_agents": 3, "leave": 1, "end_kind": 2, "episode_length": 4}),
+    Case(
+        "probe, two groups",
+        "probe",
+        {"mode": 1, "num_agents": 3, "leave": 1, "end_kind": 2, "episode_length": 4},
+    ),
     Case("cartpole", "cartpole", {"max_episode_steps": 40}),
-    Case("tag, full", "tag_grid", {"num_taggers": 4, "grid_length": 4, "episode_length": 20}, random=False),
+    Case(
+        "tag, full",
+        "tag_grid",
+        {"num_taggers": 4, "grid_length": 4, "episode_length": 20},
+        random=False,
+    ),
     Case(
         "tag, partial, random starts",
         "tag_grid",
-        {"num_taggers": 2, "grid_length": 5, "episode_length": 30, "use_full_observation": False, "random_starts": True},
+        {
+            "num_taggers": 2,
+            "grid_length": 5,
+            "episode_length": 30,
+            "use_full_observation": False,
+            "random_starts": True,
+        },
     ),
     Case(
         "tag continuous, full",
         "tag_continuous",
-        {"num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 30, "tagging_distance": 0.1},
+        {
+            "num_taggers": 2,
+            "num_runners": 3,
+            "grid_length": 3.0,
+            "episode_length": 30,
+            "tagging_distance": 0.1,
+        },
         random=False,
     ),
     Case(
@@ -68,7 +93,12 @@ CASES = [
     Case(
         "covid",
         "covid",
-        {"episode_length": 30, "action_cooldown_period": 4, "subsidy_interval": 7, "vaccine_delivery_start": 12},
+        {
+            "episode_length": 30,
+            "action_cooldown_period": 4,
+            "subsidy_interval": 7,
+            "vaccine_delivery_start": 12,
+        },
         random=False,
     ),
     Case("drive", "drive", DRIVE, needs=_without_drive),

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What all tests share: a hang is a failure, a crash leaves no core file, `no_leaks` looks for what a test left behind."""
+"""What all tests share: a hang is a failure, a crash leaves no core file, `no_leaks` looks for what
+a test left behind.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,20 @@ from tests.helpers import TIME_SCALE
 from tests.needs import Absent
 from tests.viewing.web.browser import SESSIONS
 
-# Read when torch is loaded, here and in processes of tests. Threads of small kernels wait for each other in a loop: with the
-# cores taken by other programs, 64 rows of an MLP took 50 ms with four threads and 50 us with one.
+# Read when torch is loaded, here and in processes of tests. Threads of small kernels wait for each
+# other in a loop: with the cores taken by other programs, 64 rows of an MLP took 50 ms with four
+# threads and 50 us with one.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Ignored where the tests run in the background of a script, and then by the processes of tests, which are sent it.
+# Ignored where the tests run in the background of a script, and then by the processes of tests,
+# which are sent it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONGEST_TEST_S = 300 * TIME_SCALE
 LONGEST_SLOW_TEST_S = 3600 * TIME_SCALE
-# Long-lived helpers of multiprocessing, started once per session; and the small arenas that its heap keeps for reuse.
+# Long-lived helpers of multiprocessing, started once per session; and the small arenas that its
+# heap keeps for reuse.
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 KEPT_FILES = "/pym-"
 MOST_KEPT_BYTES = 16 << 20
@@ -42,7 +47,9 @@ MOST_KEPT_BYTES = 16 << 20
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Keep the garbage collector off what the test files import: a full pass over that takes a fifth of a second."""
+    """Keep the garbage collector off what the test files import: a full pass over that takes a
+    fifth of a second.
+    """
     gc.disable()
     yield
     gc.freeze()
@@ -55,7 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is about another build of the core than the one at hand; the reason stands at its marker."""
+    """Leave out what is about another build of the core than the one at hand; the reason stands at
+    its marker.
+    """
     unfit = "normal_build" if os.environ.get("PUFFERVEC_BUILD") else "guarded_build"
     left_out = [item for item in items if item.get_closest_marker(unfit)]
     config.hook.pytest_deselected(items=left_out)
@@ -76,7 +85,9 @@ def no_core_files() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_tqdm_thread() -> None:
-    """Its monitor lives on after the first bar of any library, and a process with threads may not fork workers."""
+    """Its monitor lives on after the first bar of any library, and a process with threads may not
+    fork workers.
+    """
     with contextlib.suppress(ImportError):
         import tqdm
 
@@ -84,7 +95,9 @@ def no_tqdm_thread() -> None:
 
 
 def _waits() -> list[str]:
-    """Return what this process's children are and what each of their threads waits for in the kernel."""
+    """Return what this process's children are and what each of their threads waits for in the
+    kernel.
+    """
     found = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error, OSError):
@@ -95,11 +108,15 @@ def _waits() -> list[str]:
 
 @pytest.fixture(autouse=True)
 def deadline(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test that hangs. Waiting in C returns to Python after each slice, where this signal's handler runs."""
+    """Fail a test that hangs. Waiting in C returns to Python after each slice, where this signal's
+    handler runs.
+    """
     limit_s = LONGEST_SLOW_TEST_S if request.node.get_closest_marker("slow") else LONGEST_TEST_S
 
     def give_up(number: int, frame: FrameType | None) -> None:
-        raise TestHangs(f"{request.node.nodeid} ran for more than {limit_s} s; its processes: {_waits()}")
+        raise TestHangs(
+            f"{request.node.nodeid} ran for more than {limit_s} s; its processes: {_waits()}"
+        )
 
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, limit_s)
@@ -124,7 +141,9 @@ def _children() -> Iterator[tuple[psutil.Process, str]]:
 
 
 def _files() -> Counter[str]:
-    """Open descriptors by what they are; numbers of pipes and the like are left out, since they differ each time."""
+    """Open descriptors by what they are; numbers of pipes and the like are left out, since they
+    differ each time.
+    """
     found: Counter[str] = Counter()
     for fd in os.listdir("/proc/self/fd"):
         try:
@@ -137,7 +156,9 @@ def _files() -> Counter[str]:
 
 
 def _shared_mappings() -> Counter[str]:
-    """Shared memory that this process maps, by what backs it; of the arenas that multiprocessing keeps only too many bytes."""
+    """Shared memory that this process maps, by what backs it; of the arenas that multiprocessing
+    keeps only too many bytes.
+    """
     found: Counter[str] = Counter()
     kept_bytes = 0
     for line in Path("/proc/self/maps").read_text().splitlines():
@@ -155,7 +176,9 @@ def _shared_mappings() -> Counter[str]:
 
 
 def _held() -> Counter[str]:
-    """Return what this process holds: children, threads, open files, shared memory; and the names in /dev/shm."""
+    """Return what this process holds: children, threads, open files, shared memory; and the names
+    in /dev/shm.
+    """
     children = Counter(f"process {child.pid}: {command}" for child, command in _children())
     threads = Counter(f"thread {thread.name}" for thread in threading.enumerate())
     names = Counter(f"/dev/shm/{name}" for name in os.listdir("/dev/shm"))
@@ -163,7 +186,9 @@ def _held() -> Counter[str]:
 
 
 def _is_of_others(name: str) -> bool:
-    """Return whether a name in /dev/shm belongs to a process that none of ours has started: others run beside the tests."""
+    """Return whether a name in /dev/shm belongs to a process that none of ours has started: others
+    run beside the tests.
+    """
     if not name.startswith("/dev/shm/"):
         return False
     ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
@@ -175,7 +200,9 @@ def _is_of_others(name: str) -> bool:
 
 
 def _left(before: Counter[str]) -> Counter[str]:
-    return Counter({name: count for name, count in (_held() - before).items() if not _is_of_others(name)})
+    return Counter(
+        {name: count for name, count in (_held() - before).items() if not _is_of_others(name)}
+    )
 
 
 def _end_children() -> None:
@@ -187,9 +214,11 @@ def _end_children() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def helpers_of_multiprocessing() -> None:
-    """Start the helper processes that multiprocessing keeps, so that they do not count as leaks of the first test.
+    """Start the helper processes that multiprocessing keeps, so that they do not count as leaks of
+    the first test.
 
-    In every session: a fork server that begins with a Python env has NumPy, and then its C workers have it too.
+    In every session: a fork server that begins with a Python env has NumPy, and then its C workers
+        have it too.
     """
     for method in ("spawn", "forkserver"):
         puffervec.make("probe", num_workers=1, start_method=method).close()
@@ -197,7 +226,9 @@ def helpers_of_multiprocessing() -> None:
 
 @pytest.fixture
 def no_leaks(helpers_of_multiprocessing: None) -> Iterator[None]:
-    """Fail if the test leaves a process, a thread, an open file, shared memory or a name in /dev/shm behind."""
+    """Fail if the test leaves a process, a thread, an open file, shared memory or a name in
+    /dev/shm behind.
+    """
     before = _held()
     yield
     give_up = time.monotonic() + 5.0

@@ -8,8 +8,8 @@ A test module makes one class per env and settings, and gets all tests below:
         env = "my_env"
         settings = {"agents": 3}
 
-Set `random = False` where the env draws nothing, so that another seed shows the same bytes; `settable = False` where its state
-cannot be set.
+Set `random = False` where the env draws nothing, so that another seed shows the same bytes;
+`settable = False` where its state cannot be set.
 """
 
 from __future__ import annotations
@@ -26,13 +26,24 @@ from puffervec._ffi import ffi, lib
 from puffervec.core.spec import Field, GroupSpec
 from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import HELD, VectorEnv
-from tests.helpers import WRITTEN, ManyInOne, Recorder, action_table, actions_of, raw_rows, run, slow_but
+from tests.helpers import (
+    WRITTEN,
+    ManyInOne,
+    Recorder,
+    action_table,
+    actions_of,
+    raw_rows,
+    run,
+    slow_but,
+)
 
 FLAGS = ("terminals", "truncations", "masks")
 
 
 class EnvContract:
-    """Inherit, set `env` and `settings`. Tests run in this process; backends are compared elsewhere."""
+    """Inherit, set `env` and `settings`. Tests run in this process; backends are compared
+    elsewhere.
+    """
 
     env: ClassVar[str]
     settings: ClassVar[dict[str, Any]] = {}
@@ -52,7 +63,7 @@ class EnvContract:
         with self.make() as made:
             yield made
 
-    # ---- what the spec says --------------------------------------------------------------------------------
+    # ---- what the spec says ----------------------------------------------------------------------
 
     def test_fields_lie_in_the_row_and_apart(self, vec: VectorEnv) -> None:
         assert len({group.name for group in vec.spec.groups}) == len(vec.spec.groups)
@@ -73,7 +84,9 @@ class EnvContract:
 
     def test_rows_can_be_aligned_for_every_field(self, vec: VectorEnv) -> None:
         for group in vec.spec.groups:
-            assert all(group.observation_bytes % field.dtype.itemsize == 0 for field in group.fields)
+            assert all(
+                group.observation_bytes % field.dtype.itemsize == 0 for field in group.fields
+            )
 
     def test_actions_are_declared_whole(self, vec: VectorEnv) -> None:
         for group in vec.spec.groups:
@@ -83,7 +96,8 @@ class EnvContract:
                 assert (np.array(group.action_low) < np.array(group.action_high)).all()
                 assert np.isfinite([group.action_low, group.action_high]).all()
                 assert all(
-                    low <= 0 <= high for low, high in zip(group.action_low, group.action_high, strict=True)
+                    low <= 0 <= high
+                    for low, high in zip(group.action_low, group.action_high, strict=True)
                 )  # 0 is the no-op
             else:
                 assert min(group.action_sizes) >= 1
@@ -100,7 +114,7 @@ class EnvContract:
         env = envs.get(self.env)
         assert env.configure(None) == env.config()
 
-    # ---- what the rows hold --------------------------------------------------------------------------------
+    # ---- what the rows hold ----------------------------------------------------------------------
 
     def test_random_steps_stay_in_bounds(self, vec: VectorEnv) -> None:
         """Wild actions too; NaN is out of all bounds."""
@@ -121,7 +135,9 @@ class EnvContract:
             vec.step(actions_of(vec, table, step, 0))
             for rule in rules.values():
                 rule.check()
-        assert any(rule.ended for rule in rules.values()), "no episode ended: let the test run longer, or make episodes shorter"
+        assert any(rule.ended for rule in rules.values()), (
+            "no episode ended: let the test run longer, or make episodes shorter"
+        )
 
     def test_records_name_an_env_and_are_finite(self, vec: VectorEnv) -> None:
         table = action_table(vec, 300, seed=4)
@@ -129,7 +145,9 @@ class EnvContract:
         vec.reset(seed=3)
         found = []
         for step in range(self.steps // self.num_envs // 2):
-            found += [record.copy() for record in vec.step(actions_of(vec, table, step, 0))[4].episodes]
+            found += [
+                record.copy() for record in vec.step(actions_of(vec, table, step, 0))[4].episodes
+            ]
         assert found
         used = len(vec.spec.record_names)
         for record in found:
@@ -141,7 +159,7 @@ class EnvContract:
             assert not record["values"][used:].any()
         assert [int(record["task"]) for record in found if record["env"] == 0][0] == 0
 
-    # ---- seeds and state -----------------------------------------------------------------------------------
+    # ---- seeds and state -------------------------------------------------------------------------
 
     def test_same_seed_same_bytes(self) -> None:
         shown = []
@@ -175,10 +193,15 @@ class EnvContract:
                     mine = slice(3 * group.agents, 4 * group.agents)
                     for array in WRITTEN:
                         if (group.name, array) in many.halves[0].offsets:
-                            a, b = raw_rows(many, 0, array, group.name, mine), raw_rows(one, 0, array, group.name)
+                            a, b = (
+                                raw_rows(many, 0, array, group.name, mine),
+                                raw_rows(one, 0, array, group.name),
+                            )
                             assert (a == b).all(), f"{group.name}.{array} at step {step}"
                 many.step(actions_of(many, table, step, 0))
-                own = {g.name: table[g.name][:, 3 * g.agents : 4 * g.agents] for g in many.spec.groups}
+                own = {
+                    g.name: table[g.name][:, 3 * g.agents : 4 * g.agents] for g in many.spec.groups
+                }
                 one.step(actions_of(one, own, step, 0))
 
     @pytest.mark.parametrize("when", slow_but([50, "at an end"], [0, 1, 50, 133, "at an end"]))
@@ -200,7 +223,9 @@ class EnvContract:
                 for vec, recorder in zip((first, second), recorders, strict=True):
                     recorder.add(vec.step(actions_of(vec, table, step, 0))[4])
             digests = [recorder.result() for recorder in recorders]
-            for at, (a, b) in enumerate(zip(digests[0]["digests"], digests[1]["digests"], strict=True)):
+            for at, (a, b) in enumerate(
+                zip(digests[0]["digests"], digests[1]["digests"], strict=True)
+            ):
                 assert a == b, f"{at} steps after the load"
             assert digests[0]["episodes"] == digests[1]["episodes"]
 
@@ -220,7 +245,7 @@ class EnvContract:
             assert vec.save() == saved
             vec.step(actions_of(vec, table, step, 0))
 
-    # ---- setting the state ---------------------------------------------------------------------------------
+    # ---- setting the state -----------------------------------------------------------------------
 
     @pytest.fixture
     def pair(self) -> Iterator[tuple[VectorEnv, VectorEnv]]:
@@ -229,7 +254,9 @@ class EnvContract:
         with self.make() as first, self.make() as second:
             yield first, second
 
-    def test_a_state_that_was_read_can_be_set_and_changes_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+    def test_a_state_that_was_read_can_be_set_and_changes_nothing(
+        self, pair: tuple[VectorEnv, VectorEnv]
+    ) -> None:
         """Nothing but the env's rewards, which are 0; also where its episode has ended."""
         table, size = action_table(pair[0], 120, seed=12), pair[0].spec.save_bytes
         seen_over = 0
@@ -241,7 +268,9 @@ class EnvContract:
             state = pair[0].peek(env)
             pair[0].poke(env, state)
             assert_same_state(pair[0].peek(env), state)
-            assert not pair[1].spec.save_bytes or [s[-size:] for s in pair[0].save()] == [s[-size:] for s in pair[1].save()]
+            assert not pair[1].spec.save_bytes or [s[-size:] for s in pair[0].save()] == [
+                s[-size:] for s in pair[1].save()
+            ]
             for group in pair[0].spec.groups:
                 mine = slice(env * group.agents, (env + 1) * group.agents)
                 assert not raw_rows(pair[0], 0, "rewards", group.name, mine).any()
@@ -251,8 +280,12 @@ class EnvContract:
                 vec.step(actions_of(vec, table, step, 0))
         assert seen_over or self.env == "drive"  # whose env of many scenes ends seldom
 
-    def test_the_state_of_another_env_brings_its_trajectory(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
-        """For as long as neither begins another episode: its start may hang on seed and episode number."""
+    def test_the_state_of_another_env_brings_its_trajectory(
+        self, pair: tuple[VectorEnv, VectorEnv]
+    ) -> None:
+        """For as long as neither begins another episode: its start may hang on seed and episode
+        number.
+        """
         table = action_table(pair[0], 120, seed=13)
         for vec, seed in zip(pair, (4, 1_000_004), strict=True):
             vec.set_tasks([0], 0)
@@ -271,7 +304,9 @@ class EnvContract:
             seen += tied
         assert seen > 15
 
-    def test_a_finished_env_goes_on_from_a_state_that_ends_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+    def test_a_finished_env_goes_on_from_a_state_that_ends_nothing(
+        self, pair: tuple[VectorEnv, VectorEnv]
+    ) -> None:
         """It would have begun anew at its next step."""
         table = action_table(pair[0], 600, seed=14)
         for vec in pair:
@@ -284,12 +319,16 @@ class EnvContract:
         pair[0].poke(0, start)
         for at in range(2):
             for group in pair[0].spec.groups:
-                assert_same_rows(pair, group.name, slice(0, group.agents), f"{at} steps after the start")
+                assert_same_rows(
+                    pair, group.name, slice(0, group.agents), f"{at} steps after the start"
+                )
             for vec in pair:
                 vec.step(actions_of(vec, table, 0, 0))
 
     def test_a_last_state_ends_the_episode(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
-        """In same-step mode the next one begins at once, and the observation of the state is the final one."""
+        """In same-step mode the next one begins at once, and the observation of the state is the
+        final one.
+        """
         vec, table = pair[0], action_table(pair[0], 600, seed=15)
         vec.reset(seed=6)
         with self.make(autoreset_mode="same_step") as other:
@@ -298,7 +337,9 @@ class EnvContract:
             while not envs_that_are_over(vec)[0]:
                 vec.step(actions_of(vec, table, step, 0))
                 step += 1
-            other.step(actions_of(other, table, step - 1, 0))  # observations may show the last action
+            other.step(
+                actions_of(other, table, step - 1, 0)
+            )  # observations may show the last action
             last = vec.peek(0)
             other.poke(0, last)
             ended = 0
@@ -316,7 +357,9 @@ class EnvContract:
             assert any((now[name] != value).any() for name, value in last.items())
             other.step(actions_of(other, table, 0, 0))
 
-    def test_states_that_cannot_be_are_refused_and_change_nothing(self, pair: tuple[VectorEnv, VectorEnv]) -> None:
+    def test_states_that_cannot_be_are_refused_and_change_nothing(
+        self, pair: tuple[VectorEnv, VectorEnv]
+    ) -> None:
         vec, table = pair[0], action_table(pair[0], 3)
         vec.reset(seed=8)
         vec.step(actions_of(vec, table, 0, 0))
@@ -328,21 +371,27 @@ class EnvContract:
             assert vec.save() == before and (vec.halves[0].block == rows).all()
         vec.step(actions_of(vec, table, 1, 0))
 
-    # ---- whose memory --------------------------------------------------------------------------------------
+    # ---- whose memory ----------------------------------------------------------------------------
 
     @pytest.mark.parametrize("buffers", [1, 2])
     def test_a_worker_writes_only_what_is_its_own(self, buffers: int) -> None:
-        """Every other byte of the slab is a guard: it must be the same after each step, peek, poke and save of one worker."""
+        """Every other byte of the slab is a guard: it must be the same after each step, peek, poke
+        and save of one worker.
+        """
         with self.make(ManyInOne, num_workers=2, num_buffers=buffers) as vec:
             table = action_table(vec, 60, seed=8)
-            worker = half = buffers - 1  # of one half's two workers the first; of two halves' workers the second
+            worker = half = (
+                buffers - 1
+            )  # of one half's two workers the first; of two halves' workers the second
             vec.async_reset(31)
             for _ in range(buffers):
                 vec.recv()
             slab = np.frombuffer(vec.rows.buffer, np.uint8)
             allowed = own_bytes(vec, worker)
             fill_guards(vec, slab, allowed)
-            vec.serving = "none"  # sending writes actions and command lines, so the worker's turn comes after the first look
+            # Sending writes actions and command lines, so the worker's turn comes after the first
+            # look
+            vec.serving = "none"
             for step in range(60):
                 vec.turns.send_half = half
                 vec.send(actions_of(vec, table, step, half))
@@ -359,7 +408,9 @@ class EnvContract:
             assert_only_allowed(slab, before, allowed)
 
     def test_a_reset_writes_every_byte_of_its_rows(self) -> None:
-        """Rows are not cleared for an env: a slab full of ones must show the same as one full of zeros."""
+        """Rows are not cleared for an env: a slab full of ones must show the same as one full of
+        zeros.
+        """
         shown = []
         for fill in (0, 0xFF):
             with self.make() as vec:
@@ -378,7 +429,9 @@ def envs_that_are_over(vec: VectorEnv) -> np.ndarray:
 
 def assert_same_state(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
     """Compare what `peek` returns, bit by bit."""
-    assert {name: value.tobytes() for name, value in one.items()} == {name: value.tobytes() for name, value in other.items()}
+    assert {name: value.tobytes() for name, value in one.items()} == {
+        name: value.tobytes() for name, value in other.items()
+    }
 
 
 def assert_same_rows(pair: tuple[VectorEnv, VectorEnv], group: str, part: slice, when: str) -> None:
@@ -404,9 +457,15 @@ def bad_states(vec: VectorEnv) -> Iterator[tuple[Any, str]]:
         yield {field.name: np.full(field.shape, "text")}, str(field.dtype)
         yield {field.name: [[1], [2, 3]]}, field.name
         wrong: list[Any] = [np.nan] if field.dtype.kind == "f" else [0.5]
-        wrong += [value for value in (field.low - 1 - abs(field.low), 2 * field.high + 1) if abs(value) < 1e18]
+        wrong += [
+            value
+            for value in (field.low - 1 - abs(field.low), 2 * field.high + 1)
+            if abs(value) < 1e18
+        ]
         for value in wrong:
-            changed = good[field.name].astype(np.asarray(value).dtype if field.dtype.kind != "f" else field.dtype)
+            changed = good[field.name].astype(
+                np.asarray(value).dtype if field.dtype.kind != "f" else field.dtype
+            )
             changed.reshape(-1)[-1] = value
             yield {field.name: changed}, field.name
 
@@ -420,7 +479,11 @@ class RowRules:
         self.ended = 0
         self.before = {name: getattr(self.rows, name).copy() for name in FLAGS}
         self.check_row_alone()
-        assert not self.rows.terminals.any() and not self.rows.truncations.any() and not self.rows.rewards.any()
+        assert (
+            not self.rows.terminals.any()
+            and not self.rows.truncations.any()
+            and not self.rows.rewards.any()
+        )
 
     def check_row_alone(self) -> None:
         rows, name = self.rows, self.group.name
@@ -464,7 +527,9 @@ def check_bounds(vec: VectorEnv, group: GroupSpec) -> None:
 
 def values_of(raw: np.ndarray, field: Field) -> np.ndarray:
     """Return (rows, elements) of a field from raw rows."""
-    return np.ascontiguousarray(raw[:, field.offset : field.offset + field.size * field.dtype.itemsize]).view(field.dtype)
+    return np.ascontiguousarray(
+        raw[:, field.offset : field.offset + field.size * field.dtype.itemsize]
+    ).view(field.dtype)
 
 
 def own_bytes(vec: VectorEnv, worker: int) -> np.ndarray:
@@ -498,7 +563,9 @@ def bytes_of_line(vec: VectorEnv, line: Any) -> np.ndarray:
 
 
 def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
-    """Fill the halves' blocks with a pattern, but for the worker's rows and the actions: other rows, gaps between arrays."""
+    """Fill the halves' blocks with a pattern, but for the worker's rows and the actions: other
+    rows, gaps between arrays.
+    """
     for half in vec.halves:
         begin = vec.rows.slab.halves[half.index].offset
         block = slice(begin, begin + len(half.block))
@@ -511,4 +578,6 @@ def fill_guards(vec: VectorEnv, slab: np.ndarray, allowed: np.ndarray) -> None:
 
 def assert_only_allowed(slab: np.ndarray, before: np.ndarray, allowed: np.ndarray) -> None:
     changed = np.flatnonzero((slab != before) & ~allowed)
-    assert changed.size == 0, f"{changed.size} byte(s) outside were written, the first at {changed[0]}"
+    assert changed.size == 0, (
+        f"{changed.size} byte(s) outside were written, the first at {changed[0]}"
+    )

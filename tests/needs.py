@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Programs and packages that some tests need and that need not be installed: `@pytest.mark.needs("Chromium")`.
+"""Programs and packages that some tests need and that need not be installed:
+`@pytest.mark.needs("Chromium")`.
 
-Where one is missing, its tests are skipped, and the last line of a test run says how many, with the command that installs it.
+Where one is missing, its tests are skipped, and the last line of a test run says how many, with the
+command that installs it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ ARM_HEADERS = Path("/usr/aarch64-linux-gnu/include")
 
 @dataclass(frozen=True)
 class Program:
-    """What some tests need. Attributes: there: returns whether it is installed; command: installs it."""
+    """What some tests need. Attributes: there: returns whether it is installed; command: installs
+    it.
+    """
 
     there: Callable[[], bool]
     command: str
@@ -70,13 +74,16 @@ FIXTURES = {"browser": "Chromium"}
 def needs_of(item: pytest.Item) -> set[str]:
     """Return the names of the programs that a test needs."""
     named = {name for mark in item.iter_markers("needs") for name in mark.args}
-    return named | {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+    return named | {
+        FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES
+    }
 
 
 class Absent:
     """The plugin: skips tests whose programs are missing and counts them, slow ones too.
 
-    With pytest-xdist each process counts all tests, and the one that reports has a process's counts.
+    With pytest-xdist each process counts all tests, and the one that reports has a process's
+    counts.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -106,5 +113,10 @@ class Absent:
         """Print the line, behind all that pytest has to say."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if self.counts and reporter is not None:
-            missing = (f"{name} ({count}: {PROGRAMS[name].command})" for name, count in sorted(self.counts.items()))
-            reporter.write_line(f"not installed, with how many tests (slow ones too) need it: {', '.join(missing)}")
+            missing = (
+                f"{name} ({count}: {PROGRAMS[name].command})"
+                for name, count in sorted(self.counts.items())
+            )
+            reporter.write_line(
+                f"not installed, with how many tests (slow ones too) need it: {', '.join(missing)}"
+            )

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A C env with pictures, compiled as a package of its own: which half of the picture is bright?
 
-Settings: height, width, channels (0: two axes), vector (floats beside the picture, the first one is the step).
+Settings: height, width, channels (0: two axes), vector (floats beside the picture, the first one is
+the step).
 """
 
 from __future__ import annotations
@@ -129,5 +130,7 @@ SETTINGS = """height: int = 16
 
 
 def install_eye(folder: Path) -> Path:
-    """Compile the env and lay it out as an installed package; returns the folder to put on sys.path."""
+    """Compile the env and lay it out as an installed package; returns the folder to put on
+    sys.path.
+    """
     return install_env(folder, "eye", SOURCE, SETTINGS)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small Python envs for the tests of the core: they count, fail on demand, and write rows as PufferLib's envs do."""
+"""Small Python envs for the tests of the core: they count, fail on demand, and write rows as
+PufferLib's envs do.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ from puffervec import PufferEnv
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """Shows (seed of the last seeded reset, episode since then, step, last action); rewards step + action / 8.
+    """Shows (seed of the last seeded reset, episode since then, step, last action); rewards step +
+    action / 8.
 
-    Episodes last `length` steps and end as terminal and as truncation in turn. Infos: after a reset the options, if any; at the
-    end of an episode {"steps": int, "why": str}.
+    Episodes last `length` steps and end as terminal and as truncation in turn. Infos: after a reset
+    the options, if any; at the end of an episode {"steps": int, "why": str}.
     """
 
     observation_space, action_space = spaces.Box(-np.inf, np.inf, (4,)), spaces.Discrete(8)
@@ -132,9 +135,13 @@ class Faulty(Counting):
 
 
 class Walkers(PufferEnv):
-    """Agents that walk by their action and start anew at 5; each agent's row is (place, steps). Infos: who arrived."""
+    """Agents that walk by their action and start anew at 5; each agent's row is (place, steps).
+    Infos: who arrived.
+    """
 
-    def __init__(self, num_agents: int = 3, in_place: bool = True, buf: Any = None, seed: int = 0) -> None:
+    def __init__(
+        self, num_agents: int = 3, in_place: bool = True, buf: Any = None, seed: int = 0
+    ) -> None:
         self.single_observation_space = spaces.Box(-100, 1000, (2,))
         self.single_action_space = spaces.Discrete(3)
         self.num_agents, self.in_place, self.first_seed = num_agents, in_place, seed
@@ -151,15 +158,25 @@ class Walkers(PufferEnv):
         self.steps += 1
         self.place += actions
         arrived = self.place >= 5
-        infos = [{"arrived": int(agent), "name": f"agent {agent}"} for agent in np.flatnonzero(arrived)]
+        infos = [
+            {"arrived": int(agent), "name": f"agent {agent}"} for agent in np.flatnonzero(arrived)
+        ]
         result = self._shown(self.place / 4, arrived, infos)
         self.place[arrived] = 0
         return result
 
     def _shown(self, rewards: np.ndarray, arrived: np.ndarray, infos: list[Any]) -> Any:
-        observations = np.stack([self.place, np.full(self.num_agents, self.steps)], 1).astype(np.float32)
+        observations = np.stack([self.place, np.full(self.num_agents, self.steps)], 1).astype(
+            np.float32
+        )
         if not self.in_place:
-            return observations, rewards.astype(np.float32), arrived.copy(), np.zeros(self.num_agents, bool), infos
+            return (
+                observations,
+                rewards.astype(np.float32),
+                arrived.copy(),
+                np.zeros(self.num_agents, bool),
+                infos,
+            )
         self.observations[:], self.rewards[:], self.terminals[:] = observations, rewards, arrived
         self.truncations[:] = False
         return self.observations, self.rewards, self.terminals, self.truncations, infos

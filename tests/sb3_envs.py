@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs of the tests of the SB3 adapter, in a module that workers can import without Stable-Baselines3 and torch."""
+"""Envs of the tests of the SB3 adapter, in a module that workers can import without
+Stable-Baselines3 and torch.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Counter(gymnasium.Env[np.ndarray, int]):
     def __init__(self, length: int = 3) -> None:
         self.length, self.at, self.colour = length, 0, "red"
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None, level: int = 0) -> Any:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None, level: int = 0
+    ) -> Any:
         self.at, self.options = 0, options
         return np.zeros(1, np.float32), {}
 
@@ -29,7 +33,13 @@ class Counter(gymnasium.Env[np.ndarray, int]):
         if self.length < 0:
             raise ZeroDivisionError("the counter counts nothing")
         self.at += 1
-        return np.full(1, self.at, np.float32), 0.1 * self.at, self.at == self.length, False, {"depth": 10 * self.at}
+        return (
+            np.full(1, self.at, np.float32),
+            0.1 * self.at,
+            self.at == self.length,
+            False,
+            {"depth": 10 * self.at},
+        )
 
     def loaded(self, modules: set[str]) -> set[str]:
         return modules & set(sys.modules)
@@ -39,7 +49,9 @@ class Counter(gymnasium.Env[np.ndarray, int]):
 
 
 class Rich(gymnasium.Env[dict[str, Any], np.ndarray]):
-    """Dict observations of mixed types, options, infos of all kinds, pictures; ends or is cut off in turn."""
+    """Dict observations of mixed types, options, infos of all kinds, pictures; ends or is cut off
+    in turn.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
     observation_space = spaces.Dict(
@@ -52,7 +64,13 @@ class Rich(gymnasium.Env[dict[str, Any], np.ndarray]):
     action_space = spaces.MultiDiscrete([3, 4])
 
     def __init__(self, length: int = 4, render_mode: str | None = None) -> None:
-        self.length, self.render_mode, self.at, self.episode, self.colour = length, render_mode, 0, 0, "red"
+        self.length, self.render_mode, self.at, self.episode, self.colour = (
+            length,
+            render_mode,
+            0,
+            0,
+            "red",
+        )
         self.options: dict[str, Any] | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
@@ -63,8 +81,18 @@ class Rich(gymnasium.Env[dict[str, Any], np.ndarray]):
     def step(self, action: np.ndarray) -> Any:
         self.at += 1
         over, even = self.at >= self.length, self.episode % 2 == 0
-        info = {"at": self.at, "array": np.arange(self.at), "nested": {"x": 0.5, "s": "y"}} if self.at % 2 else {}
-        return self.look(), float(action[0] * 10 + action[1]), over and even, over and not even, info
+        info = (
+            {"at": self.at, "array": np.arange(self.at), "nested": {"x": 0.5, "s": "y"}}
+            if self.at % 2
+            else {}
+        )
+        return (
+            self.look(),
+            float(action[0] * 10 + action[1]),
+            over and even,
+            over and not even,
+            info,
+        )
 
     def look(self) -> dict[str, Any]:
         return {
@@ -93,7 +121,11 @@ class Choosing(gymnasium.Env[Any, Any]):
     """Observes the sum of its last action, a Dict or a Tuple."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float64)
-    action_space = spaces.Dict(gear=spaces.Discrete(5), lights=spaces.MultiBinary(2), wheel=spaces.Box(-1, 1, (2,), np.float32))
+    action_space = spaces.Dict(
+        gear=spaces.Discrete(5),
+        lights=spaces.MultiBinary(2),
+        wheel=spaces.Box(-1, 1, (2,), np.float32),
+    )
 
     def __init__(self, action_space: Any) -> None:
         self.action_space = action_space

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border that actions cross (puffervec/core/actions.py, csrc/action.c): what is taken, refused, or becomes the no-op."""
+"""The border that actions cross (puffervec/core/actions.py, csrc/action.c): what is taken, refused,
+or becomes the no-op.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,17 @@ def taken(vec: VectorEnv) -> list[int]:
 
 @pytest.mark.parametrize(("choices", "dtype"), [(255, np.uint8), (256, np.int32)])
 def test_indices_are_bytes_in_the_rows_where_all_choices_fit(choices: int, dtype: type) -> None:
-    """-1 that is written into the rows stays out of range; tests/envs/test_tag_twins.py has every choice taken."""
+    """-1 that is written into the rows stays out of range; tests/envs/test_tag_twins.py has every
+    choice taken.
+    """
     settings = {"num_taggers": 1, "num_runners": 9, "num_turn_levels": choices - 1}
     with serial("tag_continuous", settings) as vec:
         rows = vec.halves[0].groups["agents"]
-        assert (rows.actions.dtype, rows.spec.action_dtype, rows.actions.shape) == (dtype, np.int32, (10, 2))
+        assert (rows.actions.dtype, rows.spec.action_dtype, rows.actions.shape) == (
+            dtype,
+            np.int32,
+            (10, 2),
+        )
         vec.reset(seed=0)
         rows.actions[:] = np.full((10, 2), -1).astype(dtype)
         vec.step(None)
@@ -79,7 +87,9 @@ class Torchlike:
         memoryview(np.array([2, 1, 4], np.int32)),
         Torchlike(),
     ],
-    ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')} {getattr(given, 'shape', '')}",
+    ids=lambda given: (
+        f"{type(given).__name__} {getattr(given, 'dtype', '')} {getattr(given, 'shape', '')}"
+    ),
 )
 def test_these_are_taken(vec: VectorEnv, given: Any) -> None:
     vec.step(given)
@@ -175,7 +185,7 @@ def test_strict_raises_and_sends_nothing(value: int) -> None:
         assert vec.counters()["invalid_actions"] == 0
 
 
-# ---- several groups ----------------------------------------------------------------------------------------
+# ---- several groups ------------------------------------------------------------------------------
 
 
 def test_each_dim_has_its_own_range(pairs: VectorEnv) -> None:
@@ -198,7 +208,9 @@ def test_each_dim_has_its_own_range(pairs: VectorEnv) -> None:
     ],
     ids=repr,
 )
-def test_a_batch_that_misses_a_group_or_has_one_too_many_is_refused(pairs: VectorEnv, given: Any, words: list[str]) -> None:
+def test_a_batch_that_misses_a_group_or_has_one_too_many_is_refused(
+    pairs: VectorEnv, given: Any, words: list[str]
+) -> None:
     before = pairs.halves[0].block.copy()
     with pytest.raises(ActionError) as caught:
         pairs.send(given)
@@ -216,7 +228,7 @@ def test_strict_looks_at_all_groups_before_it_writes_one() -> None:
         assert (vec.halves[0].block == before).all()
 
 
-# ---- Python envs -------------------------------------------------------------------------------------------
+# ---- Python envs ---------------------------------------------------------------------------------
 
 
 class Keeping(Spaced):

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who runs the envs (puffervec/vec/backends.py): by name, threads that run the same loop, constructors that fail half-way."""
+"""Who runs the envs (puffervec/vec/backends.py): by name, threads that run the same loop,
+constructors that fail half-way.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def test_the_default_is_multiprocessing() -> None:
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_threads_run_the_loop(workers: int) -> None:
     with puffervec.make("probe", backend="threading", num_envs=10, num_workers=workers) as vec:
-        names = sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("puffervec-"))
+        names = sorted(
+            thread.name for thread in threading.enumerate() if thread.name.startswith("puffervec-")
+        )
         assert names == [f"puffervec-{index}" for index in range(workers)]
         vec.reset(0)
         assert vec.step([1] * 10)[0][:, 4].tolist() == [1] * 10
@@ -47,7 +51,9 @@ def test_threads_run_the_loop(workers: int) -> None:
 
 def test_one_process_may_hold_many_vec_envs_of_all_kinds() -> None:
     kinds = ["serial", "threading", "multiprocessing"] * 2
-    made = [puffervec.make("probe", backend=kind, num_envs=3, seed=i) for i, kind in enumerate(kinds)]
+    made = [
+        puffervec.make("probe", backend=kind, num_envs=3, seed=i) for i, kind in enumerate(kinds)
+    ]
     for vec in made:
         vec.async_reset()
     for i, vec in enumerate(made):
@@ -59,8 +65,12 @@ def test_one_process_may_hold_many_vec_envs_of_all_kinds() -> None:
 
 
 @pytest.mark.parametrize("backend", ["serial", "threading"])
-def test_a_constructor_that_fails_half_way_leaves_nothing(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worker 1 cannot be opened: worker 0's memory is freed, no thread is left, the error is the worker's."""
+def test_a_constructor_that_fails_half_way_leaves_nothing(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker 1 cannot be opened: worker 0's memory is freed, no thread is left, the error is the
+    worker's.
+    """
     kind: Any = {"serial": ManyInOne, "threading": puffervec.Threading}[backend]
 
     class Broken:
@@ -70,7 +80,9 @@ def test_a_constructor_that_fails_half_way_leaves_nothing(backend: str, monkeypa
         def __getattr__(self, name: str) -> Any:
             return getattr(lib, name)
 
-        def pv_worker_open(self, worker: Any, slab: Any, index: int, kind: Any, data: Any, size: int) -> Any:
+        def pv_worker_open(
+            self, worker: Any, slab: Any, index: int, kind: Any, data: Any, size: int
+        ) -> Any:
             if index == 1:
                 other = ffi.new("pv_env_type*", kind[0])
                 other.abi = 0
@@ -114,8 +126,12 @@ def test_a_subclass_may_be_a_backend() -> None:
 
 
 def test_halves_of_unequal_shares() -> None:
-    """Seven envs per half on three workers: shares of 2, 2 and 3, and every env is stepped once a turn."""
-    with puffervec.make("probe", backend="threading", num_envs=14, num_workers=3, num_buffers=2, split="envs") as vec:
+    """Seven envs per half on three workers: shares of 2, 2 and 3, and every env is stepped once a
+    turn.
+    """
+    with puffervec.make(
+        "probe", backend="threading", num_envs=14, num_workers=3, num_buffers=2, split="envs"
+    ) as vec:
         vec.async_reset(0)
         for turn in range(6):
             rows = vec.recv()[0]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Batches (puffervec/vec/settings.py, any_order.py): in whatever order they come, each env's own results are the same bytes."""
+"""Batches (puffervec/vec/settings.py, any_order.py): in whatever order they come, each env's own
+results are the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,18 @@ FREE = [{"sync_traj": False}, {"sync_traj": False, "zero_copy": False}]
 LAYOUTS: list[dict[str, Any]] = [
     # PufferLib's settings: all workers, blocks of workers, one worker, whoever is ready
     *({"num_workers": workers, **order} for workers in (1, 3) for order in IN_ORDER),
-    *({"num_workers": 6, "batch_size": size, **order} for size in (2, 4, 6) for order in [*IN_ORDER, *FREE]),
+    *(
+        {"num_workers": 6, "batch_size": size, **order}
+        for size in (2, 4, 6)
+        for order in [*IN_ORDER, *FREE]
+    ),
     {"num_workers": 12, "batch_size": 1, "sync_traj": False},
-    {"num_workers": 4, "batch_size": 9, "sync_traj": False, "zero_copy": False},  # no divisor of the number of envs
+    {
+        "num_workers": 4,
+        "batch_size": 9,
+        "sync_traj": False,
+        "zero_copy": False,
+    },  # no divisor of the number of envs
     # our own: any number of buffers, by workers or by envs
     *({"num_workers": 6, "num_buffers": buffers} for buffers in (2, 3, 6)),
     *(
@@ -79,7 +90,9 @@ def of_env(vec: VectorEnv, result: Any, position: int) -> bytes:
             said += leaf_rows(rows, slice(position * agents, (position + 1) * agents))
     env = int(vec.env_ids[position])
     if isinstance(result[4].episodes, np.ndarray) and len(result[4].episodes):
-        said += b"".join(sorted(record.tobytes() for record in result[4].episodes if record["env"] == env))
+        said += b"".join(
+            sorted(record.tobytes() for record in result[4].episodes if record["env"] == env)
+        )
     return said + repr(sorted(result[4].per_env(len(vec.env_ids))[position].items())).encode()
 
 
@@ -93,23 +106,33 @@ def expected(name: str) -> list[list[bytes]]:
         for turn in range(TURNS):
             result = vec.recv()
             told.append([of_env(vec, result, position) for position in range(ENVS)])
-            given = {group: rows[turn].reshape(-1, *rows.shape[3:]) for group, rows in table.items()}
+            given = {
+                group: rows[turn].reshape(-1, *rows.shape[3:]) for group, rows in table.items()
+            }
             vec.send(given if vec.num_groups > 1 else next(iter(given.values())))
         vec.recv()
     return told
 
 
 def play(vec: VectorEnv, name: str, batches: int) -> list[int]:
-    """Receive that many batches, compare each env with `expected`; return how many turns each env has had."""
+    """Receive that many batches, compare each env with `expected`; return how many turns each env
+    has had.
+    """
     table, turns = own_actions(vec), [0] * ENVS
     vec.async_reset(SEED)
     for _ in range(batches):
         result = vec.recv()
         for position, env in enumerate(vec.env_ids.tolist()):
-            assert of_env(vec, result, position) == expected(name)[turns[env]][env], f"env {env}, turn {turns[env]}"
-        ids = np.sort(np.concatenate([np.ravel(part) for part in by_group(result[5], vec).values()]))
+            assert of_env(vec, result, position) == expected(name)[turns[env]][env], (
+                f"env {env}, turn {turns[env]}"
+            )
+        ids = np.sort(
+            np.concatenate([np.ravel(part) for part in by_group(result[5], vec).values()])
+        )
         agents = vec.spec.agents
-        assert ids.tolist() == sorted(env * agents + slot for env in vec.env_ids.tolist() for slot in range(agents))
+        assert ids.tolist() == sorted(
+            env * agents + slot for env in vec.env_ids.tolist() for slot in range(agents)
+        )
         assert len(ids) == vec.agents_per_batch
         given = {}
         for group, rows in table.items():
@@ -146,8 +169,14 @@ def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]
     if isinstance(env, str):
         way = {"backend": "threading"}
     else:
-        many = layout["num_workers"] == 12 or layout.get("num_buffers") == 12  # so many processes would only be slower
-        way = {"backend": ManyInOne} if many else {"backend": "multiprocessing", "start_method": "fork"}
+        many = (
+            layout["num_workers"] == 12 or layout.get("num_buffers") == 12
+        )  # so many processes would only be slower
+        way = (
+            {"backend": ManyInOne}
+            if many
+            else {"backend": "multiprocessing", "start_method": "fork"}
+        )
     with puffervec.make(env, env_kwargs=kwargs, num_envs=ENVS, **layout, **way) as vec:
         size = len(vec.halves[0].env_ids) * vec.settings.batch_halves
         turns = play(vec, name, 10 * ENVS // size)
@@ -157,8 +186,14 @@ def test_every_env_is_exact_whatever_the_order(name: str, layout: dict[str, Any]
 
 
 def test_several_batches_may_be_held_and_are_sent_in_the_order_received() -> None:
-    for order in ({"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}):
-        with puffervec.make("probe", num_envs=6, batch_size=2, num_workers=6, backend="threading", **order) as vec:
+    for order in (
+        {"sync_traj": True},
+        {"sync_traj": False},
+        {"sync_traj": False, "zero_copy": False},
+    ):
+        with puffervec.make(
+            "probe", num_envs=6, batch_size=2, num_workers=6, backend="threading", **order
+        ) as vec:
             vec.async_reset(0)
             batches = []
             for _ in range(3):
@@ -177,7 +212,9 @@ def test_several_batches_may_be_held_and_are_sent_in_the_order_received() -> Non
 
 
 @pytest.mark.parametrize(
-    "order", [{"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}], ids=str
+    "order",
+    [{"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}],
+    ids=str,
 )
 @pytest.mark.parametrize("backend", ["serial", "threading", "multiprocessing"])
 def test_calls_out_of_order(backend: str, order: dict[str, Any]) -> None:
@@ -190,7 +227,10 @@ def test_calls_out_of_order(backend: str, order: dict[str, Any]) -> None:
         with pytest.raises(CallOrderError, match="send: .*call (async_reset|recv)"):
             vec.send([0, 0])
         for call in (lambda: vec.reset(0), lambda: vec.step([0, 0])):
-            with pytest.raises(CallOrderError, match=r"needs num_buffers=1 \(batch_size=num_envs\), this has 2 halves: use"):
+            with pytest.raises(
+                CallOrderError,
+                match=r"needs num_buffers=1 \(batch_size=num_envs\), this has 2 halves: use",
+            ):
                 call()
         vec.async_reset(0)
         with pytest.raises(CallOrderError, match="send: .*call recv first"):
@@ -202,7 +242,7 @@ def test_calls_out_of_order(backend: str, order: dict[str, Any]) -> None:
         assert sorted([*vec.recv()[0][:, 0], *vec.recv()[0][:, 0]]) == [5, 6, 7, 8]
 
 
-# ---- settings ----------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 
 def settings(**given: Any) -> Any:
@@ -226,17 +266,30 @@ def settings(**given: Any) -> Any:
     ],
     ids=str,
 )
-def test_what_pufferlibs_settings_come_to(given: dict[str, Any], order: str, buffers: int, workers: int, halves: int) -> None:
+def test_what_pufferlibs_settings_come_to(
+    given: dict[str, Any], order: str, buffers: int, workers: int, halves: int
+) -> None:
     found = settings(**given)
-    assert (found.order, found.num_buffers, found.num_workers, found.batch_halves) == (order, buffers, workers, halves)
+    assert (found.order, found.num_buffers, found.num_workers, found.batch_halves) == (
+        order,
+        buffers,
+        workers,
+        halves,
+    )
     assert found.copy == (not given.get("zero_copy", True))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 6, 12, "auto", None])
 @pytest.mark.parametrize("cores", [1, 2, 8])
-def test_auto_workers_fit_every_batch_size(size: Any, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_workers_fit_every_batch_size(
+    size: Any, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("puffervec.vec.settings.usable_cores", lambda: cores)
-    for order in ({"sync_traj": True}, {"sync_traj": False}, {"sync_traj": False, "zero_copy": False}):
+    for order in (
+        {"sync_traj": True},
+        {"sync_traj": False},
+        {"sync_traj": False, "zero_copy": False},
+    ):
         for in_process in (False, True):
             found = check_settings(num_envs=12, batch_size=size, in_process=in_process, **order)
             assert 1 <= found.num_workers <= 12 and 12 % found.num_buffers == 0
@@ -258,12 +311,18 @@ def test_auto_workers_fit_every_batch_size(size: Any, cores: int, monkeypatch: p
             {"batch_size": 4, "num_workers": 5},
             "num_envs is 12, no multiple of num_workers 5: batches need workers with equally",
         ),
-        ({"batch_size": 3, "num_workers": 6}, "batch_size is 3, no multiple of the 2 envs of a worker"),
+        (
+            {"batch_size": 3, "num_workers": 6},
+            "batch_size is 3, no multiple of the 2 envs of a worker",
+        ),
         (
             {"batch_size": 5, "num_workers": 6, "zero_copy": False, "sync_traj": False},
             "batch_size is 5, no multiple of the 2 envs",
         ),
-        ({"batch_size": 6, "num_buffers": 2}, "batch_size is 6 beside num_buffers=2 .*give one or the other"),
+        (
+            {"batch_size": 6, "num_buffers": 2},
+            "batch_size is 6 beside num_buffers=2 .*give one or the other",
+        ),
         ({"batch_size": 6, "split": "envs"}, "beside num_buffers=1 and split='envs'"),
         ({"zero_copy": 1}, "zero_copy is 1: use True or False"),
         ({"num_buffers": 4}, "num_workers is 6: 4 buffers need a multiple of 4"),
@@ -276,7 +335,9 @@ def test_unusable_settings_say_why(given: dict[str, Any], words: str) -> None:
 
 
 def test_as_many_buffers_as_there_may_be() -> None:
-    with puffervec.make("probe", num_envs=256, num_buffers=256, split="envs", num_workers=1, backend="threading") as vec:
+    with puffervec.make(
+        "probe", num_envs=256, num_buffers=256, split="envs", num_workers=1, backend="threading"
+    ) as vec:
         vec.async_reset(0)
         for step in range(2):
             for half in range(256):
@@ -289,7 +350,9 @@ def test_as_many_buffers_as_there_may_be() -> None:
 
 def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
     """The second is asked for before the workers of the first have looked."""
-    with puffervec.make("probe", num_envs=4, backend=ManyInOne, num_buffers=2, num_workers=2) as vec:
+    with puffervec.make(
+        "probe", num_envs=4, backend=ManyInOne, num_buffers=2, num_workers=2
+    ) as vec:
         vec.async_reset(0)
         vec.recv(), vec.recv()
         vec.serving = "none"
@@ -298,7 +361,11 @@ def test_masked_resets_of_two_halves_do_not_lose_each_other() -> None:
         for half in range(2):
             lib.pv_worker_serve(vec.workers.opened + half, half)
         vec.serving = "all"
-        episodes = [vec.peek(env)["episode"].item() for env in range(4)] if vec.recv() and vec.recv() else []
+        episodes = (
+            [vec.peek(env)["episode"].item() for env in range(4)]
+            if vec.recv() and vec.recv()
+            else []
+        )
         assert episodes == [1, 1, 1, 1]
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the table of functions (puffervec/workers/python/block.py): seeds, options, calls, errors, rows without space."""
+"""Python envs behind the table of functions (puffervec/workers/python/block.py): seeds, options,
+calls, errors, rows without space.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +31,37 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 def make(*creators: Any, workers: int = 1, **settings: Any) -> VectorEnv:
     """Make a vec env in this process with one env per creator."""
-    return puffervec.make(list(creators), num_envs=len(creators), backend=ManyInOne, num_workers=workers, **settings)
+    return puffervec.make(
+        list(creators), num_envs=len(creators), backend=ManyInOne, num_workers=workers, **settings
+    )
 
 
 def labelled(count: int, **kwargs: Any) -> list[Any]:
     return [functools.partial(Counting, label=f"env {i}", **kwargs) for i in range(count)]
 
 
-# ---- seeds and options -------------------------------------------------------------------------------------
+# ---- seeds and options ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_seeds_of_resets(workers: int) -> None:
     with make(*labelled(3), workers=workers, seed=7) as vec:
-        assert vec.reset()[0][:, :2].tolist() == [[7, 0], [8, 0], [9, 0]]  # the first reset takes the seed of make
-        assert vec.reset()[0][:, :2].tolist() == [[7, 1], [8, 1], [9, 1]]  # no seed: each env goes on
+        assert vec.reset()[0][:, :2].tolist() == [
+            [7, 0],
+            [8, 0],
+            [9, 0],
+        ]  # the first reset takes the seed of make
+        assert vec.reset()[0][:, :2].tolist() == [
+            [7, 1],
+            [8, 1],
+            [9, 1],
+        ]  # no seed: each env goes on
         assert vec.reset(seed=20)[0][:, :2].tolist() == [[20, 0], [21, 0], [22, 0]]
-        assert vec.reset(seed=[5, None, np.int64(6)])[0][:, :2].tolist() == [[5, 0], [21, 1], [6, 0]]
+        assert vec.reset(seed=[5, None, np.int64(6)])[0][:, :2].tolist() == [
+            [5, 0],
+            [21, 1],
+            [6, 0],
+        ]
         assert vec.reset(seed=np.array([1, 2, 3]))[0][:, 0].tolist() == [1, 2, 3]
         assert vec.reset(seed=[None] * 3)[0][:, :2].tolist() == [[1, 1], [2, 1], [3, 1]]
     with make(*labelled(2), seed=None) as vec:
@@ -77,7 +93,7 @@ def test_a_refused_reset_leaves_no_options_behind() -> None:
         assert not vec.reset(seed=0)[1]
 
 
-# ---- calls -------------------------------------------------------------------------------------------------
+# ---- calls ---------------------------------------------------------------------------------------
 
 
 def every_layout() -> list[Any]:
@@ -86,10 +102,23 @@ def every_layout() -> list[Any]:
         pytest.param({"backend": "serial", "num_buffers": 2}, id="serial, two buffers"),
         pytest.param({"backend": ManyInOne, "num_workers": 3}, id="three workers"),
         pytest.param(
-            {"backend": "multiprocessing", "num_workers": 2, "start_method": "fork", "num_buffers": 2}, id="processes"
+            {
+                "backend": "multiprocessing",
+                "num_workers": 2,
+                "start_method": "fork",
+                "num_buffers": 2,
+            },
+            id="processes",
         ),
         pytest.param(
-            {"backend": "serial", "num_workers": 4, "batch_size": 2, "sync_traj": False, "zero_copy": False}, id="first come"
+            {
+                "backend": "serial",
+                "num_workers": 4,
+                "batch_size": 2,
+                "sync_traj": False,
+                "zero_copy": False,
+            },
+            id="first come",
         ),
     ]
 
@@ -97,7 +126,9 @@ def every_layout() -> list[Any]:
 @pytest.mark.parametrize("layout", every_layout())
 def test_calls_and_attributes_are_in_env_order(layout: dict[str, Any]) -> None:
     with puffervec.make(labelled(4), num_envs=4, **layout) as vec:
-        assert vec.call("told", 1, x=[2]) == tuple((f"env {i}", (1,), {"x": [2]}) for i in range(4))  # before any reset
+        assert vec.call("told", 1, x=[2]) == tuple(
+            (f"env {i}", (1,), {"x": [2]}) for i in range(4)
+        )  # before any reset
         assert vec.get_attr("label") == tuple(f"env {i}" for i in range(4)) == vec.call("label")
         vec.set_attr("length", [1, 2, 3, 4])
         assert vec.get_attr("length") == (1, 2, 3, 4)
@@ -118,7 +149,7 @@ def test_calls_go_through_gymnasium_wrappers() -> None:
         assert vec.get_attr("length") == (4,)
 
 
-# ---- errors ------------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["reset", "step", "call"])
@@ -151,11 +182,15 @@ def test_after_an_error_in_a_call_all_envs_go_on() -> None:
         with make(*creators, **layout) as vec:
             vec.reset(seed=0)
             for _ in range(2):
-                with pytest.raises(WorkerError, match="env 1(, step [0-9]+)?: ValueError: told to fail") as caught:
+                with pytest.raises(
+                    WorkerError, match="env 1(, step [0-9]+)?: ValueError: told to fail"
+                ) as caught:
                     vec.call("told")
                 assert isinstance(caught.value.__cause__, ValueError)
             vec.set_attr("place", ["", "", "call", ""])
-            with pytest.raises(WorkerError, match="env 2(, step [0-9]+)?: ValueError: told to fail"):
+            with pytest.raises(
+                WorkerError, match="env 2(, step [0-9]+)?: ValueError: told to fail"
+            ):
                 vec.call("told")
             with pytest.raises(WorkerError, match="env 0(, step [0-9]+)?: AttributeError"):
                 vec.get_attr("nothing")
@@ -190,7 +225,9 @@ def test_what_cannot_be_sent_to_workers_is_sent_to_none(what: str) -> None:
             "set": lambda: vec.set_attr("length", [3, lock]),
             "options": lambda: vec.reset(options={"lock": lock}),
         }
-        with pytest.raises(ConfigError, match=f"{what}.*cannot be sent to workers .TypeError: .*lock"):
+        with pytest.raises(
+            ConfigError, match=f"{what}.*cannot be sent to workers .TypeError: .*lock"
+        ):
             ways[what]()
         assert vec.get_attr("length") == (3, 3)
         assert not vec.reset()[1]
@@ -198,12 +235,16 @@ def test_what_cannot_be_sent_to_workers_is_sent_to_none(what: str) -> None:
 
 def test_options_of_a_reset_that_is_still_under_way_are_not_touched() -> None:
     """Many resets in a row, each with options, over real processes: the last ones count, each time."""
-    with puffervec.make(labelled(4), num_envs=4, num_workers=2, num_buffers=2, start_method="fork") as vec:
+    with puffervec.make(
+        labelled(4), num_envs=4, num_workers=2, num_buffers=2, start_method="fork"
+    ) as vec:
         for n in range(200):
             vec.async_reset(0, options={"n": n, "long": "x" * 1000})
             if n % 3 == 0:
                 for _ in range(2):
-                    assert vec.recv()[4].per_env(2) == [{"options": {"n": n, "long": "x" * 1000}}] * 2
+                    assert (
+                        vec.recv()[4].per_env(2) == [{"options": {"n": n, "long": "x" * 1000}}] * 2
+                    )
 
 
 def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path) -> None:
@@ -212,16 +253,22 @@ def test_a_constructor_that_fails_in_the_second_part_of_a_worker(tmp_path: Path)
     creators = labelled(4, log=log)
     creators[3] = functools.partial(Faulty, "init")
     for _ in range(3):
-        with pytest.raises(WorkerError, match="worker 0, env 3(, step [0-9]+)?: ValueError") as caught:
+        with pytest.raises(
+            WorkerError, match="worker 0, env 3(, step [0-9]+)?: ValueError"
+        ) as caught:
             puffervec.make(creators, num_envs=4, backend="serial", num_buffers=2, split="envs")
         assert isinstance(caught.value.__cause__, ValueError)
-        assert sorted(Path(log).read_text().split("\n")[:-1]) == sorted(f"env {i} closed" for i in (0, 0, 1, 2))
+        assert sorted(Path(log).read_text().split("\n")[:-1]) == sorted(
+            f"env {i} closed" for i in (0, 0, 1, 2)
+        )
         Path(log).unlink()
-        with puffervec.make(labelled(4), num_envs=4, backend="serial", num_buffers=2, split="envs") as vec:
+        with puffervec.make(
+            labelled(4), num_envs=4, backend="serial", num_buffers=2, split="envs"
+        ) as vec:
             assert vec.get_attr("log") == (None,) * 4
 
 
-# ---- rows --------------------------------------------------------------------------------------------------
+# ---- rows ----------------------------------------------------------------------------------------
 
 
 def test_an_env_with_other_rows_than_the_first_is_refused() -> None:
@@ -233,11 +280,19 @@ def test_an_env_with_other_rows_than_the_first_is_refused() -> None:
     for space, other, words in (
         ("observation_space", spaces.Box(-1, 1, (5,)), "observation space Box.*the first one Box"),
         ("observation_space", spaces.Box(-1, 1, (4,), np.float64), "observation space"),
-        ("action_space", spaces.MultiDiscrete([2, 2]), r"action space MultiDiscrete.*the first one Discrete\(8\)"),
+        (
+            "action_space",
+            spaces.MultiDiscrete([2, 2]),
+            r"action space MultiDiscrete.*the first one Discrete\(8\)",
+        ),
     ):
-        with pytest.raises(WorkerError, match=f"env 1(, step [0-9]+)?: ConfigError: this env has the {words}"):
+        with pytest.raises(
+            WorkerError, match=f"env 1(, step [0-9]+)?: ConfigError: this env has the {words}"
+        ):
             make(Counting, functools.partial(odd, space, to=other))
-    with make(Counting, functools.partial(odd, "observation_space", to=spaces.Box(-5, 5, (4,)))) as vec:  # bounds may differ
+    with make(
+        Counting, functools.partial(odd, "observation_space", to=spaces.Box(-5, 5, (4,)))
+    ) as vec:  # bounds may differ
         vec.reset(seed=0)
 
 
@@ -256,7 +311,7 @@ def test_rows_of_no_bytes() -> None:
             assert observations.shape == (2, 0) and rewards.shape == (2,)
 
 
-# ---- what outlives the vec env, and what arrives from outside ----------------------------------------------
+# ---- what outlives the vec env, and what arrives from outside ------------------------------------
 
 
 def test_arrays_of_a_puffer_env_stay_readable() -> None:
@@ -280,5 +335,10 @@ def test_a_value_of_a_class_of_the_main_module_reaches_workers(tmp_path: Path) -
         "    vec.set_attr('label', Custom(5))\n    print([c.n for c in vec.get_attr('label')])\n"
     )
     root = str(Path(__file__).resolve().parents[1])
-    done = subprocess.run([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+    )
     assert (done.stdout, done.stderr) == ("[5, 5]\n", "")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Same seed, same bytes: 1,000 steps of all arrays, records and counters, whoever runs the envs and in how many parts."""
+"""Same seed, same bytes: 1,000 steps of all arrays, records and counters, whoever runs the envs and
+in how many parts.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,30 @@ from tests.helpers import ManyInOne, action_table, run
 
 ENVS, STEPS = 8, 1000
 
-# In one process; with workers; the number of workers must be even where halves are split by workers.
+# In one process; with workers; the number of workers must be even where halves are split by
+# workers.
 THREADS: list[dict[str, Any]] = [
     *({"num_workers": workers} for workers in (1, 3)),
     *({"num_workers": workers, "num_buffers": 2, "split": "workers"} for workers in (2, 4)),
     *({"num_workers": workers, "num_buffers": 2, "split": "envs"} for workers in (1, 3, 4)),
 ]
-PROCESSES = [{"num_workers": 3}, *({"num_workers": 2, "num_buffers": 2, "split": split} for split in ("workers", "envs"))]
+PROCESSES = [
+    {"num_workers": 3},
+    *({"num_workers": 2, "num_buffers": 2, "split": split} for split in ("workers", "envs")),
+]
 WAYS: list[dict[str, Any]] = [
     {"backend": "serial", "num_buffers": 2, "split": "workers"},
     {"backend": "serial", "num_buffers": 2, "split": "envs"},
     {"backend": ManyInOne, "num_workers": 5},
     *({"backend": "threading", **layout} for layout in THREADS),
-    {"backend": "multiprocessing", "num_workers": 2},  # spawn, the default; forkserver starts faster
-    *({"backend": "multiprocessing", "start_method": "forkserver", **layout} for layout in PROCESSES),
+    {
+        "backend": "multiprocessing",
+        "num_workers": 2,
+    },  # spawn, the default; forkserver starts faster
+    *(
+        {"backend": "multiprocessing", "start_method": "forkserver", **layout}
+        for layout in PROCESSES
+    ),
 ]
 
 
@@ -50,7 +62,10 @@ def pairs() -> list[Any]:
     """Every env in a way of its own; all pairs where slow tests run."""
     return [
         pytest.param(
-            case, way, id=f"{case.name}-{name_of(way)}", marks=[pytest.mark.slow] if k != (3 + 5 * i) % len(WAYS) else []
+            case,
+            way,
+            id=f"{case.name}-{name_of(way)}",
+            marks=[pytest.mark.slow] if k != (3 + 5 * i) % len(WAYS) else [],
         )
         for i, case in enumerate(CASES)
         for k, way in enumerate(WAYS)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stepping Python envs (puffervec/workers/python/cells.py, puffervec/workers/python/results.py): what they may return, and PufferEnvs."""
+"""Stepping Python envs (puffervec/workers/python/cells.py, puffervec/workers/python/results.py):
+what they may return, and PufferEnvs.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,13 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
 class Outcomes(gymnasium.Env[Any, Any]):
-    """Returns the outcomes that it was given, one per step: (observation, reward, terminated, truncated)."""
+    """Returns the outcomes that it was given, one per step: (observation, reward, terminated,
+    truncated).
+    """
 
-    def __init__(self, first: Any, outcomes: list[Any], space: Any = None, keeps: bool = False) -> None:
+    def __init__(
+        self, first: Any, outcomes: list[Any], space: Any = None, keeps: bool = False
+    ) -> None:
         self.observation_space = spaces.Box(-9, 9, (2,)) if space is None else space
         self.action_space = spaces.Discrete(3)
         self.first, self.outcomes, self.at = first, outcomes, 0
@@ -53,20 +59,28 @@ class Team:
 
     def reset(self, seed: int | None = None, options: Any = None) -> Any:
         result = self.env.reset(seed=seed)
-        return tuple({"one": value} for value in result) if isinstance(result, tuple) else {"one": result}
+        return (
+            tuple({"one": value} for value in result)
+            if isinstance(result, tuple)
+            else {"one": result}
+        )
 
     def step(self, actions: Any) -> Any:
         return tuple({"one": value} for value in self.env.step(actions["one"]))
 
 
 def make(*creators: Any, **settings: Any) -> VectorEnv:
-    return puffervec.make(list(creators), num_envs=len(creators), **{"backend": ManyInOne, "num_workers": 1, **settings})
+    return puffervec.make(
+        list(creators),
+        num_envs=len(creators),
+        **{"backend": ManyInOne, "num_workers": 1, **settings},
+    )
 
 
 ROW = np.array([1, 2], np.float32)
 
 
-# ---- what an env may return --------------------------------------------------------------------------------
+# ---- what an env may return ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -81,7 +95,9 @@ ROW = np.array([1, 2], np.float32)
     ids=str,
 )
 def test_rewards_of_all_kinds(rewards: list[Any]) -> None:
-    creators = [functools.partial(Outcomes, ROW, [(ROW, reward, False, False)] * 2) for reward in rewards]
+    creators = [
+        functools.partial(Outcomes, ROW, [(ROW, reward, False, False)] * 2) for reward in rewards
+    ]
     with make(*creators) as vec:
         vec.reset(seed=0)
         for _ in range(2):
@@ -100,9 +116,14 @@ def test_rewards_of_all_kinds(rewards: list[Any]) -> None:
         ("much", "the reward is 'much': give a number"),
     ],
 )
-def test_a_reward_that_fits_no_row_is_an_error_of_its_env(reward: Any, words: str, kind: str) -> None:
+def test_a_reward_that_fits_no_row_is_an_error_of_its_env(
+    reward: Any, words: str, kind: str
+) -> None:
     """It would be infinite, or not a number, and Adam's moments with it."""
-    creators: list[Any] = [functools.partial(Outcomes, ROW, [(ROW, given, False, False)]) for given in (1.0, reward, 1.0)]
+    creators: list[Any] = [
+        functools.partial(Outcomes, ROW, [(ROW, given, False, False)])
+        for given in (1.0, reward, 1.0)
+    ]
     if kind == "parallel":
         creators = [functools.partial(Team, creator) for creator in creators]
     with make(*creators) as vec:
@@ -113,7 +134,9 @@ def test_a_reward_that_fits_no_row_is_an_error_of_its_env(reward: Any, words: st
 
 def test_infinite_rewards_of_the_env_itself_and_integers_stay() -> None:
     rewards = [float("inf"), -3.4e38, 2**20]
-    with make(*[functools.partial(Outcomes, ROW, [(ROW, reward, False, False)]) for reward in rewards]) as vec:
+    with make(
+        *[functools.partial(Outcomes, ROW, [(ROW, reward, False, False)]) for reward in rewards]
+    ) as vec:
         vec.reset(seed=0)
         assert vec.step([0] * 3)[1].tolist() == [np.float32(reward) for reward in rewards]
 
@@ -121,14 +144,25 @@ def test_infinite_rewards_of_the_env_itself_and_integers_stay() -> None:
 @pytest.mark.parametrize(
     ("first", "outcome", "words"),
     [
-        (None, None, r"env 1: ConfigError: reset returned an observation alone, as in the old Gym interface: return \(obs"),
+        (
+            None,
+            None,
+            r"env 1: ConfigError: reset returned an observation alone, as in the old Gym interface: return \(obs",
+        ),
         (3, None, "env 1: ConfigError: reset returned 3 values"),
-        (2, (ROW, 1.0, False), "env 1, step 1: ConfigError: step returned 4 values, as in the old Gym interface: return"),
+        (
+            2,
+            (ROW, 1.0, False),
+            "env 1, step 1: ConfigError: step returned 4 values, as in the old Gym interface: "
+            "return",
+        ),
         (2, (ROW, 1.0), "env 1, step 1: ConfigError: step returned 3 values"),
     ],
 )
 @pytest.mark.parametrize("kind", ["gymnasium", "parallel"])
-def test_an_env_of_the_old_interface_is_told_so(first: Any, outcome: Any, words: str, kind: str) -> None:
+def test_an_env_of_the_old_interface_is_told_so(
+    first: Any, outcome: Any, words: str, kind: str
+) -> None:
     class Old(Outcomes):
         def reset(self, **given: Any) -> Any:
             result = (ROW, {}, "more")
@@ -154,7 +188,11 @@ def test_flags_of_all_kinds(yes: Any) -> None:
     with make(*creators) as vec:
         vec.reset(seed=0)
         _, _, terminals, truncations, _ = vec.step([0] * 3)
-        assert terminals.tolist() == [True, False, True] and truncations.tolist() == [False, True, True]
+        assert terminals.tolist() == [True, False, True] and truncations.tolist() == [
+            False,
+            True,
+            True,
+        ]
         assert terminals.dtype == truncations.dtype == np.bool_
         assert not np.any(vec.step([0] * 3)[2:4])  # the reset rows
 
@@ -194,9 +232,12 @@ def test_envs_may_share_the_array_of_their_resets(mode: str) -> None:
             assert vec.step([1, 2, 3])[0][:, 0].tolist() == [5, 6, 7]
 
 
-# ---- the first observations --------------------------------------------------------------------------------
+# ---- the first observations ----------------------------------------------------------------------
 
-DICT = spaces.Dict(pos=spaces.Box(-1, 1, (2,)), inner=spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 255, (2,), np.uint8)]))
+DICT = spaces.Dict(
+    pos=spaces.Box(-1, 1, (2,)),
+    inner=spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 255, (2,), np.uint8)]),
+)
 GOOD = {"pos": np.zeros(2, np.float32), "inner": (1, np.zeros(2, np.uint8))}
 
 
@@ -204,20 +245,33 @@ GOOD = {"pos": np.zeros(2, np.float32), "inner": (1, np.zeros(2, np.uint8))}
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({**GOOD, "pos": np.zeros(3, np.float32)}, r"observation\['pos'\] has shape \(3,\): the space wants shape \(2,\)"),
+        (
+            {**GOOD, "pos": np.zeros(3, np.float32)},
+            r"observation\['pos'\] has shape \(3,\): the space wants shape \(2,\)",
+        ),
         ({"pos": GOOD["pos"]}, r"observation lacks \['inner'\]: the space wants exactly the keys"),
         ({**GOOD, "extra": 1}, r"has the extra \['extra'\]"),
-        ({**GOOD, "inner": (1.5, GOOD["inner"][1])}, r"observation\['inner'\]\[0\] has dtype float64"),
-        ({**GOOD, "inner": (1, np.full(2, 300))}, r"observation\['inner'\]\[1\] has dtype int64 and values such as 300"),
+        (
+            {**GOOD, "inner": (1.5, GOOD["inner"][1])},
+            r"observation\['inner'\]\[0\] has dtype float64",
+        ),
+        (
+            {**GOOD, "inner": (1, np.full(2, 300))},
+            r"observation\['inner'\]\[1\] has dtype int64 and values such as 300",
+        ),
         ({**GOOD, "inner": (1,)}, r"observation\['inner'\] has 1 entries: the space wants 2"),
         (np.zeros(4), r"observation is of type ndarray: the space wants a dict"),
     ],
 )
 def test_a_first_observation_that_does_not_fit_is_named(place: str, wrong: Any, words: str) -> None:
     good = functools.partial(Outcomes, GOOD, [(GOOD, 0.0, False, False)] * 3, DICT)
-    bad = functools.partial(Outcomes, *((wrong, []) if place == "reset" else (GOOD, [(wrong, 0.0, False, False)])), DICT)
+    bad = functools.partial(
+        Outcomes, *((wrong, []) if place == "reset" else (GOOD, [(wrong, 0.0, False, False)])), DICT
+    )
     with make(good, bad, good) as vec:
-        with pytest.raises(WorkerError, match=f"worker 0, env 1(, step [0-9]+)?: SpaceMismatchError: .*{words}") as caught:
+        with pytest.raises(
+            WorkerError, match=f"worker 0, env 1(, step [0-9]+)?: SpaceMismatchError: .*{words}"
+        ) as caught:
             vec.reset(seed=0)
             vec.step([0] * 3)
         assert isinstance(caught.value.__cause__, SpaceMismatchError)
@@ -244,7 +298,9 @@ SQUARE = np.ones((2, 2), np.float32)
     ids=str,
 )
 @pytest.mark.parametrize("kind", ["step", "reset", "parallel"])
-def test_an_observation_of_another_shape_is_refused_at_any_step(kind: str, space: Any, good: Any, wrong: Any) -> None:
+def test_an_observation_of_another_shape_is_refused_at_any_step(
+    kind: str, space: Any, good: Any, wrong: Any
+) -> None:
     """NumPy would spread one number over the whole row."""
 
     class Late(Outcomes):
@@ -253,16 +309,24 @@ def test_an_observation_of_another_shape_is_refused_at_any_step(kind: str, space
             self.at += 1
             return first, {}
 
-    rows = [(good, 1.0, False, False), (good, 1.0, kind == "reset", False), *[(good, 1.0, False, False)] * 5]
+    rows = [
+        (good, 1.0, False, False),
+        (good, 1.0, kind == "reset", False),
+        *[(good, 1.0, False, False)] * 5,
+    ]
     changed = [*rows[:3], (wrong, 1.0, False, False), *rows]
-    creators: list[Any] = [functools.partial(Late, good, outcomes, space) for outcomes in (rows, changed, rows)]
+    creators: list[Any] = [
+        functools.partial(Late, good, outcomes, space) for outcomes in (rows, changed, rows)
+    ]
     if kind == "parallel":
         creators = [functools.partial(Team, creator) for creator in creators]
     action = [0] * 3
     with make(*creators) as vec:
         vec.reset(seed=0)
         vec.step(action)
-        with pytest.raises(WorkerError, match="worker 0, env 1, step [234]: SpaceMismatchError: .* shape"):
+        with pytest.raises(
+            WorkerError, match="worker 0, env 1, step [234]: SpaceMismatchError: .* shape"
+        ):
             for _ in range(3):
                 vec.step(action)
 
@@ -273,17 +337,25 @@ def test_observations_of_changing_kinds_are_those_of_the_env() -> None:
     class Changing(Counting):
         def seen(self, action: Any) -> Any:
             observation = super().seen(action)
-            kinds = [observation, observation.astype(np.float64), observation.tolist(), observation.astype(np.int32)]
+            kinds = [
+                observation,
+                observation.astype(np.float64),
+                observation.tolist(),
+                observation.astype(np.int32),
+            ]
             return kinds[(self.t // 3 + self.seed) % 4]
 
-    with make(*[functools.partial(Changing, 50)] * 6) as vec, make(*[functools.partial(Counting, 50)] * 6) as plain:
+    with (
+        make(*[functools.partial(Changing, 50)] * 6) as vec,
+        make(*[functools.partial(Counting, 50)] * 6) as plain,
+    ):
         vec.reset(seed=0), plain.reset(seed=0)
         for step in range(30):
             action = [step % 8] * 6
             np.testing.assert_array_equal(vec.step(action)[0], plain.step(action)[0])
 
 
-# ---- actions -----------------------------------------------------------------------------------------------
+# ---- actions -------------------------------------------------------------------------------------
 
 
 def test_a_discrete_action_is_a_numpy_integer_of_the_space() -> None:
@@ -302,16 +374,25 @@ def test_a_discrete_action_is_a_numpy_integer_of_the_space() -> None:
             vec.step([3])  # out of range: for the env to judge
 
 
-# ---- PufferEnvs --------------------------------------------------------------------------------------------
+# ---- PufferEnvs ----------------------------------------------------------------------------------
 
 
 def by_hand(actions: np.ndarray, seeds: list[int], agents: int) -> list[Any]:
     """What PufferEnvs show when they are stepped themselves."""
     envs = [Walkers(agents, in_place=False) for _ in seeds]
     shown = [[np.array(env.reset(seed)[0]) for env, seed in zip(envs, seeds, strict=True)]]
-    rows = [(np.concatenate(shown[0]), np.zeros(agents * len(envs)), np.zeros(agents * len(envs), bool), [])]
+    rows = [
+        (
+            np.concatenate(shown[0]),
+            np.zeros(agents * len(envs)),
+            np.zeros(agents * len(envs), bool),
+            [],
+        )
+    ]
     for step in actions:
-        results = [env.step(part) for env, part in zip(envs, step.reshape(len(envs), agents), strict=True)]
+        results = [
+            env.step(part) for env, part in zip(envs, step.reshape(len(envs), agents), strict=True)
+        ]
         parts = [np.concatenate([result[i] for result in results]) for i in range(3)]
         rows.append((*parts, [info for result in results for info in result[4]]))
     return rows
@@ -325,7 +406,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("layout", thinned(2, ["two workers", "serial", "processes", "two buffers"]))
+@pytest.mark.parametrize(
+    "layout", thinned(2, ["two workers", "serial", "processes", "two buffers"])
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_puffer_envs_equal_stepping_by_hand(way: str, layout: str) -> None:
     settings: dict[str, Any] = {
@@ -346,7 +429,11 @@ def test_puffer_envs_equal_stepping_by_hand(way: str, layout: str) -> None:
                 np.testing.assert_array_equal(observations, expected[step][0][rows])
                 np.testing.assert_array_equal(rewards, expected[step][1][rows].astype(np.float32))
                 np.testing.assert_array_equal(terminals, expected[step][2][rows])
-                assert not truncations.any() and masks.all() and ids.tolist() == list(range(rows.start, rows.stop))
+                assert (
+                    not truncations.any()
+                    and masks.all()
+                    and ids.tolist() == list(range(rows.start, rows.stop))
+                )
                 if vec.num_buffers == 1:
                     assert list(infos) == expected[step][3]
                 if step < 20:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The built-in envs of the core under the contract (tests/env_contract.py), and that the contract catches an env that breaks it."""
+"""The built-in envs of the core under the contract (tests/env_contract.py), and that the contract
+catches an env that breaks it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ class TestProbe(EnvContract):
 
 class TestProbeWithLeaving(EnvContract):
     env = "probe"
-    settings: ClassVar[dict[str, Any]] = {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 6, "obs_size": 11}
+    settings: ClassVar[dict[str, Any]] = {
+        "num_agents": 4,
+        "leave": 1,
+        "end_kind": 2,
+        "episode_length": 6,
+        "obs_size": 11,
+    }
 
 
 class TestProbeOfOneStep(EnvContract):
@@ -29,7 +37,13 @@ class TestProbeOfOneStep(EnvContract):
 
 class TestProbeWithTwoGroups(EnvContract):
     env = "probe"
-    settings: ClassVar[dict[str, Any]] = {"mode": 1, "num_agents": 2, "leave": 1, "end_kind": 2, "episode_length": 5}
+    settings: ClassVar[dict[str, Any]] = {
+        "mode": 1,
+        "num_agents": 2,
+        "leave": 1,
+        "end_kind": 2,
+        "episode_length": 5,
+    }
 
 
 class TestTagFull(EnvContract):
@@ -51,7 +65,12 @@ class TestTagPartial(EnvContract):
 
 class TestTagRandomStarts(EnvContract):
     env = "tag_grid"
-    settings: ClassVar[dict[str, Any]] = {"num_taggers": 2, "grid_length": 6, "episode_length": 25, "random_starts": True}
+    settings: ClassVar[dict[str, Any]] = {
+        "num_taggers": 2,
+        "grid_length": 6,
+        "episode_length": 25,
+        "random_starts": True,
+    }
 
 
 class TestTagContinuousFull(EnvContract):
@@ -64,7 +83,11 @@ class TestTagContinuousFull(EnvContract):
 
 class TestCovid(EnvContract):
     env = "covid"
-    settings: ClassVar[dict[str, Any]] = {"episode_length": 20, "action_cooldown_period": 3, "subsidy_interval": 5}
+    settings: ClassVar[dict[str, Any]] = {
+        "episode_length": 20,
+        "action_cooldown_period": 3,
+        "subsidy_interval": 5,
+    }
     random = False
 
 
@@ -87,7 +110,9 @@ class TestDrive(EnvContract):
         require(next(case for case in CASES if case.env == "drive"))
 
 
-@pytest.mark.slow  # its rows differ from those of TestDrive in the raster only, which drive_env/test_raster_twin.py compares
+# Its rows differ from those of TestDrive in the raster only, which drive_env/test_raster_twin.py
+# compares
+@pytest.mark.slow
 class TestDriveRaster(TestDrive):
     settings: ClassVar[dict[str, Any]] = {**DRIVE, "raster": 19, "raster_pixel_m": 2.0}
     steps = 1000
@@ -95,9 +120,16 @@ class TestDriveRaster(TestDrive):
 
 @pytest.mark.parametrize("observation", ["gpudrive", "pufferdrive", "driver"])
 def test_other_observations_of_driving_stay_within_their_rows(observation: str) -> None:
-    """What TestDrive checks of the default one: those of other simulators have layouts of their own."""
+    """What TestDrive checks of the default one: those of other simulators have layouts of their
+    own.
+    """
     require(next(case for case in CASES if case.env == "drive"))
     contract = TestDrive()
     preset = {} if observation == "driver" else {"partners": 63, "lanes": 0, "lines": 0, "edges": 0}
-    contract.settings = {"num_agents": 24, "scenes": "generated:3", **preset, "observation": observation}  # type: ignore[misc]
+    contract.settings = {
+        "num_agents": 24,
+        "scenes": "generated:3",
+        **preset,
+        "observation": observation,
+    }  # type: ignore[misc]
     contract.test_a_worker_writes_only_what_is_its_own(1)

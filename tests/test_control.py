@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands beside the loop (puffervec/vec/control.py), for Python envs and batches in any order; the rest is in
-test_vector.py, test_save_load.py and test_python_block.py.
+"""What stands beside the loop (puffervec/vec/control.py), for Python envs and batches in any order;
+the rest is in test_vector.py, test_save_load.py and test_python_block.py.
 """
 
 from __future__ import annotations
@@ -21,9 +21,13 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 ANY_ORDER = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
 
 
-@pytest.mark.parametrize("layout", [{}, {"num_buffers": 4, "num_workers": 4}, {"num_workers": 4, **ANY_ORDER}], ids=str)
+@pytest.mark.parametrize(
+    "layout", [{}, {"num_buffers": 4, "num_workers": 4}, {"num_workers": 4, **ANY_ORDER}], ids=str
+)
 def test_save_and_load_in_batches(layout: dict[str, Any]) -> None:
-    with puffervec.make("probe", num_envs=4, backend=ManyInOne, **{"num_workers": 2, **layout}) as vec:
+    with puffervec.make(
+        "probe", num_envs=4, backend=ManyInOne, **{"num_workers": 2, **layout}
+    ) as vec:
         batches = 4 // len(vec.halves[0].env_ids) // vec.settings.batch_halves
         vec.async_reset(60)
         for _ in range(batches):
@@ -97,12 +101,19 @@ def test_tasks_and_counters_of_all_halves() -> None:
 
 
 def test_python_envs_have_no_tasks() -> None:
-    with puffervec.make(Counting, backend="serial") as vec, pytest.raises(ConfigError, match="Python env and has no tasks"):
+    with (
+        puffervec.make(Counting, backend="serial") as vec,
+        pytest.raises(ConfigError, match="Python env and has no tasks"),
+    ):
         vec.set_tasks([0], [0])
 
 
 def test_a_saved_task_that_is_not_there_is_refused_and_nothing_is_loaded() -> None:
-    layouts = {"num_taggers": 1, "starting_location_x": [[0, 1], [2, 3]], "starting_location_y": [[0, 1], [2, 3]]}
+    layouts = {
+        "num_taggers": 1,
+        "starting_location_x": [[0, 1], [2, 3]],
+        "starting_location_y": [[0, 1], [2, 3]],
+    }
     with serial("tag_grid", layouts, num_envs=2) as vec:
         vec.set_tasks([0, 1], [0, 1])
         vec.reset(seed=0)
@@ -118,26 +129,40 @@ def test_a_saved_task_that_is_not_there_is_refused_and_nothing_is_loaded() -> No
 def test_options_of_a_c_env_are_its_task() -> None:
     with serial("probe", {}, num_envs=3) as vec:
         assert vec.reset(0, options={"task": 5})[0][:, 6].tolist() == [5, 5, 5]
-        assert vec.reset(mask=np.array([True, False, False]), options={"task": 6})[0][:, 6].tolist() == [6, 5, 5]
+        assert vec.reset(mask=np.array([True, False, False]), options={"task": 6})[0][
+            :, 6
+        ].tolist() == [6, 5, 5]
         assert vec.reset(options={})[0][:, 6].tolist() == [6, 5, 5]
         with pytest.raises(ConfigError, match="options are .*level.*'probe' takes None or"):
             vec.reset(options={"level": 1})
 
 
-# ---- poke ------------------------------------------------------------------------------------------------------------
+# ---- poke ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["serial", "threading", "multiprocessing"])
 @pytest.mark.parametrize("buffers", [1, 2])
-def test_poke_sets_one_env_also_while_the_other_half_is_under_way(backend: str, buffers: int) -> None:
+def test_poke_sets_one_env_also_while_the_other_half_is_under_way(
+    backend: str, buffers: int
+) -> None:
     workers = {} if backend == "serial" else {"num_workers": 2, "split": "envs"}
-    settings: dict[str, Any] = {"num_envs": 4, "num_buffers": buffers, "start_method": "forkserver", **workers}
-    with puffervec.make("probe", env_kwargs={"episode_length": 9}, backend=backend, **settings) as vec:
+    settings: dict[str, Any] = {
+        "num_envs": 4,
+        "num_buffers": buffers,
+        "start_method": "forkserver",
+        **workers,
+    }
+    with puffervec.make(
+        "probe", env_kwargs={"episode_length": 9}, backend=backend, **settings
+    ) as vec:
         vec.async_reset(20)
         before = vec.recv()[0]  # of the first half; the other one is under way or there is none
         vec.poke(1, {"step": 4, "last_action": [3], "seed": 5})
         assert before[:2, :5].tolist() == [[20, 0, 0, 0, 0], [5, 0, 4, 0, 3]]
-        with pytest.raises(ConfigError, match="env 0 of probe is as it was, since step is 10: it must be from 0 to 9"):
+        with pytest.raises(
+            ConfigError,
+            match="env 0 of probe is as it was, since step is 10: it must be from 0 to 9",
+        ):
             vec.poke(0, {"step": 10})
         vec.send([1] * vec.agents_per_batch)
         if buffers == 2:
@@ -172,7 +197,11 @@ def test_one_number_may_be_a_number() -> None:
         ({"x": None}, "x has dtype object"),
         ({"x": 5.0}, "x is 5: it must be from -4.8 to 4.8"),
         ({"x": float("nan")}, "x is nan"),
-        ({"y": 1.0}, "no state named 'y': it has x float64, x_dot float64, theta float64, theta_dot float64, steps int32"),
+        (
+            {"y": 1.0},
+            "no state named 'y': it has x float64, x_dot float64, theta float64, theta_dot "
+            "float64, steps int32",
+        ),
         (7, "the state is 7: give a mapping"),
     ],
 )
@@ -220,11 +249,18 @@ def test_a_saved_row_with_a_number_that_no_env_writes_is_refused(name: str, auto
             first, last = (rows[row].tobytes() for row in (group.agents, 2 * group.agents - 1))
             start, end = saved[1].index(first), saved[1].rindex(last) + len(last)
             assert (end - start) % len(first) == 0
-            for place in (start, end - 4, start + group.agents * len(first)):  # the last is the first reward
+            for place in (
+                start,
+                end - 4,
+                start + group.agents * len(first),
+            ):  # the last is the first reward
                 endless = place == end - 4 and np.isinf(group.fields[-1].high)
                 for value in (np.nan,) if endless else (np.nan, np.inf, -np.inf):
                     bad = saved[1][:place] + np.float32(value).tobytes() + saved[1][place + 4 :]
-                    with pytest.raises(ConfigError, match=f"load: the saved state of env 1 has {value} in {group.name}"):
+                    with pytest.raises(
+                        ConfigError,
+                        match=f"load: the saved state of env 1 has {value} in {group.name}",
+                    ):
                         vec.load([saved[0], bad])
         assert vec.save() == saved
         vec.load(saved)

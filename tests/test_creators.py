@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What makes an env (puffervec/workers/python/creators.py): callables, names, lists of them, their arguments, and PufferLib's buf and
-seed.
+"""What makes an env (puffervec/workers/python/creators.py): callables, names, lists of them, their
+arguments, and PufferLib's buf and seed.
 """
 
 from __future__ import annotations
@@ -65,26 +65,43 @@ class NoHash:
         return seed
 
 
-# ---- one creator -------------------------------------------------------------------------------------------
+# ---- one creator ---------------------------------------------------------------------------------
 
 
 def test_buf_and_seed_go_to_whom_names_them() -> None:
     assert Creator(named, (7,)).make(seed=5, buf="rows") == (7, "rows", 5)
     assert Creator(named).make() == (0, None, None)
     assert Creator(plain, (1, 2)).make(seed=5, buf="rows") == (1, 2)
-    assert Creator(open_ended, (), {"x": 1}).make(seed=5, buf="rows") == {"x": 1}  # a function that takes anything is not asked
+    assert Creator(open_ended, (), {"x": 1}).make(seed=5, buf="rows") == {
+        "x": 1
+    }  # a function that takes anything is not asked
     assert Creator(NoHash()).make(seed=4) == 4
     assert Creator(dict, (), {"x": 1}).make(seed=5) == {"x": 1}
 
 
 def test_pufferlibs_creators_always_get_both() -> None:
-    assert Creator(open_ended, (), {"x": 1}, always=True).make(seed=5) == {"x": 1, "buf": None, "seed": 5}
-    assert Creator(open_ended, (), {"seed": 1}, always=True).make(seed=5, buf="rows") == {"seed": 1, "buf": "rows"}
-    assert Creator(functools.partial(open_ended, seed=2), always=True).make(seed=5) == {"seed": 2, "buf": None}
-    assert Creator(seed_and_more, (8,), always=True).make(seed=5, buf="rows") == (8, {"buf": "rows"})
+    assert Creator(open_ended, (), {"x": 1}, always=True).make(seed=5) == {
+        "x": 1,
+        "buf": None,
+        "seed": 5,
+    }
+    assert Creator(open_ended, (), {"seed": 1}, always=True).make(seed=5, buf="rows") == {
+        "seed": 1,
+        "buf": "rows",
+    }
+    assert Creator(functools.partial(open_ended, seed=2), always=True).make(seed=5) == {
+        "seed": 2,
+        "buf": None,
+    }
+    assert Creator(seed_and_more, (8,), always=True).make(seed=5, buf="rows") == (
+        8,
+        {"buf": "rows"},
+    )
     assert Creator(seed_and_more, always=True).make(seed=5, buf="rows") == (5, {"buf": "rows"})
     assert Creator(named, (7,), always=True).make() == (7, None, None)
-    assert Creator(plain, (1,), always=True).make(seed=5, buf="rows") == (1,)  # a function that takes neither
+    assert Creator(plain, (1,), always=True).make(seed=5, buf="rows") == (
+        1,
+    )  # a function that takes neither
     kwargs = Creator(Passing, (), {"size": 3}, always=True).make(seed=None)
     assert kwargs.got == (None, None)
 
@@ -100,13 +117,15 @@ def test_what_the_user_gives_counts_more() -> None:
     assert Creator(functools.partial(named, 9)).make(seed=5) == (9, None, 5)
 
 
-# ---- one per env -------------------------------------------------------------------------------------------
+# ---- one per env ---------------------------------------------------------------------------------
 
 
 def test_lists_give_each_env_its_own() -> None:
     made = creators([named, plain, named], [[1], [2, 3], []], [{"seed": 9}, {}, {}], 3)
     assert [creator.make() for creator in made] == [(1, None, 9), (2, 3), (0, None, None)]
-    shared = creators([named, named], [5], {"seed": 2}, 2)  # one argument list and one mapping for both
+    shared = creators(
+        [named, named], [5], {"seed": 2}, 2
+    )  # one argument list and one mapping for both
     assert [creator.make() for creator in shared] == [(5, None, 2)] * 2
     assert [creator.make() for creator in creators((plain, plain), None, None, 2)] == [(), ()]
 
@@ -115,12 +134,22 @@ def test_lists_give_each_env_its_own() -> None:
     ("creator", "args", "kwargs", "message"),
     [
         ([named], None, None, r"1 env creators for num_envs=2: give one per env, or a single one"),
-        ([named] * 2, [[1], [2], [3]], None, r"env_args has 3 entries for 2 env creators: give one per env"),
+        (
+            [named] * 2,
+            [[1], [2], [3]],
+            None,
+            r"env_args has 3 entries for 2 env creators: give one per env",
+        ),
         ([named] * 2, None, [{}], r"env_kwargs has 1 entries for 2"),
         (named, None, [{}, {}], r"env_kwargs is \[\{\}, \{\}\]: give a mapping"),
         (named, 5, None, r"env_args is 5: give a list of positional arguments"),
         (named, None, 5, r"env_kwargs is 5"),
-        (3, None, None, r"env creator 3 is int: give a callable that makes one env, or an env's name"),
+        (
+            3,
+            None,
+            None,
+            r"env creator 3 is int: give a callable that makes one env, or an env's name",
+        ),
         (Counting(), None, None, r"env creator .* is Counting: give a callable"),
     ],
 )
@@ -131,14 +160,16 @@ def test_what_makes_no_env_is_refused(creator: Any, args: Any, kwargs: Any, mess
         puffervec.make(creator, args, kwargs, backend="serial", num_envs=2)
 
 
-# ---- names -------------------------------------------------------------------------------------------------
+# ---- names ---------------------------------------------------------------------------------------
 
 
 def test_a_gymnasium_id() -> None:
     env = resolve("CartPole-v1")(max_episode_steps=7)
     assert env.spec.id == "CartPole-v1" and env.spec.max_episode_steps == 7
     env.close()
-    with puffervec.make("CartPole-v1", env_kwargs={"sutton_barto_reward": True}, backend="serial", num_envs=2) as vec:
+    with puffervec.make(
+        "CartPole-v1", env_kwargs={"sutton_barto_reward": True}, backend="serial", num_envs=2
+    ) as vec:
         vec.reset(seed=0)
         assert vec.step([0, 1])[1].tolist() == [0, 0]
         assert vec.env.name == "CartPole-v1"
@@ -146,17 +177,26 @@ def test_a_gymnasium_id() -> None:
 
 def test_module_and_factory() -> None:
     assert resolve("tests.test_creators:named") is sys.modules[__name__].named
-    with puffervec.make("tests.python_envs:Counting", env_kwargs={"label": "x"}, backend="serial", num_envs=2) as vec:
+    with puffervec.make(
+        "tests.python_envs:Counting", env_kwargs={"label": "x"}, backend="serial", num_envs=2
+    ) as vec:
         assert vec.get_attr("label") == ("x", "x")
 
 
-def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "import gymnasium\ngymnasium.register('own/Env-v0', entry_point='tests.python_envs:Counting')\n"
+def test_a_module_of_the_current_folder_that_registers_an_id_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import gymnasium\ngymnasium.register('own/Env-v0', "
+        "entry_point='tests.python_envs:Counting')\n"
+    )
     (tmp_path / "my_own_registering_module.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     try:
-        with puffervec.make("my_own_registering_module:own/Env-v0", num_envs=2, num_workers=1) as vec:
+        with puffervec.make(
+            "my_own_registering_module:own/Env-v0", num_envs=2, num_workers=1
+        ) as vec:
             assert vec.env.name == "own/Env-v0" and vec.reset(seed=4)[0][:, 0].tolist() == [4, 5]
     finally:
         gymnasium.registry.pop("own/Env-v0", None)
@@ -166,8 +206,14 @@ def test_a_module_of_the_current_folder_that_registers_an_id_is_found(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such_module:make", r"'no_such_module:make': No module named 'no_such_module'.*give module:factory"),
-        ("tests.test_creators:nothing", r"'tests.test_creators:nothing': module 'tests.test_creators' has no 'nothing'"),
+        (
+            "no_such_module:make",
+            r"'no_such_module:make': No module named 'no_such_module'.*give module:factory",
+        ),
+        (
+            "tests.test_creators:nothing",
+            r"'tests.test_creators:nothing': module 'tests.test_creators' has no 'nothing'",
+        ),
         ("sys:path", r"'sys:path' is list: give a callable that makes one env"),
         ("CartPole-v99", r"no env is called 'CartPole-v99'"),
         ("cartpol", r"'cartpol'.*or give a Gymnasium id, module:factory, or a callable"),

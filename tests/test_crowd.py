@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Beside other programs, learner and workers sleep where they have to wait, and the workers leave their own cores."""
+"""Beside other programs, learner and workers sleep where they have to wait, and the workers leave
+their own cores.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ two_cores = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
         (1.0, 1, 2, False, True),
     ],
 )
-def test_crowded_is_too_few_cores_left(foreign: float, cores: int, runners: int, before: bool, answer: bool) -> None:
+def test_crowded_is_too_few_cores_left(
+    foreign: float, cores: int, runners: int, before: bool, answer: bool
+) -> None:
     assert crowd.crowded(foreign, cores, runners, before) is answer
 
 
@@ -55,7 +59,9 @@ def vec() -> Iterator[VectorEnv]:
 
 
 def pretend(vec: VectorEnv, monkeypatch: pytest.MonkeyPatch, foreign: float, cores: int = 2) -> int:
-    """Look at a machine on which others use `foreign` of `cores` cores; return where the workers are to run then."""
+    """Look at a machine on which others use `foreign` of `cores` cores; return where the workers
+    are to run then.
+    """
     assert vec.turns.crowd is not None
     monkeypatch.setattr(load, "foreign_cores", lambda before, after: foreign)
     vec.turns.crowd.cores = frozenset(range(cores))
@@ -70,7 +76,9 @@ def places(vec: VectorEnv) -> list[set[int]]:
 
 
 @two_cores
-def test_workers_go_to_the_core_that_is_left_and_home_again(vec: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_go_to_the_core_that_is_left_and_home_again(
+    vec: VectorEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = places(vec)
     place = pretend(vec, monkeypatch, 1.0)
     assert place >= lib.PV_ON_CORE
@@ -97,13 +105,18 @@ def test_bytes_do_not_depend_on_the_load(monkeypatch: pytest.MonkeyPatch) -> Non
             for turn in range(60):
                 if loads:
                     pretend(made, monkeypatch, loads[turn % len(loads)], cores=2 + turn % 2)
-                found += [np.asarray(part).tobytes() for part in made.step(rng.integers(0, 5, made.num_agents))[:4]]
+                found += [
+                    np.asarray(part).tobytes()
+                    for part in made.step(rng.integers(0, 5, made.num_agents))[:4]
+                ]
             return b"".join(found)
 
     assert rollout([0.0, 2.0, 1.0, 0.0, 3.0]) == rollout([])
 
 
-def test_looks_are_rare_and_cost_a_thousandth(vec: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looks_are_rare_and_cost_a_thousandth(
+    vec: VectorEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert vec.turns.crowd is not None
     real = lib.pv_now_ns()
     vec.turns.crowd.look()
@@ -115,7 +128,9 @@ def test_looks_are_rare_and_cost_a_thousandth(vec: VectorEnv, monkeypatch: pytes
     assert vec.turns.waiter.look_ns >= real + 900 * 10**9
 
 
-def test_a_look_opens_nothing_and_the_end_closes_what_was_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_opens_nothing_and_the_end_closes_what_was_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Check that a signal whose handler raises within a look cannot leave a file open."""
     made = puffervec.make("probe", num_envs=4, num_workers=2)
     turns = made.turns
@@ -129,7 +144,9 @@ def test_a_look_opens_nothing_and_the_end_closes_what_was_open(monkeypatch: pyte
         patched.setattr(io, "open", opened)
         turns.crowd.look()
     links = [f"/proc/self/fd/{file}" for file in os.listdir("/proc/self/fd")]
-    files = [link for link in links if os.path.exists(link) and os.path.realpath(link) == "/proc/stat"]
+    files = [
+        link for link in links if os.path.exists(link) and os.path.realpath(link) == "/proc/stat"
+    ]
     made.close()
     assert len(files) >= 1 and sum(os.path.exists(link) for link in files) == len(files) - 1
 
@@ -148,7 +165,10 @@ def test_several_learners_on_a_machine_do_not_look(monkeypatch: pytest.MonkeyPat
 
 
 def test_workers_of_other_vector_envs_are_ours() -> None:
-    with puffervec.make("probe", num_envs=2, num_workers=2) as one, puffervec.make("probe", num_envs=2, num_workers=2) as two:
+    with (
+        puffervec.make("probe", num_envs=2, num_workers=2) as one,
+        puffervec.make("probe", num_envs=2, num_workers=2) as two,
+    ):
         assert one.turns.crowd is not None and two.turns.crowd is not None
         pids = {process.pid for made in (one, two) for process in made.processes}
         assert pids < one.turns.crowd.own_pids() == two.turns.crowd.own_pids()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Halves in the order in which they get ready (puffervec/vec/delivery.py): who is taken, what is split, what a reset does."""
+"""Halves in the order in which they get ready (puffervec/vec/delivery.py): who is taken, what is
+split, what a reset does.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,24 @@ FIRST_COME = {"batch_size": 2, "sync_traj": False, "zero_copy": False}
 
 def make(kwargs: dict[str, Any] | None = None, env: Any = "probe", **settings: Any) -> VectorEnv:
     """Six envs, a worker each, which run in this process when told (`asleep`)."""
-    return puffervec.make(env, env_kwargs=kwargs, num_envs=6, num_workers=6, **{"backend": ManyInOne, **FIRST_COME, **settings})
+    return puffervec.make(
+        env,
+        env_kwargs=kwargs,
+        num_envs=6,
+        num_workers=6,
+        **{"backend": ManyInOne, **FIRST_COME, **settings},
+    )
 
 
 def serve(vec: VectorEnv, *workers: int) -> None:
     """Let these workers run their turns; each has a half of its own."""
     for worker in workers:
-        lib.pv_worker_serve(vec.workers.opened + worker, vec.rows.slab.num_buffers * worker // vec.num_workers)
+        lib.pv_worker_serve(
+            vec.workers.opened + worker, vec.rows.slab.num_buffers * worker // vec.num_workers
+        )
 
 
-# ---- who is taken ------------------------------------------------------------------------------------------
+# ---- who is taken --------------------------------------------------------------------------------
 
 
 def test_a_first_come_batch_is_of_those_that_are_done_in_the_order_of_their_envs() -> None:
@@ -45,7 +55,10 @@ def test_a_first_come_batch_is_of_those_that_are_done_in_the_order_of_their_envs
         for _ in range(3):
             vec.send([1, 1])
         serve(vec, 4, 1)
-        assert vec.recv()[0][:, [0, 2]].tolist() == [[1, 1], [4, 1]] and vec.env_ids.tolist() == [1, 4]
+        assert vec.recv()[0][:, [0, 2]].tolist() == [[1, 1], [4, 1]] and vec.env_ids.tolist() == [
+            1,
+            4,
+        ]
         serve(vec, 0)
         with pytest.raises(WorkerTimeout, match="its turn goes on"):
             vec.recv(timeout_s=0.001)  # one is not enough, and it is not lost
@@ -87,7 +100,7 @@ def test_nobody_waits_for_ever_behind_faster_ones() -> None:
             assert counts.max() - counts.min() <= 1
 
 
-# ---- actions -----------------------------------------------------------------------------------------------
+# ---- actions -------------------------------------------------------------------------------------
 
 
 def test_strict_actions_are_checked_before_any_half_is_sent() -> None:
@@ -102,12 +115,14 @@ def test_strict_actions_are_checked_before_any_half_is_sent() -> None:
         assert vec.counters()["invalid_actions"] == 0
 
 
-# ---- resets ------------------------------------------------------------------------------------------------
+# ---- resets --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("env", ["probe", Counting], ids=["C", "Python"])
 def test_a_masked_reset_hands_the_rest_of_its_batch_out_again(env: Any) -> None:
-    """Where a batch has several halves, of which only one is reset: nothing is lost, and nothing is told twice."""
+    """Where a batch has several halves, of which only one is reset: nothing is lost, and nothing is
+    told twice.
+    """
     kwargs = {"episode_length": 2} if env == "probe" else {"length": 2}
     with make(kwargs, env, backend=ManyInOne, autoreset_mode="disabled") as vec:
         vec.async_reset(0)
@@ -123,7 +138,9 @@ def test_a_masked_reset_hands_the_rest_of_its_batch_out_again(env: Any) -> None:
         mask = np.array([True, False, False, False, False, False])
         vec.async_reset(mask=mask)
         result = vec.recv()
-        assert vec.env_ids.tolist() == [0, 1] and result[0][:, 2].tolist() == [0, 2] and not result[4]
+        assert (
+            vec.env_ids.tolist() == [0, 1] and result[0][:, 2].tolist() == [0, 2] and not result[4]
+        )
         mask = np.array([False, True, False, False, False, False])
         vec.async_reset(mask=mask)
         result = vec.recv()
@@ -136,7 +153,9 @@ def test_a_masked_reset_hands_the_rest_of_its_batch_out_again(env: Any) -> None:
         vec.async_reset(mask=np.array([False, False, True, False, False, False]), options=options)
         result = vec.recv()
         assert vec.env_ids.tolist() == [2, 3] and result[0][:, 2].tolist() == [0, 2]
-        assert list(result[4]) == ([] if env == "probe" else [{"options": options}])  # env 3's were told before
+        assert list(result[4]) == (
+            [] if env == "probe" else [{"options": options}]
+        )  # env 3's were told before
         vec.async_reset(mask=np.array([False, False, False, True, True, True]))
         vec.recv(), vec.recv()
         seen = []
@@ -167,7 +186,7 @@ def test_loaded_halves_are_handed_out_first_and_survive_a_timeout() -> None:
         assert vec.recv()[0][:, 2].tolist() == [1, 1]
 
 
-# ---- what must not get lost --------------------------------------------------------------------------------
+# ---- what must not get lost ----------------------------------------------------------------------
 
 
 def test_a_load_forgets_the_batches_that_were_held() -> None:

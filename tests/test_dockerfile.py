@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Dockerfile and .dockerignore, without Docker: versions are pinned, and what the image is built from is enough to build."""
+"""Dockerfile and .dockerignore, without Docker: versions are pinned, and what the image is built
+from is enough to build.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
-IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+IGNORED = [
+    line
+    for line in (ROOT / ".dockerignore").read_text().splitlines()
+    if line and not line.startswith("#")
+]
 pytestmark = pytest.mark.normal_build("an image holds the normal build")
 
 
@@ -49,31 +55,49 @@ def test_versions_are_pinned() -> None:
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", image)
     command = re.search(r'"\$\((grep [^)]*)\)"', DOCKERFILE)
     assert command is not None and "https://download.pytorch.org/whl/cpu" in DOCKERFILE
-    found = subprocess.run(["sh", "-c", command.group(1)], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(
+        ["sh", "-c", command.group(1)], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert re.fullmatch(r"torch==[\d.]+\n", found)
 
 
 def test_an_image_holds_the_sources_alone(context: Path) -> None:
-    assert {path.name for path in context.iterdir()} >= {"puffervec", "drive_env", "csrc", "Makefile", "setup.py"}
+    assert {path.name for path in context.iterdir()} >= {
+        "puffervec",
+        "drive_env",
+        "csrc",
+        "Makefile",
+        "setup.py",
+    }
     for name in ("tests", "bench", ".git", "docs/images", ".ci"):
         assert (ROOT / name).exists() and not (context / name).exists(), name
-    assert left_out("puffervec/_native.abi3.so") and left_out("puffervec/vec/__pycache__/a.pyc") and left_out("runs/a/b")
+    assert (
+        left_out("puffervec/_native.abi3.so")
+        and left_out("puffervec/vec/__pycache__/a.pyc")
+        and left_out("runs/a/b")
+    )
 
 
 def test_make_trains_in_the_image(context: Path) -> None:
-    """The layers: an environment with PyTorch, then `make trainer`, then `make train`, which makes nothing anew."""
+    """The layers: an environment with PyTorch, then `make trainer`, then `make train`, which makes
+    nothing anew.
+    """
     python = context / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to(sys.executable)
 
     def planned(target: str) -> list[str]:
         command = ["make", "-n", "--no-print-directory", target]
-        done = subprocess.run(command, cwd=context, capture_output=True, text=True, check=True, timeout=30)
+        done = subprocess.run(
+            command, cwd=context, capture_output=True, text=True, check=True, timeout=30
+        )
         assert done.stderr == ""
         return [line.strip() for line in done.stdout.splitlines()]
 
     first = planned("trainer")
-    assert [line for line in first if "-e '.[train,plot]'" in line] and not [line for line in first if "pytest" in line]
+    assert [line for line in first if "-e '.[train,plot]'" in line] and not [
+        line for line in first if "pytest" in line
+    ]
     assert not [line for line in first if "-m venv" in line]
     (context / ".venv" / ".trainer").touch()
     assert planned("train") == [".venv/bin/puffer-train drive"]
@@ -81,8 +105,21 @@ def test_make_trains_in_the_image(context: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_core_is_built_from_what_the_image_has(context: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_core_is_built_from_what_the_image_has(
+    context: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     out = tmp_path_factory.mktemp("out")
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(out), str(context)]
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-build-isolation",
+        "--no-deps",
+        "-w",
+        str(out),
+        str(context),
+    ]
     subprocess.run(build, env={**os.environ, "PUFFERVEC_OPT": "-O0"}, check=True, timeout=300)
     assert len(list(out.glob("puffervec-*.whl"))) == 1

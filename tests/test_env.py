@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs as the learner sees them (puffervec/workers/python/env.py): kinds, spaces, the driver env, and what is refused."""
+"""Python envs as the learner sees them (puffervec/workers/python/env.py): kinds, spaces, the driver
+env, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -67,16 +69,32 @@ def test_kinds_are_told_by_what_was_made() -> None:
         (Walkers, (4,), "puffer", 4, "Walkers"),
         (make_multi, ("box", "choice", "leaving"), "parallel", 3, "MockParallelEnv"),
         (lambda: GymnasiumPufferEnv(env=Counting()), (), "gymnasium", 1, "Counting"),
-        (lambda: PettingZooPufferEnv(env=make_multi("box", "choice", "stable")), (), "parallel", 2, "MockParallelEnv"),
+        (
+            lambda: PettingZooPufferEnv(env=make_multi("box", "choice", "stable")),
+            (),
+            "parallel",
+            2,
+            "MockParallelEnv",
+        ),
         (lambda: gymnasium.wrappers.TimeLimit(Counting(), 5), (), "gymnasium", 1, "Counting"),
         (lambda: Tenfold(env=Counting()), (), "puffer", 1, "Tenfold"),
-        (lambda: TenfoldTeam(env=make_multi("box", "choice", "stable")), (), "puffer", 2, "TenfoldTeam"),
+        (
+            lambda: TenfoldTeam(env=make_multi("box", "choice", "stable")),
+            (),
+            "puffer",
+            2,
+            "TenfoldTeam",
+        ),
         (lambda: GymnasiumPufferEnv(env=Duck()), (), "gymnasium", 1, "Duck"),
     ]
     for function, args, kind, agents, name in cases:
         env = python_env(function, *args)
         assert (env.source.kind, env.source.agents) == (kind, agents)
-        assert name in (env.name, type(env.driver).__name__, type(getattr(env.driver, "env", None)).__name__)
+        assert name in (
+            env.name,
+            type(env.driver).__name__,
+            type(getattr(env.driver, "env", None)).__name__,
+        )
         env.close()
 
 
@@ -96,7 +114,11 @@ def test_what_only_c_envs_can_do_is_refused_with_words() -> None:
                 call()
         assert vec.counters() == {"invalid_actions": 0}
     with serial("probe", {}) as vec:
-        for call in (lambda: vec.call("reset"), lambda: vec.get_attr("x"), lambda: vec.set_attr("x", 1)):
+        for call in (
+            lambda: vec.call("reset"),
+            lambda: vec.get_attr("x"),
+            lambda: vec.set_attr("x", 1),
+        ):
             with pytest.raises(ConfigError, match="probe is a C env and has no Python attributes"):
                 call()
         vec.notify()
@@ -127,11 +149,17 @@ class Turns(Crowd):
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: 5, r"the env creator made builtins.int: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv"),
+        (
+            lambda: 5,
+            r"the env creator made builtins.int: give a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv",
+        ),
         (lambda: None, r"the env creator made builtins.NoneType"),
         (lambda: Counting, r"the env creator made builtins.type"),
         (NoCrowd, r"NoCrowd has no possible_agents: rows need a fixed list"),
-        (Crowd, r"Crowd: observation_space of 'b' is Box.*\(3,\).*that of 'a' Box.*\(2,\).*pad them \(supersuit"),
+        (
+            Crowd,
+            r"Crowd: observation_space of 'b' is Box.*\(3,\).*that of 'a' Box.*\(2,\).*pad them \(supersuit",
+        ),
         (Turns, r"a PettingZoo AEC env: convert it with pettingzoo.utils.aec_to_parallel"),
     ],
 )
@@ -164,7 +192,8 @@ def holding_a_lock(log: Path) -> Any:
 def test_a_creator_that_cannot_travel_is_named(tmp_path: Path) -> None:
     env = PythonEnv([Creator(holding_a_lock(tmp_path / "log"))], "next_step", None)
     with pytest.raises(
-        ConfigError, match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*TypeError.*lock"
+        ConfigError,
+        match=r"the env creator <function .*make_with_a_lock.*cannot be sent to worker.*TypeError.*lock",
     ) as caught:
         dump_source(env)
     assert "backend='serial'" in str(caught.value) and isinstance(caught.value.__cause__, TypeError)
@@ -181,7 +210,9 @@ def test_creators_that_name_a_seed_get_their_envs() -> None:
             assert vec.get_attr("first_seed") == (0, 0)
 
 
-def make_tenfold(length: int, log: str | None = None, buf: Any = None, seed: int | None = None) -> Any:
+def make_tenfold(
+    length: int, log: str | None = None, buf: Any = None, seed: int | None = None
+) -> Any:
     return Tenfold(env=Counting(length), buf=buf, seed=seed)
 
 
@@ -203,13 +234,18 @@ def play(function: Any, steps: int = 7, **settings: Any) -> Any:
             observations, rewards, terminals, truncations, infos = vec.step([1, 2])
             flags = terminals.tolist(), truncations.tolist()
             found.append((observations.tolist(), rewards.tolist(), flags, list(infos)))
-        assert vec.emulated["observation_dtype"] == np.float32 and vec.single_action_space == Counting().action_space
+        assert (
+            vec.emulated["observation_dtype"] == np.float32
+            and vec.single_action_space == Counting().action_space
+        )
     return found
 
 
 @pytest.mark.parametrize("function", [make_tenfold, make_tenfold_alone])
 def test_a_subclass_of_an_emulation_wrapper_is_stepped_with_its_overrides(function: Any) -> None:
-    """The same rows, flags and infos as of the plain wrapper, resets at the ends of episodes included, but for the rewards."""
+    """The same rows, flags and infos as of the plain wrapper, resets at the ends of episodes
+    included, but for the rewards.
+    """
     plain, tenfold = play(make_plain), play(function)
     assert tenfold[0] == plain[0]
     assert any(any(step[2][0]) or any(step[2][1]) for step in plain[1:])
@@ -232,7 +268,14 @@ def test_a_subclass_of_the_pettingzoo_wrapper_is_stepped_with_its_overrides() ->
             vec.action_space.seed(1)
             for _ in range(12):
                 observations, rewards, terminals, truncations, _, _, masks = vec.recv()
-                steps.append([observations.tolist(), (factor * rewards).tolist(), masks.tolist(), terminals.tolist()])
+                steps.append(
+                    [
+                        observations.tolist(),
+                        (factor * rewards).tolist(),
+                        masks.tolist(),
+                        terminals.tolist(),
+                    ]
+                )
                 steps[-1].append(truncations.tolist())
                 vec.send(vec.action_space.sample())
             vec.recv()
@@ -243,20 +286,26 @@ def test_a_subclass_of_the_pettingzoo_wrapper_is_stepped_with_its_overrides() ->
 
 
 def test_a_subclass_of_an_emulation_wrapper_knows_one_autoreset_mode() -> None:
-    with pytest.raises(ConfigError, match="'same_step' for Tenfold, a subclass of an emulation wrapper.*'next_step'"):
+    with pytest.raises(
+        ConfigError,
+        match="'same_step' for Tenfold, a subclass of an emulation wrapper.*'next_step'",
+    ):
         serial_of(make_tenfold, 3, autoreset_mode="same_step")
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled"])
 def test_a_puffer_env_resets_itself(mode: str) -> None:
     with pytest.raises(
-        ConfigError, match=rf"autoreset_mode is '{mode}' for Walkers, a PufferEnv: it resets itself.*'next_step'"
+        ConfigError,
+        match=rf"autoreset_mode is '{mode}' for Walkers, a PufferEnv: it resets itself.*'next_step'",
     ):
         serial_of(Walkers, autoreset_mode=mode)
 
 
 def test_the_threading_backend_refuses_python_envs() -> None:
-    with pytest.raises(ConfigError, match="'threading'.*C envs only; use 'multiprocessing' or 'serial'"):
+    with pytest.raises(
+        ConfigError, match="'threading'.*C envs only; use 'multiprocessing' or 'serial'"
+    ):
         puffervec.make(Counting, backend="threading")
     with pytest.raises(ConfigError, match="C envs only"):
         puffervec.make(Counting, backend=puffervec.Threading)
@@ -266,20 +315,25 @@ def test_an_unknown_setting_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="make has no setting 'num_worker'") as caught:
         puffervec.make(Counting, num_worker=2)
     first = (
-        "env_creator_or_creators, env_args, env_kwargs, backend, num_envs, seed, num_workers, batch_size, zero_copy, overwork"
+        "env_creator_or_creators, env_args, env_kwargs, backend, num_envs, seed, num_workers, "
+        "batch_size, zero_copy, overwork"
     )
     assert first in str(caught.value)
-    assert {"sync_traj", "num_buffers", "split", "autoreset_mode", "start_method"} < set(str(caught.value).split(", "))
+    assert {"sync_traj", "num_buffers", "split", "autoreset_mode", "start_method"} < set(
+        str(caught.value).split(", ")
+    )
     assert "unknown" not in str(caught.value)
 
 
 def test_make_takes_the_arguments_in_pufferlibs_order() -> None:
-    with puffervec.make([Counting] * 2, [[4], [5]], [{"label": "a"}, {"label": "b"}], puffervec.Serial, 2, 7) as vec:
+    with puffervec.make(
+        [Counting] * 2, [[4], [5]], [{"label": "a"}, {"label": "b"}], puffervec.Serial, 2, 7
+    ) as vec:
         assert vec.get_attr("length") == (4, 5) and vec.get_attr("label") == ("a", "b")
         assert vec.reset()[0][:, 0].tolist() == [7, 8]
 
 
-# ---- one env for several rows ------------------------------------------------------------------------------
+# ---- one env for several rows --------------------------------------------------------------------
 
 
 class Around(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -312,19 +366,36 @@ def one_env(how: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "how", ["the function twice", "two functions", "two wrappers", "an argument", "a cache", "two adapters"]
+    "how",
+    [
+        "the function twice",
+        "two functions",
+        "two wrappers",
+        "an argument",
+        "a cache",
+        "two adapters",
+    ],
 )
-@pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 2}], ids=str)
+@pytest.mark.parametrize(
+    "layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 2}], ids=str
+)
 def test_one_env_for_two_rows_is_refused_in_every_layout(how: str, layout: dict[str, Any]) -> None:
     """Else its episodes mix, and differently so for each number of workers."""
-    with pytest.raises((ConfigError, WorkerError), match=r"envs 0 and 1 are one object \(Counting\).*make a new env"):
+    with pytest.raises(
+        (ConfigError, WorkerError),
+        match=r"envs 0 and 1 are one object \(Counting\).*make a new env",
+    ):
         puffervec.make(one_env(how), num_envs=2, **layout)
 
 
-@pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 3}], ids=str)
+@pytest.mark.parametrize(
+    "layout", [{"backend": "serial"}, {"num_workers": 1}, {"num_workers": 3}], ids=str
+)
 def test_one_env_for_some_rows_is_refused_behind_a_row_with_its_own(layout: dict[str, Any]) -> None:
     env = Counting()
-    with pytest.raises((ConfigError, WorkerError), match=r"envs 1 and 2 are one object \(Counting\)"):
+    with pytest.raises(
+        (ConfigError, WorkerError), match=r"envs 1 and 2 are one object \(Counting\)"
+    ):
         puffervec.make([Counting, lambda: env, lambda: env], num_envs=3, **layout)
 
 
@@ -346,7 +417,9 @@ def test_functions_that_hold_an_env_and_make_their_own_are_called_twice_at_most(
 
 
 @pytest.mark.parametrize("layout", [{"backend": "serial"}, {"num_workers": 2}], ids=str)
-def test_a_function_may_return_an_env_that_it_holds_for_a_single_row(layout: dict[str, Any]) -> None:
+def test_a_function_may_return_an_env_that_it_holds_for_a_single_row(
+    layout: dict[str, Any],
+) -> None:
     """As in Stable-Baselines3's DummyVecEnv([lambda: env])."""
     envs = [Counting(label=label) for label in "ab"]
     with puffervec.make([lambda env=env: env for env in envs], num_envs=2, **layout) as vec:

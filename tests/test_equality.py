@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""check_env_equal (puffervec/testing/equality.py): equal envs pass, each kind of difference is found, and what is exempt is counted."""
+"""check_env_equal (puffervec/testing/equality.py): equal envs pass, each kind of difference is
+found, and what is exempt is counted.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,32 @@ def compare(reference: Any, steps: int = 60, **arguments: Any) -> puffervec.EnvE
     return check_env_equal("tag_grid", reference, settings=GAME, steps=steps, **arguments)
 
 
-# ---- equal -------------------------------------------------------------------------------------------------
+# ---- equal ---------------------------------------------------------------------------------------
 
 
 def test_the_report_counts_what_was_compared() -> None:
     seen = check_env_equal(
-        "tag_grid", TagGrid, settings=[GAME, {**GAME, "use_full_observation": False}], seeds=(0, 1, 2), steps=50
+        "tag_grid",
+        TagGrid,
+        settings=[GAME, {**GAME, "use_full_observation": False}],
+        seeds=(0, 1, 2),
+        steps=50,
     )
     assert seen.steps + seen.resets == 2 * 3 * (50 + 1)
-    assert seen.resets - 2 * 3 <= seen.events["terminals"] + seen.events["truncations"] <= seen.resets
+    assert (
+        seen.resets - 2 * 3 <= seen.events["terminals"] + seen.events["truncations"] <= seen.resets
+    )
     assert seen.events["tags"] == seen.events["terminals"] > 0 and seen.events["walls"] > 100
     assert seen.exempt == {}
     assert set(seen.largest.values()) == {0.0}
-    assert {"rewards", "masks", "observations.x", "observations.own_position", "state.x", "state.time"} <= set(seen.largest)
+    assert {
+        "rewards",
+        "masks",
+        "observations.x",
+        "observations.own_position",
+        "state.x",
+        "state.time",
+    } <= set(seen.largest)
 
 
 def test_all_envs_of_a_vector_env_in_workers() -> None:
@@ -46,7 +61,9 @@ def test_all_envs_of_a_vector_env_in_workers() -> None:
         made.append(TagGrid(**GAME))
         return made[-1]
 
-    with puffervec.make("tag_grid", env_kwargs={**GAME, "random_starts": True}, num_envs=4, num_workers=2) as vec:
+    with puffervec.make(
+        "tag_grid", env_kwargs={**GAME, "random_starts": True}, num_envs=4, num_workers=2
+    ) as vec:
         seen = check_env_equal(vec, reference, steps=30, starts="env")
         assert seen.steps + seen.resets == 4 * 31
         vec.reset(seed=0)  # it is still the caller's
@@ -71,7 +88,9 @@ def test_a_gymnasium_env_is_a_reference() -> None:
     seen = check_env_equal("cartpole", pole, steps=300, starts="env", tolerances={"state": 1e-12})
     assert seen.events["terminals"] > 5 and "state.theta" in seen.largest
     with pytest.raises(EnvMismatchError, match=r"in observations.*\[0\], Pole has"):
-        check_env_equal("cartpole", pole(), tolerances={"observations": 1e-5})  # its starts are Gymnasium's
+        check_env_equal(
+            "cartpole", pole(), tolerances={"observations": 1e-5}
+        )  # its starts are Gymnasium's
 
 
 def test_teacher_forcing_keeps_small_differences_small() -> None:
@@ -85,7 +104,10 @@ def test_teacher_forcing_keeps_small_differences_small() -> None:
                 result = (self._observations(), *result[1:])
             return result
 
-    allowed: dict[str, Any] = {"tolerances": {"state.x": 1, "observations.x": 0.25}, "actions": lambda game, rng: [0, 0, 0]}
+    allowed: dict[str, Any] = {
+        "tolerances": {"state.x": 1, "observations.x": 0.25},
+        "actions": lambda game, rng: [0, 0, 0],
+    }
     with pytest.raises(EnvMismatchError) as caught:
         compare(Drifting, **allowed)
     assert caught.value.step == 6
@@ -93,7 +115,7 @@ def test_teacher_forcing_keeps_small_differences_small() -> None:
     assert (seen.largest["state.x"], seen.largest["observations.x"]) == (1.0, 0.25)
 
 
-# ---- different ---------------------------------------------------------------------------------------------
+# ---- different -----------------------------------------------------------------------------------
 
 
 def changed(change: Callable[[list[Any]], None]) -> type[TagGrid]:
@@ -140,7 +162,11 @@ def infinite(result: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "said"),
     [
-        (reward, "rewards", "has -0.00999999978 in rewards[1], Changed has 0.49000001 (allowed difference: 0)"),
+        (
+            reward,
+            "rewards",
+            "has -0.00999999978 in rewards[1], Changed has 0.49000001 (allowed difference: 0)",
+        ),
         (terminal, "terminals", "has 0 in terminals[0], Changed has 1"),
         (truncation, "truncations", "has 0 in truncations[1], Changed has 1"),
         (mask, "masks", "has 1 in masks[2], Changed has 0"),
@@ -162,10 +188,15 @@ def test_a_difference_is_shown_with_what_came_before() -> None:
     """Enough to step by hand from there."""
     with pytest.raises(EnvMismatchError) as caught:
         compare(changed(reward), actions=lambda reference, rng: [1, 4, 0])
-    assert caught.value.actions.tolist() == [1, 4, 0] and caught.value.before["y"].tolist() == [2, 0, 0]
+    assert caught.value.actions.tolist() == [1, 4, 0] and caught.value.before["y"].tolist() == [
+        2,
+        0,
+        0,
+    ]
     lines = str(caught.value).splitlines()
     assert lines[1:] == [
-        "in step 4 of env 0, seed 0, settings {'num_taggers': 2, 'grid_length': 4, 'episode_length': 9}",
+        "in step 4 of env 0, seed 0, settings {'num_taggers': 2, 'grid_length': 4, "
+        "'episode_length': 9}",
         "actions: [1, 4, 0]",
         "state before:",
         "    x: [4, 2, 0]",
@@ -212,13 +243,16 @@ def test_tolerances_and_periods(tolerances: Any, fits: bool) -> None:
 
 def test_the_tolerance_of_a_field_goes_before_that_of_all() -> None:
     assert (
-        compare(changed(observation), tolerances={"observations.y": 0.5, "observations": 0.0}).largest["observations.y"] == 0.5
+        compare(
+            changed(observation), tolerances={"observations.y": 0.5, "observations": 0.0}
+        ).largest["observations.y"]
+        == 0.5
     )
     with pytest.raises(EnvMismatchError):
         compare(changed(observation), tolerances={"observations.y": 0.0, "observations": 0.5})
 
 
-# ---- exempt ------------------------------------------------------------------------------------------------
+# ---- exempt --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -262,7 +296,10 @@ def test_envs_that_parted_at_a_threshold_begin_anew() -> None:
             return 0.0 if self.time == 4 else np.inf
 
     seen = compare(Otherwise, teacher_forced=True)
-    assert set(seen.exempt) == {*FLAGS, "rewards", "observations", "state"} and seen.exempt["masks"] > 10
+    assert (
+        set(seen.exempt) == {*FLAGS, "rewards", "observations", "state"}
+        and seen.exempt["masks"] > 10
+    )
     assert seen.steps > 30
 
 
@@ -286,7 +323,13 @@ def test_rows_of_agents_that_do_not_act_are_not_compared() -> None:
 
         def step(self, actions: Any) -> Any:
             rewards = np.where(self.rows.masks, self.rows.rewards, 9.0)
-            return self._observations(), rewards, self.rows.terminals.copy(), self.rows.truncations.copy(), self._infos()
+            return (
+                self._observations(),
+                rewards,
+                self.rows.terminals.copy(),
+                self.rows.truncations.copy(),
+                self._infos(),
+            )
 
     with puffervec.make("drive", env_kwargs={"scenes": "generated:1"}, backend="serial") as vec:
         assert not vec.halves[0].groups["agents"].masks.all()
@@ -294,7 +337,7 @@ def test_rows_of_agents_that_do_not_act_are_not_compared() -> None:
     assert (seen.steps, seen.largest["rewards"]) == (3, 0.0)
 
 
-# ---- refused -----------------------------------------------------------------------------------------------
+# ---- refused -------------------------------------------------------------------------------------
 
 
 class Bare:
@@ -308,12 +351,18 @@ class Bare:
 def test_a_reference_without_state_is_compared_by_its_rows() -> None:
     seen = compare(Bare)
     assert seen.steps > 30 and not [name for name in seen.largest if name.startswith("state.")]
-    with pytest.raises(EnvMismatchError, match=r"x: \[2, 2, 0\]"):  # the state before is then the C env's
+    with pytest.raises(
+        EnvMismatchError, match=r"x: \[2, 2, 0\]"
+    ):  # the state before is then the C env's
         compare(changed(reward), actions=lambda reference, rng: [0, 0, 0])
 
 
 def odd(**methods: Any) -> type[TagGrid]:
-    return type("Odd", (TagGrid,), {name: lambda self, value=value: value for name, value in methods.items()})
+    return type(
+        "Odd",
+        (TagGrid,),
+        {name: lambda self, value=value: value for name, value in methods.items()},
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,7 +372,11 @@ def odd(**methods: Any) -> type[TagGrid]:
         (Bare, {"starts": "env"}, "starts='env' needs set_state\\(\\)"),
         (TagGrid, {"starts": "random"}, "starts is 'random': use 'reference' or 'env'"),
         (TagGrid, {"seeds": []}, "seeds is empty"),
-        (TagGrid, {"tolerances": {"reward": 1}}, "tolerances has 'reward': the names are masks, .*rewards, observations.x"),
+        (
+            TagGrid,
+            {"tolerances": {"reward": 1}},
+            "tolerances has 'reward': the names are masks, .*rewards, observations.x",
+        ),
         (odd(_observations=np.zeros((3, 5))), {}, "observations of the reference .*x \\(3, 3\\)"),
         (odd(state={"x": [1, 2]}), {}, "state of the reference has other shapes"),
         (odd(margins={"tags": 1}), {}, "margins has 'tags': the names are"),
@@ -336,7 +389,9 @@ def test_unusable_references_and_arguments(reference: Any, arguments: Any, said:
 
 @pytest.mark.parametrize("settings", [{"num_buffers": 2}, {"autoreset_mode": "same_step"}])
 def test_vector_envs_that_cannot_be_compared(settings: Any) -> None:
-    with puffervec.make("tag_grid", env_kwargs=GAME, num_envs=2, backend="serial", **settings) as vec:
+    with puffervec.make(
+        "tag_grid", env_kwargs=GAME, num_envs=2, backend="serial", **settings
+    ) as vec:
         with pytest.raises(ConfigError, match="cannot be compared"):
             check_env_equal(vec, lambda: TagGrid(**GAME))
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The one tree of errors (puffervec/errors.py), and the lazy names of the package (puffervec/__init__.py)."""
+"""The one tree of errors (puffervec/errors.py), and the lazy names of the package
+(puffervec/__init__.py).
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,18 @@ def test_each_error_is_a_puffervec_error_and_a_standard_one(name: str) -> None:
 
 
 def test_no_error_is_left_out() -> None:
-    defined = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
-    assert defined == {*BASES, "PuffervecError", "SceneWarning", "UnclosedWarning", "InvalidAgentError"}
+    defined = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    }
+    assert defined == {
+        *BASES,
+        "PuffervecError",
+        "SceneWarning",
+        "UnclosedWarning",
+        "InvalidAgentError",
+    }
 
 
 def test_the_lazy_names_are_there() -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is said of a worker that failed, died or hung (puffervec/workers/process/failures.py). What really happens: tests/faults."""
+"""What is said of a worker that failed, died or hung (puffervec/workers/process/failures.py). What
+really happens: tests/faults.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def threads(**settings: object) -> VectorEnv:
 
 def begin(vec: VectorEnv, half: int, semaphore: int, env: int | None = None) -> None:
     """Put the lines of worker 0 into the state of a turn that was begun and not answered."""
-    command, status = lib.pv_command_line(vec.rows.slab, 0, half), lib.pv_status_line(vec.rows.slab, 0, half)
+    command, status = (
+        lib.pv_command_line(vec.rows.slab, 0, half),
+        lib.pv_status_line(vec.rows.slab, 0, half),
+    )
     command.semaphore, command.turn = semaphore, status.turn + 1
     if env is not None:
         status.begun, failures.error_slot(vec.rows.slab, 0).env = command.turn, env
@@ -81,11 +86,21 @@ def test_what_a_worker_was_doing(semaphore: int, doing: str, words: str) -> None
         step = 2 if doing == "step" else None
         assert failures.work(vec.rows.slab, 0) == Work(doing, 5, step, 0)
         error = failures.died(vec.rows.slab, 0, -11, "Fatal Python error", "")
-        assert str(error) == f"worker 0 was ended by SIGSEGV (memory fault in the env's C code) {words}"
+        assert (
+            str(error)
+            == f"worker 0 was ended by SIGSEGV (memory fault in the env's C code) {words}"
+        )
         assert (error.worker, error.env, error.step, error.doing) == (0, 5, step, doing)
-        assert (error.signal, error.exit_code, error.trace) == ("SIGSEGV", None, "Fatal Python error")
+        assert (error.signal, error.exit_code, error.trace) == (
+            "SIGSEGV",
+            None,
+            "Fatal Python error",
+        )
         assert error.__notes__ == ["worker 0 left this behind:\nFatal Python error"]
-        assert (failures.died(vec.rows.slab, 0, 3, "", "").exit_code, failures.died(vec.rows.slab, 0, 3, "", "").signal) == (
+        assert (
+            failures.died(vec.rows.slab, 0, 3, "", "").exit_code,
+            failures.died(vec.rows.slab, 0, 3, "", "").signal,
+        ) == (
             3,
             None,
         )
@@ -116,7 +131,9 @@ def test_an_error_goes_on_with_its_attributes() -> None:
         vec.reset(0)
         begin(vec, 0, lib.PV_STEP, env=5)
         vec.turns.broken = failures.hung(vec.rows.slab, 0, 0.5, "stack")
-        with pytest.raises(puffervec.errors.WorkerTimeout, match=r"close it and make a new one") as caught:
+        with pytest.raises(
+            puffervec.errors.WorkerTimeout, match=r"close it and make a new one"
+        ) as caught:
             vec.recv()
         assert (caught.value.env, caught.value.step, caught.value.trace) == (5, 0, "stack")
 
@@ -127,7 +144,15 @@ def test_a_death_in_a_step_names_worker_env_and_step() -> None:
     with puffervec.make("probe", env_kwargs=kwargs, num_envs=4, num_workers=2) as vec:
         vec.reset(0)
         vec.step([0] * 4)
-        with pytest.raises(WorkerDied, match="worker 1 ended with exit status 3 in step 2 of env 3") as caught:
+        with pytest.raises(
+            WorkerDied, match="worker 1 ended with exit status 3 in step 2 of env 3"
+        ) as caught:
             vec.step([0] * 4)
     error = caught.value
-    assert (error.worker, error.env, error.step, error.doing, error.exit_code) == (1, 3, 2, "step", 3)
+    assert (error.worker, error.env, error.step, error.doing, error.exit_code) == (
+        1,
+        3,
+        2,
+        "step",
+        3,
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Workers that die, fail or hang, and a learner that is killed: a named error each time, never a hang, nothing left behind."""
+"""Workers that die, fail or hang, and a learner that is killed: a named error each time, never a
+hang, nothing left behind.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def run_until_it_fails(vec: VectorEnv) -> None:
 
 @pytest.mark.parametrize("step", [-1, 2], ids=["in reset", "in step"])
 @pytest.mark.parametrize("kind", SAID)
-def test_a_worker_that_dies_is_named(kind: str, step: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_worker_that_dies_is_named(
+    kind: str, step: int, capfd: pytest.CaptureFixture[str]
+) -> None:
     with faulty(kind, env=3, step=step, num_envs=4, num_workers=2) as vec:
         with pytest.raises(WorkerDied) as caught:
             run_until_it_fails(vec)
@@ -102,7 +106,8 @@ def test_a_kill_from_outside_is_noticed(when: str) -> None:
         if when != "before the first reset":
             vec.reset(0)
         if when == "pending":
-            # The turn is answered by worker 0 only: worker 1 is stopped first, so that it cannot be faster than the kill.
+            # The turn is answered by worker 0 only: worker 1 is stopped first, so that it cannot be
+            # faster than the kill.
             os.kill(vec.workers.group.processes[1].pid, signal.SIGSTOP)
             vec.send([0, 0])
         os.kill(vec.workers.group.processes[1].pid, signal.SIGKILL)
@@ -124,12 +129,18 @@ def test_a_death_during_peek_or_save_is_noticed() -> None:
                 call(vec)
 
 
-def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_is_an_error_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The name of the env type is wrong in the worker only, as with another build on its path."""
     from puffervec.vec import workers
 
     real = workers.WorkerTask
-    monkeypatch.setattr(workers, "WorkerTask", lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other))
+    monkeypatch.setattr(
+        workers,
+        "WorkerTask",
+        lambda *given, **other: real(*given[:2], "no such type", *given[3:], **other),
+    )
     with pytest.raises(WorkerError, match="worker 0"):
         puffervec.make("probe", num_envs=2, num_workers=2)
 
@@ -160,7 +171,7 @@ def test_an_interrupted_wait_can_be_gone_on_with() -> None:
         assert vec.recv()[0][0, 4] == 3
 
 
-# ---- the learner goes first --------------------------------------------------------------------------------
+# ---- the learner goes first ----------------------------------------------------------------------
 
 LEARNER = """
 import sys, puffervec
@@ -185,12 +196,25 @@ def ended(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("fault", "method"),
-    thinned(2, [("spin", "forkserver"), ("none", "forkserver"), ("none", "spawn"), ("hang", "spawn"), ("none", "fork")]),
+    thinned(
+        2,
+        [
+            ("spin", "forkserver"),
+            ("none", "forkserver"),
+            ("none", "spawn"),
+            ("hang", "spawn"),
+            ("none", "fork"),
+        ],
+    ),
 )
 def test_a_killed_learner_leaves_no_worker(fault: str, method: str, tmp_path: Path) -> None:
-    """Idle workers, and workers in a step that never ends: the watch needs neither the GIL nor the env's cooperation."""
+    """Idle workers, and workers in a step that never ends: the watch needs neither the GIL nor the
+    env's cooperation.
+    """
     script = LEARNER % {"fault": FAULTS.index(fault), "method": method}
-    learner = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    learner = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert learner.stdin is not None and learner.stdout is not None
     pids = [int(pid) for pid in learner.stdout.readline().split()]
     assert len(pids) == 2
@@ -202,7 +226,10 @@ def test_a_killed_learner_leaves_no_worker(fault: str, method: str, tmp_path: Pa
     learner.stdout.close()
 
 
-@pytest.mark.parametrize("way", thinned(2, ["raise ValueError('mine')", "sys.exit(0)", "pass", "os.kill(os.getpid(), 15)"]))
+@pytest.mark.parametrize(
+    "way",
+    thinned(2, ["raise ValueError('mine')", "sys.exit(0)", "pass", "os.kill(os.getpid(), 15)"]),
+)
 def test_a_learner_that_ends_without_close_leaves_no_worker(way: str) -> None:
     script = (
         "import os, sys, puffervec\n"
@@ -212,14 +239,16 @@ def test_a_learner_that_ends_without_close_leaves_no_worker(way: str) -> None:
         "print(*[process.pid for process in vec.workers.group.processes], flush=True)\n"
         f"{way}\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=100
+    )
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2
     eventually(lambda: all(ended(pid) for pid in pids), "the workers to end")
     said = done.stderr.strip().splitlines()[-1:]
     unclosed = [
-        "<string>:2: UnclosedWarning: this vector env of 'probe' was never closed: its workers were ended without closing "
-        "their envs; call close(), or use it in a with statement"
+        "<string>:2: UnclosedWarning: this vector env of 'probe' was never closed: its workers "
+        "were ended without closing their envs; call close(), or use it in a with statement"
     ]
     assert (done.returncode, said) == {
         "sys.exit(0)": (0, unclosed),

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which compiled core is imported (puffervec/_ffi.py): one that is missing, broken or of other sources is an ImportError."""
+"""Which compiled core is imported (puffervec/_ffi.py): one that is missing, broken or of other
+sources is an ImportError.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,20 @@ from puffervec.errors import WorkerDied
 from puffervec.vec import workers
 from tests.builds import BUILD_PRODUCTS, source_folder
 
-# What env types of other packages are compiled against. A checksum of the layout of these structs, for each PV_ABI.
+# What env types of other packages are compiled against. A checksum of the layout of these structs,
+# for each PV_ABI.
 PUBLIC_STRUCTS = (
     "pv_field", "pv_group_spec", "pv_spec", "pv_param", "pv_params", "pv_context", "pv_record", "pv_rows", "pv_block",
     "pv_config_field", "pv_env_type",
 )  # fmt: skip
-LAYOUT_OF_ABI = {2: 0xD9818D1E, 3: 0x33A64C6E, 4: 0x5C74E9EF, 5: 0x6AEA2A86, 6: 0x6DDAEF02, 7: 0xD168351F}
+LAYOUT_OF_ABI = {
+    2: 0xD9818D1E,
+    3: 0x33A64C6E,
+    4: 0x5C74E9EF,
+    5: 0x6AEA2A86,
+    6: 0x6DDAEF02,
+    7: 0xD168351F,
+}
 REMEDY = "run `pip install .` (or `python setup.py build_ext --inplace`)"
 
 
@@ -34,7 +44,12 @@ def imported(folder: Path, *flags: str, **variables: str) -> subprocess.Complete
     script = "from puffervec import _ffi; print(_ffi._native.__file__, _ffi.lib.PV_ABI)"
     environment = {**os.environ, **variables, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        [sys.executable, *flags, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=100
+        [sys.executable, *flags, "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
 
 
@@ -52,7 +67,11 @@ def tree(tmp_path: Path) -> Path:
     root = source_folder()
     shutil.copytree(root / "csrc", tmp_path / "csrc", ignore=BUILD_PRODUCTS)
     (tmp_path / "puffervec").mkdir()
-    for file in (root / "puffervec/__init__.py", root / "puffervec/_ffi.py", Path(_ffi._native.__file__)):
+    for file in (
+        root / "puffervec/__init__.py",
+        root / "puffervec/_ffi.py",
+        Path(_ffi._native.__file__),
+    ):
         shutil.copy2(file, tmp_path / "puffervec" / file.name)
     return tmp_path
 
@@ -79,7 +98,10 @@ def test_a_core_of_other_sources_is_refused(tree: Path, change: str) -> None:
         header.rename(header.with_name("slap.h"))
     message = refusal(tree)
     assert str(core(tree)) in message and "was built from other sources" in message
-    assert f"{lib.PV_SOURCE_CHECK:#010x}" in message and _ffi.BUILDS[os.environ.get("PUFFERVEC_BUILD", "")] in message
+    assert (
+        f"{lib.PV_SOURCE_CHECK:#010x}" in message
+        and _ffi.BUILDS[os.environ.get("PUFFERVEC_BUILD", "")] in message
+    )
 
 
 @pytest.mark.parametrize("keep", [0, 100])
@@ -107,7 +129,9 @@ def test_other_builds_are_asked_for_by_name(tree: Path) -> None:
     assert f"not built: {REMEDY} in the source folder" in refusal(tree, "-S", PUFFERVEC_BUILD="")
     assert "not built: run `make debug`" in refusal(tree, "-S", PUFFERVEC_BUILD="debug")
     assert "not built: run `make asan`" in refusal(tree, "-S", PUFFERVEC_BUILD="sanitize")
-    assert "PUFFERVEC_BUILD is 'fast': use 'debug' or 'sanitize'" in refusal(tree, "-S", PUFFERVEC_BUILD="fast")
+    assert "PUFFERVEC_BUILD is 'fast': use 'debug' or 'sanitize'" in refusal(
+        tree, "-S", PUFFERVEC_BUILD="fast"
+    )
 
 
 def test_a_worker_with_another_core_ends_before_it_touches_the_slab(
@@ -115,7 +139,9 @@ def test_a_worker_with_another_core_ends_before_it_touches_the_slab(
 ) -> None:
     """As where the core is built anew while the learner runs."""
     real = workers.WorkerTask
-    monkeypatch.setattr(workers, "WorkerTask", lambda *given, **other: real(*given, **other, core_check=1))
+    monkeypatch.setattr(
+        workers, "WorkerTask", lambda *given, **other: real(*given, **other, core_check=1)
+    )
     with pytest.raises(WorkerDied, match="worker 0 ended with exit status 1"):
         puffervec.make("probe", num_workers=1)
     assert "than the learner's (0x00000001): it was built anew" in capfd.readouterr().err
@@ -132,7 +158,10 @@ def layout_check() -> int:
 
 
 def test_the_abi_number_stands_for_a_layout() -> None:
-    """An env type of another package is refused by its PV_ABI alone (puffervec/contract/env_types.py)."""
+    """An env type of another package is refused by its PV_ABI alone
+    (puffervec/contract/env_types.py).
+    """
     assert LAYOUT_OF_ABI.get(lib.PV_ABI) == layout_check(), (
-        f"the structs of env.h have changed: raise PV_ABI in csrc/base.h and add it here with {layout_check():#X}"
+        "the structs of env.h have changed: raise PV_ABI in csrc/base.h and add it here with "
+        f"{layout_check():#X}"
     )

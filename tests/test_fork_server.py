@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fork server (puffervec/workers/process/fork_server.py): no temporary folder is left, however a learner and its server end, and a
-killed server harms no vec env.
+"""The fork server (puffervec/workers/process/fork_server.py): no temporary folder is left, however
+a learner and its server end, and a killed server harms no vec env.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ LEARNER = """
     thinned(
         2,
         [
-            ("CartPole-v1", "forkserver", 0, os.killpg),  # with its fork server, as a job manager does
+            (
+                "CartPole-v1",
+                "forkserver",
+                0,
+                os.killpg,
+            ),  # with its fork server, as a job manager does
             ("CartPole-v1", "forkserver", 0, os.kill),
             ("probe", "forkserver", 256, os.kill),
             ("probe", "spawn", 0, os.kill),
@@ -106,4 +111,6 @@ def test_a_killed_server_blames_no_worker() -> None:
     status, out, messages = run_script(KILLED)
     said, *_, last = out.splitlines()
     assert (status, last) == (0, "fine"), messages
-    assert said.startswith("worker 1 has ended in an unknown way, since the fork server that started it was ended too")
+    assert said.startswith(
+        "worker 1 has ended in an unknown way, since the fork server that started it was ended too"
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs that draw from `np.random` and `random` (puffervec/workers/python/global_random.py): each has its own, whoever steps it."""
+"""Envs that draw from `np.random` and `random` (puffervec/workers/python/global_random.py): each
+has its own, whoever steps it.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,14 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 
 
 class Drawing(gymnasium.Env[Any, Any]):
-    """Draws from both, in all ways and now and then; normal numbers come in pairs, of which one is kept for later."""
+    """Draws from both, in all ways and now and then; normal numbers come in pairs, of which one is
+    kept for later.
+    """
 
-    observation_space, action_space = spaces.Box(-np.inf, np.inf, (5,), np.float64), spaces.Discrete(4)
+    observation_space, action_space = (
+        spaces.Box(-np.inf, np.inf, (5,), np.float64),
+        spaces.Discrete(4),
+    )
 
     def __init__(self, own_seed: int | None = None) -> None:
         self.born, self.own_seed, self.t = np.random.random(), own_seed, 0
@@ -40,15 +47,31 @@ class Drawing(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> Any:
         self.t += 1
-        return self.seen() if self.t % self.often == 0 else np.zeros(5), 0.0, self.t % 5 == 0, False, {}
+        return (
+            self.seen() if self.t % self.often == 0 else np.zeros(5),
+            0.0,
+            self.t % 5 == 0,
+            False,
+            {},
+        )
 
     def seen(self) -> np.ndarray:
         """Return five numbers."""
         letter = random.choice("abcdefgh")
-        return np.array([self.born, np.random.randn(), np.random.permutation(9)[0], random.gauss(0, 1), ord(letter)])
+        return np.array(
+            [
+                self.born,
+                np.random.randn(),
+                np.random.permutation(9)[0],
+                random.gauss(0, 1),
+                ord(letter),
+            ]
+        )
 
 
-def shown(steps: int = 12, count: int = 6, seed: Any = 3, creator: Any = Drawing, **layout: Any) -> np.ndarray:
+def shown(
+    steps: int = 12, count: int = 6, seed: Any = 3, creator: Any = Drawing, **layout: Any
+) -> np.ndarray:
     """Return the observations of some steps and of a second seeded reset, (steps, envs, 5)."""
     rows = []
     with puffervec.make(creator, num_envs=count, **layout) as vec:
@@ -78,7 +101,9 @@ def expected() -> np.ndarray:
     return shown(backend="serial")
 
 
-@pytest.mark.parametrize("layout", slow_but(["serial, two buffers", "a worker for both halves", "fork"], LAYOUTS))
+@pytest.mark.parametrize(
+    "layout", slow_but(["serial, two buffers", "a worker for both halves", "fork"], LAYOUTS)
+)
 def test_rows_differ_and_repeat_in_every_layout(layout: str, expected: np.ndarray) -> None:
     assert len(np.unique(expected[0], axis=0)) == 6 and len(np.unique(expected[:, 0], axis=0)) > 6
     np.testing.assert_array_equal(shown(**LAYOUTS[layout]), expected)
@@ -93,14 +118,19 @@ def test_an_env_draws_what_it_would_draw_alone_after_seeding_by_hand() -> None:
     random.seed(7)
     expected = [alone.reset()[0][1:], *[alone.step(0)[0][1:] for _ in range(4)]]
     with puffervec.make(Drawing, num_envs=3, backend="serial") as vec:
-        found = [vec.reset(seed=5)[0][2, 1:].copy(), *[vec.step([0] * 3)[0][2, 1:].copy() for _ in range(4)]]
+        found = [
+            vec.reset(seed=5)[0][2, 1:].copy(),
+            *[vec.step([0] * 3)[0][2, 1:].copy() for _ in range(4)],
+        ]
     np.testing.assert_array_equal(found, expected)
 
 
 def test_seeds_that_the_env_sets_itself_count() -> None:
     rows = shown(creator=functools.partial(Drawing, 11), backend="serial")
     assert (rows[0, :, 1:] == rows[0, 0, 1:]).all()
-    again = shown(creator=functools.partial(Drawing, 11), num_workers=2, start_method="fork", seed=99)
+    again = shown(
+        creator=functools.partial(Drawing, 11), num_workers=2, start_method="fork", seed=99
+    )
     np.testing.assert_array_equal(rows[:12, :, 1:], again[:12, :, 1:])
 
 
@@ -108,7 +138,13 @@ def test_the_learners_own_generators_are_left_alone() -> None:
     """Also between turns of envs in this process that draw, and after their end."""
 
     def draws() -> list[float]:
-        return [np.random.random(), np.random.randn(), random.random(), random.gauss(0, 1), random.randrange(99)]
+        return [
+            np.random.random(),
+            np.random.randn(),
+            random.random(),
+            random.gauss(0, 1),
+            random.randrange(99),
+        ]
 
     np.random.seed(1)
     random.seed(1)
@@ -148,7 +184,9 @@ def test_without_any_seed_rows_differ_and_repeat_with_the_learners_seed() -> Non
     )
     said = []
     for seed in ("5", "5", ""):
-        done = subprocess.run([sys.executable, "-c", script, seed], capture_output=True, text=True, timeout=100)
+        done = subprocess.run(
+            [sys.executable, "-c", script, seed], capture_output=True, text=True, timeout=100
+        )
         assert (done.stderr, done.returncode) == ("", 0)
         said += [done.stdout]
     assert said[0] == said[1] and len(set(said)) == 2

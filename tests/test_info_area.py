@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Numbers of infos in the slab (puffervec/core/info_area.py): what goes as a column, what does not, and what is touched."""
+"""Numbers of infos in the slab (puffervec/core/info_area.py): what goes as a column, what does not,
+and what is touched.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,21 @@ class Ends:
         self.reader = InfoReader(InfoArea(self.memory, OFFSET, envs))
         self.envs = envs
 
-    def turn(self, infos: dict[int, Any]) -> tuple[dict[tuple[str, ...], tuple[list[Any], list[bool]]], list[Any]]:
+    def turn(
+        self, infos: dict[int, Any]
+    ) -> tuple[dict[tuple[str, ...], tuple[list[Any], list[bool]]], list[Any]]:
         """Write one turn's infos; return the columns as lists, and the rest."""
         self.writer.begin()
         for env, info in infos.items():
-            self.writer.put_list(env, info) if isinstance(info, list) else self.writer.put(env, info)
+            self.writer.put_list(env, info) if isinstance(info, list) else self.writer.put(
+                env, info
+            )
         found = gather([(0, self.reader)], self.envs)
         assert (self.memory[:OFFSET] == 0xA5).all() and (self.memory[-64:] == 0xA5).all()
         assert self.reader.others == bool(self.writer.others)
-        return {path: (values.tolist(), present.tolist()) for path, (values, present) in found.items()}, self.writer.others
+        return {
+            path: (values.tolist(), present.tolist()) for path, (values, present) in found.items()
+        }, self.writer.others
 
 
 @pytest.fixture
@@ -85,13 +93,21 @@ def test_what_is_no_number_is_left_for_the_mailbox(ends: Ends, value: Any) -> No
     columns, others = ends.turn({1: {"odd": value, "even": 2}})
     assert columns == {("even",): ([0, 2, 0], [False, True, False])}
     assert len(others) == 1 and others[0][0] == 1
-    assert list(others[0][1]) == ["odd"] and others[0][1]["odd"] is value if not isinstance(value, dict) else True
+    assert (
+        list(others[0][1]) == ["odd"] and others[0][1]["odd"] is value
+        if not isinstance(value, dict)
+        else True
+    )
 
 
 def test_nested_dicts_are_paths_and_their_rest_stays_nested(ends: Ends) -> None:
     info = {"a": {"b": {"c": 1.5, "s": "x"}, "d": 2}, "e": {"only": {"text": "y"}}, "": {"": 3}}
     columns, others = ends.turn({0: info})
-    assert {path: values[0] for path, (values, _) in columns.items()} == {("a", "b", "c"): 1.5, ("a", "d"): 2, ("", ""): 3}
+    assert {path: values[0] for path, (values, _) in columns.items()} == {
+        ("a", "b", "c"): 1.5,
+        ("a", "d"): 2,
+        ("", ""): 3,
+    }
     assert others == [(0, {"a": {"b": {"s": "x"}}, "e": {"only": {"text": "y"}}})]
     assert info["a"]["b"] == {"c": 1.5, "s": "x"}  # the env's own dict is as it was
 
@@ -102,14 +118,20 @@ def test_a_key_that_is_no_text_goes_the_slow_way(ends: Ends, key: Any) -> None:
     assert list(columns) == [("k",)] and others == [(0, {key: 1})]
 
 
-@pytest.mark.parametrize("key", ["x" * 121, "é" * 61, "a\x1fb", "ends\0"], ids=["long", "long in bytes", "separator", "null"])
+@pytest.mark.parametrize(
+    "key",
+    ["x" * 121, "é" * 61, "a\x1fb", "ends\0"],
+    ids=["long", "long in bytes", "separator", "null"],
+)
 def test_a_name_that_does_not_fit_goes_the_slow_way_each_time(ends: Ends, key: str) -> None:
     for turn in range(3):
         columns, others = ends.turn({0: {key: turn, "k": 2}})
         assert list(columns) == [("k",)] and others == [(0, {key: turn})]
 
 
-@pytest.mark.parametrize("key", ["x" * 120, "é" * 60, "", "a.b/c d", "\0in front", "\ud800"], ids=ascii)
+@pytest.mark.parametrize(
+    "key", ["x" * 120, "é" * 60, "", "a.b/c d", "\0in front", "\ud800"], ids=ascii
+)
 def test_odd_names_that_fit_are_columns(ends: Ends, key: str) -> None:
     columns, others = ends.turn({0: {key: 1}})
     assert list(columns) == [(key,)] and others == []
@@ -132,8 +154,14 @@ def test_a_turn_without_infos_touches_nothing(ends: Ends) -> None:
 def test_a_kind_that_changes_becomes_the_wider_one() -> None:
     """An int here and a float there, in one turn and from turn to turn."""
     ends = Ends()
-    assert ends.turn({0: {"x": 1}, 1: {"x": 0.5}, 2: {"x": True}})[0] == {("x",): ([1.0, 0.5, 1.0], [True] * 3)}
-    assert ends.turn({0: {"x": 0.25}, 2: {"x": 3}})[0] == {("x",): ([0.25, 0.0, 3.0], [True, False, True])}
+    assert ends.turn({0: {"x": 1}, 1: {"x": 0.5}, 2: {"x": True}})[0] == {
+        ("x",): ([1.0, 0.5, 1.0], [True] * 3)
+    }
+    assert ends.turn({0: {"x": 0.25}, 2: {"x": 3}})[0] == {
+        ("x",): ([0.25, 0.0, 3.0], [True, False, True])
+    }
     columns, _ = ends.turn({0: {"x": 7}})
-    assert columns == {("x",): ([7, 0, 0], [True, False, False])} and type(columns["x",][0][0]) is int
+    assert (
+        columns == {("x",): ([7, 0, 0], [True, False, False])} and type(columns["x",][0][0]) is int
+    )
     assert ends.turn({0: {"x": True}, 1: {"x": 2}})[0] == {("x",): ([1, 2, 0], [True, True, False])}

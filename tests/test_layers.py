@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The floors of the house: a file imports from lower floors and from its own room only, and no imports go round in a circle.
+"""The floors of the house: a file imports from lower floors and from its own room only, and no
+imports go round in a circle.
 
 Imports inside functions count; those under TYPE_CHECKING do not.
 """
@@ -28,7 +29,11 @@ FLOORS = (
     ("puffervec.gym", "puffervec.pettingzoo"),
     ("puffervec.sb3", "puffervec.compat"),
     ("puffervec.vector",),
-    ("puffervec", "drive_env.rewards", "drive_env.actions"),  # the first loads each name when it is asked for
+    (
+        "puffervec",
+        "drive_env.rewards",
+        "drive_env.actions",
+    ),  # the first loads each name when it is asked for
     ("puffervec.train.config", "drive_env.config", "drive_env.progress"),
     ("puffervec.train.device", "drive_env.scenes"),
     ("puffervec.train.policies", "drive_env.generate", "drive_env.download", "drive_env.losses"),
@@ -67,14 +72,19 @@ def room_of(module: str) -> str:
 
 
 def imports(module: str) -> set[str]:
-    """The project's modules that a module imports; a package where it takes a name that the package itself defines."""
+    """The project's modules that a module imports; a package where it takes a name that the package
+    itself defines.
+    """
     found = set()
     for node in nodes(ast.parse(FILES[module].read_text())):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             assert not node.level, f"{module}: a relative import"
-            names = [full if (full := f"{node.module}.{alias.name}") in FILES else str(node.module) for alias in node.names]
+            names = [
+                full if (full := f"{node.module}.{alias.name}") in FILES else str(node.module)
+                for alias in node.names
+            ]
         found |= {name for name in names if name in FILES}
     return found - {module}
 
@@ -107,7 +117,14 @@ def test_imports_go_down(graph: Graph) -> None:
 
 def test_the_trainer_and_the_driving_env_do_not_know_each_other(graph: Graph) -> None:
     pairs = ("puffervec.train.", "drive_env"), ("drive_env", "puffervec.train.")
-    assert [m for m, others in graph.items() for a, b in pairs if m.startswith(a) for o in others if o.startswith(b)] == []
+    assert [
+        m
+        for m, others in graph.items()
+        for a, b in pairs
+        if m.startswith(a)
+        for o in others
+        if o.startswith(b)
+    ] == []
 
 
 def test_no_imports_go_round_in_a_circle(graph: Graph) -> None:

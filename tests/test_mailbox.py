@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel (puffervec/workers/python/mailbox.py, puffervec/system/memory_file.py): messages of any size, pickled or not."""
+"""The side channel (puffervec/workers/python/mailbox.py, puffervec/system/memory_file.py): messages
+of any size, pickled or not.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def test_between_processes_messages_are_copies_of_any_size() -> None:
 def test_reads_and_writes_may_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel may do less than it was asked to."""
     slot, real_write, real_read = SharedSlot(), os.pwrite, os.pread
-    monkeypatch.setattr(mailbox.os, "pwrite", lambda fd, data, at: real_write(fd, bytes(data)[:777], at))
+    monkeypatch.setattr(
+        mailbox.os, "pwrite", lambda fd, data, at: real_write(fd, bytes(data)[:777], at)
+    )
     monkeypatch.setattr(mailbox.os, "pread", lambda fd, size, at: real_read(fd, min(size, 555), at))
     slot.post(b"x" * 10_000)
     assert slot.take() == b"x" * 10_000
@@ -80,11 +84,16 @@ def test_functions_of_a_script_go_by_value() -> None:
     assert slot.take()["f"](5) == 15
 
 
-def test_classes_of_a_script_reach_a_process_with_another_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain pickle would name them by reference. The worker can pickle them in turn, and the script gets its own class back."""
+def test_classes_of_a_script_reach_a_process_with_another_main_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Plain pickle would name them by reference. The worker can pickle them in turn, and the script
+    gets its own class back.
+    """
     script, worker = types.ModuleType("__main__"), types.ModuleType("__main__")
     exec(
-        "class Option:\n    def value(self):\n        return 7\n    def more(self):\n        return lambda: helper()\n",
+        "class Option:\n    def value(self):\n        return 7\n    def more(self):\n        "
+        "return lambda: helper()\n",
         vars(script),
     )
     exec("def helper():\n    return 8\n", vars(script))
@@ -123,7 +132,9 @@ def test_a_slot_closes_its_file() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_an_exception_is_found_in_whatever_half_it_is_and_all_answers_are_dropped(shared: bool) -> None:
+def test_an_exception_is_found_in_whatever_half_it_is_and_all_answers_are_dropped(
+    shared: bool,
+) -> None:
     box = Mailbox([0, 1, 2], shared)
     assert box.exception() is None
     box.answers[0].post([(0, {"an": "info"})])
@@ -139,7 +150,9 @@ def test_an_exception_is_found_in_whatever_half_it_is_and_all_answers_are_droppe
 def test_a_mailbox_has_a_question_and_an_answer_per_half(shared: bool, kind: type[Any]) -> None:
     box = Mailbox([1, 3], shared)
     slots = [*box.questions.values(), *box.answers.values()]
-    assert list(box.questions) == list(box.answers) == [1, 3] and all(type(slot) is kind for slot in slots)
+    assert list(box.questions) == list(box.answers) == [1, 3] and all(
+        type(slot) is kind for slot in slots
+    )
     for i, slot in enumerate(slots):
         slot.post(i)
     assert [slot.take() for slot in slots] == [0, 1, 2, 3]

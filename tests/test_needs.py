@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tests/needs.py: tests whose programs are missing are skipped, and one line at the end says how many and what to install."""
+"""tests/needs.py: tests whose programs are missing are skipped, and one line at the end says how
+many and what to install.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The path of one observation, stop by stop, with the probe's tracer numbers; and the action's way back. See ARCHITECTURE.md.
+"""The path of one observation, stop by stop, with the probe's tracer numbers; and the action's way
+back. See ARCHITECTURE.md.
 
     worker process                     shared slab                     learner process
 1 csrc/probe.c  --writes-->   3 csrc/slab.h  (which bytes) --view-->  5 puffervec/vec/vector_env.py
@@ -46,7 +47,9 @@ def name_of(layout: dict[str, Any]) -> str:
 
 
 def block_of(vec: VectorEnv, half: int, env: int) -> tuple[Any, int, int]:
-    """Return the C block that holds an env, its index within the block, and the worker: all from csrc/slab.c."""
+    """Return the C block that holds an env, its index within the block, and the worker: all from
+    csrc/slab.c.
+    """
     for worker in range(vec.num_workers):
         span = lib.pv_slab_span(vec.rows.slab, worker, half)
         if span.first_env <= env < span.first_env + span.env_count:
@@ -82,22 +85,34 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
                 for position, env in enumerate(vec.env_ids.tolist()):
                     worker = block_of(vec, half, env)[2]
                     # 4: when. The worker's status says that this very turn is done.
-                    command, status = (line(vec.rows.slab, worker, half) for line in (lib.pv_command_line, lib.pv_status_line))
+                    command, status = (
+                        line(vec.rows.slab, worker, half)
+                        for line in (lib.pv_command_line, lib.pv_status_line)
+                    )
                     assert (status.turn, status.semaphore) == (command.turn, lib.PV_DONE)
                     assert command.semaphore == (lib.PV_STEP if turn else lib.PV_RESET)
                     for agent in range(AGENTS):
-                        # 1, 2, 3: the env ran, and what it wrote stands at the address that the slab's layout gives.
+                        # 1, 2, 3: the env ran, and what it wrote stands at the address that the
+                        # slab's layout gives.
                         address, raw = row_bytes(vec, half, env, agent)
-                        assert np.frombuffer(raw, np.float32).tolist() == expected[env].observations[agent].tolist()
+                        assert (
+                            np.frombuffer(raw, np.float32).tolist()
+                            == expected[env].observations[agent].tolist()
+                        )
                         # 5: the view is these bytes and no copy.
                         row = observations[position * AGENTS + agent]
                         assert row.ctypes.data == address
                 # 8: an action that says where it came from, as the observation did.
-                actions = np.array([(turn + env + agent) % 5 for env in vec.env_ids for agent in range(AGENTS)], np.int64)
+                actions = np.array(
+                    [(turn + env + agent) % 5 for env in vec.env_ids for agent in range(AGENTS)],
+                    np.int64,
+                )
                 vec.send(actions)
                 for position, env in enumerate(vec.halves[half].env_ids.tolist()):
                     mine = actions[position * AGENTS : (position + 1) * AGENTS]
-                    assert [action_in_slab(vec, half, env, agent) for agent in range(AGENTS)] == mine.tolist()
+                    assert [
+                        action_in_slab(vec, half, env, agent) for agent in range(AGENTS)
+                    ] == mine.tolist()
                     following[env] = twins[env].step(mine)
             expected = following
         for _ in range(vec.num_buffers):
@@ -109,13 +124,17 @@ def test_stops_1_to_5_and_back_to_8(layout: dict[str, Any]) -> None:
 @pytest.mark.normal_build("others overwrite the observations between send and recv")
 def test_nothing_moves_before_the_worker_ran() -> None:
     """The other side of stop 4: a command that stands in the line changes no row."""
-    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS}, backend=ManyInOne, num_envs=ENVS, num_workers=2) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={"num_agents": AGENTS}, backend=ManyInOne, num_envs=ENVS, num_workers=2
+    ) as vec:
         vec.reset(SEED)
         vec.serving = "none"
         before = row_bytes(vec, 0, 3, 2)
         vec.send([1] * 12)
         assert row_bytes(vec, 0, 3, 2) == before
-        command, status = (line(vec.rows.slab, 1, 0) for line in (lib.pv_command_line, lib.pv_status_line))
+        command, status = (
+            line(vec.rows.slab, 1, 0) for line in (lib.pv_command_line, lib.pv_status_line)
+        )
         assert (command.turn - status.turn, command.semaphore) == (1, lib.PV_STEP)
         lib.pv_worker_serve(vec.workers.opened + 1, 0)
         address, raw = row_bytes(vec, 0, 3, 2)
@@ -127,7 +146,9 @@ def test_nothing_moves_before_the_worker_ran() -> None:
 def test_two_groups_share_the_path() -> None:
     """Mode 1: other widths and dtypes, an action mask and pairs of actions; the same stops."""
     layout: dict[str, Any] = {"num_workers": 2, "num_buffers": 2, "split": "envs"}
-    with puffervec.make("probe", env_kwargs={"mode": 1, "num_agents": 2}, num_envs=ENVS, **layout) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={"mode": 1, "num_agents": 2}, num_envs=ENVS, **layout
+    ) as vec:
         vec.async_reset(SEED)
         for half in range(2):
             observations = vec.recv()[0]
@@ -135,7 +156,14 @@ def test_two_groups_share_the_path() -> None:
                 for agent in range(2):
                     address, raw = row_bytes(vec, half, env, agent, 0)
                     uniform = np.float32(philox.uniform(SEED + env, 0, 0, agent))
-                    assert np.frombuffer(raw, np.float32).tolist() == [SEED + env, 0, 0, agent, 0, uniform]
+                    assert np.frombuffer(raw, np.float32).tolist() == [
+                        SEED + env,
+                        0,
+                        0,
+                        agent,
+                        0,
+                        uniform,
+                    ]
                     assert observations["scouts"][position * 2 + agent].ctypes.data == address
                 address, raw = row_bytes(vec, half, env, 0, 1)
                 assert list(raw[:4]) == [(SEED + env) % 256, 0, 0, 2]
@@ -147,10 +175,12 @@ def test_two_groups_share_the_path() -> None:
         for _ in range(2):
             observations = vec.recv()[0]
             assert observations["scouts"][:, 4].tolist() == [1, 2, 2, 1]
-            assert observations["towers"]["gauges"][:, 0].tolist() == [env % 2 * 4 + env % 4 for env in vec.env_ids.tolist()]
+            assert observations["towers"]["gauges"][:, 0].tolist() == [
+                env % 2 * 4 + env % 4 for env in vec.env_ids.tolist()
+            ]
 
 
-# ---- stops 6 and 7 -----------------------------------------------------------------------------------------
+# ---- stops 6 and 7 -------------------------------------------------------------------------------
 
 
 class Echo(nn.Module):
@@ -168,7 +198,9 @@ class Echo(nn.Module):
         self, obs: Any, state: tuple[Tensor, ...], reset: Any, action_mask: Any
     ) -> tuple[Any, Tensor, tuple[Tensor, ...]]:
         numbers = self.numbers(obs)
-        heads = tuple(1e4 * nn.functional.one_hot(numbers % size, size).float() for size in self.sizes)
+        heads = tuple(
+            1e4 * nn.functional.one_hot(numbers % size, size).float() for size in self.sizes
+        )
         return heads, numbers.float(), state
 
     @staticmethod
@@ -184,7 +216,14 @@ def trainer_with_echo(tmp_path: Path, env: dict[str, Any], vec: dict[str, Any]) 
         "probe",
         env=env,
         vec={"num_envs": ENVS, **vec},
-        train={"horizon": 6, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 100, "seed": SEED},
+        train={
+            "horizon": 6,
+            "device": "cpu",
+            "precision": "fp32",
+            "threads": 1,
+            "total_timesteps": 100,
+            "seed": SEED,
+        },
         log={"dashboard": "off", "checkpoint_interval_s": 1000.0, "folder": str(tmp_path)},
     )
     with puffervec.make("probe", env_kwargs=env, backend="serial") as one:
@@ -195,16 +234,23 @@ def trainer_with_echo(tmp_path: Path, env: dict[str, Any], vec: dict[str, Any]) 
 
 @pytest.mark.parametrize("layout", [LAYOUTS[0], LAYOUTS[4], LAYOUTS[5]], ids=name_of)
 def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path) -> None:
-    """Two roll-outs: the storage holds the twin's rows, and the next row tells that the policy's answer reached the env."""
+    """Two roll-outs: the storage holds the twin's rows, and the next row tells that the policy's
+    answer reached the env.
+    """
     twins = [ProbeTwin(SEED + env, AGENTS) for env in range(ENVS)]
     expected = np.concatenate([twin.begin().observations for twin in twins])
     with trainer_with_echo(tmp_path, {"num_agents": AGENTS}, layout) as trainer:
         (slot,) = trainer.slots.values()
         for _ in range(2):
             assert trainer.collect()
-            stored, actions, values = (x.numpy() for x in (slot.storage.obs[ROW], slot.storage.actions, slot.storage.values))
+            stored, actions, values = (
+                x.numpy()
+                for x in (slot.storage.obs[ROW], slot.storage.actions, slot.storage.values)
+            )
             slab = [trainer.vec.halves[half].block for half in range(trainer.vec.num_buffers)]
-            assert not any(np.shares_memory(stored, block) for block in slab)  # a copy: the slab is free for the next turn
+            assert not any(
+                np.shares_memory(stored, block) for block in slab
+            )  # a copy: the slab is free for the next turn
             for step in range(7):
                 np.testing.assert_array_equal(stored[step], expected, err_msg=f"step {step}")
                 answers = Echo.numbers(torch.from_numpy(expected)).numpy()
@@ -213,23 +259,36 @@ def test_stop_6_copies_and_stop_7_answers(layout: dict[str, Any], tmp_path: Path
                 if step < 6:
                     batches = np.split(actions[step, :, 0], ENVS)
                     expected = np.concatenate(
-                        [twin.step(batch).observations for twin, batch in zip(twins, batches, strict=True)]
+                        [
+                            twin.step(batch).observations
+                            for twin, batch in zip(twins, batches, strict=True)
+                        ]
                     )
 
 
 def test_stop_6_and_7_with_two_groups(tmp_path: Path) -> None:
     layout = {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2}
-    with trainer_with_echo(tmp_path, {"mode": 1, "num_agents": 2, "episode_length": 50}, layout) as trainer:
+    with trainer_with_echo(
+        tmp_path, {"mode": 1, "num_agents": 2, "episode_length": 50}, layout
+    ) as trainer:
         assert trainer.collect()
         slots = {slot.group.name: slot for slot in trainer.slots.values()}
         scouts, towers = slots["scouts"].storage, slots["towers"].storage
         rows = scouts.obs[ROW]
         for step in range(6):
             told = Echo.numbers(rows[step]) % 3
-            assert rows[step, :, 0].long().tolist() == [SEED + env for env in range(ENVS) for _ in range(2)]
+            assert rows[step, :, 0].long().tolist() == [
+                SEED + env for env in range(ENVS) for _ in range(2)
+            ]
             assert scouts.actions[step, :, 0].tolist() == told.tolist()
-            assert rows[step + 1, :, 4].tolist() == told.tolist()  # it came back: the scout's last action
+            assert (
+                rows[step + 1, :, 4].tolist() == told.tolist()
+            )  # it came back: the scout's last action
             told = Echo.numbers({"lights": towers.obs["lights"][step]})
-            assert towers.obs["lights"][step, :, 0].tolist() == [(SEED + env) % 256 for env in range(ENVS)]
+            assert towers.obs["lights"][step, :, 0].tolist() == [
+                (SEED + env) % 256 for env in range(ENVS)
+            ]
             assert towers.actions[step].tolist() == [[int(n) % 2, int(n) % 4] for n in told]
-            assert towers.obs["gauges"][step + 1, :, 0].tolist() == [int(n) % 2 * 4 + int(n) % 4 for n in told]
+            assert towers.obs["gauges"][step + 1, :, 0].tolist() == [
+                int(n) % 2 * 4 + int(n) % 4 for n in told
+            ]

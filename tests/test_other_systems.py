@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What Linux has and macOS has not: learner and workers run with those calls and folders taken away.
+"""What Linux has and macOS has not: learner and workers run with those calls and folders taken
+away.
 
-The C core has a build of its own without such calls (tests/test_builds.py, "no futex"). Nothing here shows that another system
-works, only that no line of Python asks for what it would not have.
+The C core has a build of its own without such calls (tests/test_builds.py, "no futex"). Nothing
+here shows that another system works, only that no line of Python asks for what it would not have.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import pytest
 from puffervec.errors import ConfigError
 from puffervec.vec.settings import check_settings
 
-# Imported by every Python process at its start, workers and fork servers too. psutil has another way there, and none here.
+# Imported by every Python process at its start, workers and fork servers too. psutil has another
+# way there, and none here.
 TAKEN_AWAY = """
 import builtins, io, os, sys
 
@@ -94,29 +96,46 @@ os.waitpid(pid, 0)
 def elsewhere(tmp_path: Path) -> dict[str, str]:
     """The environment of a process on a system without what only Linux has."""
     (tmp_path / "sitecustomize.py").write_text(TAKEN_AWAY)
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(tmp_path), str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     return {**os.environ, "PYTHONPATH": path, "PUFFERVEC_CACHE": str(tmp_path / "cache")}
 
 
-def test_vector_envs_run_without_what_only_linux_has(elsewhere: dict[str, str], tmp_path: Path) -> None:
+def test_vector_envs_run_without_what_only_linux_has(
+    elsewhere: dict[str, str], tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(VECTOR_ENVS)
-    done = subprocess.run([sys.executable, script], env=elsewhere, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, script], env=elsewhere, capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     expected = ["C (44, 45)", "Python (4, 4) CartPole-v1", "WorkerDied", "WorkerTimeout True"]
     assert done.stdout.splitlines() == [*expected, "after the fork", "after the fork"]
 
 
 @pytest.mark.slow
-def test_the_trainer_runs_without_what_only_linux_has(elsewhere: dict[str, str], tmp_path: Path) -> None:
-    flags = ["--total-timesteps", "20000", "--log.folder", str(tmp_path / "runs"), "--log.name", "r"]
+def test_the_trainer_runs_without_what_only_linux_has(
+    elsewhere: dict[str, str], tmp_path: Path
+) -> None:
+    flags = [
+        "--total-timesteps",
+        "20000",
+        "--log.folder",
+        str(tmp_path / "runs"),
+        "--log.name",
+        "r",
+    ]
     command = [sys.executable, "-m", "puffervec.commands.cli", "tag_grid", *flags]
     done = subprocess.run(command, env=elsewhere, capture_output=True, text=True, timeout=100)
     assert (done.returncode, done.stderr) == (0, "")
     assert list((tmp_path / "runs" / "r").rglob("*.safetensors"))
 
 
-def test_workers_are_not_tied_to_cores_where_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_are_not_tied_to_cores_where_that_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delattr(os, "sched_setaffinity")
     assert set(check_settings(num_envs=4, num_workers=1).cores) == {None}
     with pytest.raises(ConfigError, match="use 'auto' or False"):

@@ -96,7 +96,9 @@ def test_what_has_not_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("end", slow_but([signal.SIGKILL], [signal.SIGKILL, signal.SIGINT]))
 def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path) -> None:
-    """A script without a guard around its main part, killed, or interrupted with its whole group as by Ctrl-C."""
+    """A script without a guard around its main part, killed, or interrupted with its whole group as
+    by Ctrl-C.
+    """
     script = tmp_path / "script.py"
     script.write_text(
         "from puffervec.workers.process import parallel\nfrom tests.test_parallel import naps\n"
@@ -104,10 +106,16 @@ def test_the_processes_end_with_the_learner(end: signal.Signals, tmp_path: Path)
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
     ) as learner:
         assert learner.stdout is not None and learner.stderr is not None
-        assert [learner.stdout.readline() for _ in range(2)] == [b"naps\n"] * 2  # both processes are at work
+        assert [learner.stdout.readline() for _ in range(2)] == [
+            b"naps\n"
+        ] * 2  # both processes are at work
         processes = psutil.Process(learner.pid).children()
         if end == signal.SIGINT:
             os.killpg(learner.pid, end)

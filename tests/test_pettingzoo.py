@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as PettingZoo parallel envs: the library's own checks, and the rows of the core beneath (puffervec/pettingzoo.py)."""
+"""C envs as PettingZoo parallel envs: the library's own checks, and the rows of the core beneath
+(puffervec/pettingzoo.py).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ adapter = pytest.importorskip("puffervec.pettingzoo", exc_type=ImportError)
 parallel_env = adapter.parallel_env
 
 TAG: dict[str, Any] = {"num_taggers": 3, "grid_length": 4, "episode_length": 25}
-TWO_GROUPS: dict[str, Any] = {"mode": 1, "num_agents": 3, "leave": 1, "end_kind": 2, "episode_length": 5}
+TWO_GROUPS: dict[str, Any] = {
+    "mode": 1,
+    "num_agents": 3,
+    "leave": 1,
+    "end_kind": 2,
+    "episode_length": 5,
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +50,9 @@ def scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     folder = tmp_path / "scenes"
     folder.mkdir()
     for name, frames in (("a", 12), ("b", 20)):
-        (folder / f"{name}.json").write_text(json.dumps({**make_tree(frames=frames, cars=3), "name": f"{name}.json"}))
+        (folder / f"{name}.json").write_text(
+            json.dumps({**make_tree(frames=frames, cars=3), "name": f"{name}.json"})
+        )
     return str(folder)
 
 
@@ -64,10 +74,14 @@ def draw_actions(env: Any) -> dict[str, Any]:
 
 def first_row(value: Any, row: int) -> Any:
     """One row of an array or of a dict of arrays."""
-    return {name: array[row] for name, array in value.items()} if isinstance(value, dict) else value[row]
+    return (
+        {name: array[row] for name, array in value.items()}
+        if isinstance(value, dict)
+        else value[row]
+    )
 
 
-# ---- PettingZoo's own checks -------------------------------------------------------------------------------
+# ---- PettingZoo's own checks ---------------------------------------------------------------------
 
 
 def test_it_is_a_parallel_env(case: tuple[str, dict[str, Any]], checks: Any) -> None:
@@ -82,17 +96,29 @@ def test_it_is_the_same_for_the_same_seed(case: tuple[str, dict[str, Any]], chec
 
 
 def test_it_turns_into_an_aec_env(checks: Any) -> None:
-    env = importlib.import_module("pettingzoo.utils").parallel_to_aec(parallel_env("tag_grid", **TAG))
+    env = importlib.import_module("pettingzoo.utils").parallel_to_aec(
+        parallel_env("tag_grid", **TAG)
+    )
     checks.api_test(env, num_cycles=100)
 
 
-# ---- agents and spaces -------------------------------------------------------------------------------------
+# ---- agents and spaces ---------------------------------------------------------------------------
 
 
 def test_agents_are_called_after_their_type_or_group(scenes: str) -> None:
-    assert parallel_env("tag_grid", num_taggers=2).possible_agents == ["tagger_0", "tagger_1", "runner_0"]
-    assert parallel_env("probe", mode=1, num_agents=2).possible_agents == ["scout_0", "scout_1", "tower_0"]
-    assert parallel_env("drive", scenes=scenes, num_agents=6).possible_agents == [f"agent_{i}" for i in range(6)]
+    assert parallel_env("tag_grid", num_taggers=2).possible_agents == [
+        "tagger_0",
+        "tagger_1",
+        "runner_0",
+    ]
+    assert parallel_env("probe", mode=1, num_agents=2).possible_agents == [
+        "scout_0",
+        "scout_1",
+        "tower_0",
+    ]
+    assert parallel_env("drive", scenes=scenes, num_agents=6).possible_agents == [
+        f"agent_{i}" for i in range(6)
+    ]
 
 
 def test_every_agent_has_spaces_of_its_own() -> None:
@@ -100,7 +126,11 @@ def test_every_agent_has_spaces_of_its_own() -> None:
     for agent in env.possible_agents:
         assert env.observation_space(agent) is env.observation_space(agent)
         assert env.action_space(agent) is env.action_space(agent)
-    assert len({id(env.action_space(agent)) for agent in env.possible_agents}) == len(env.possible_agents) == env.max_num_agents
+    assert (
+        len({id(env.action_space(agent)) for agent in env.possible_agents})
+        == len(env.possible_agents)
+        == env.max_num_agents
+    )
     assert env.action_space("scout_0") != env.action_space("tower_0")
     with pytest.raises(ConfigError, match="'scout_9'.*'scout_0'"):
         env.observation_space("scout_9")
@@ -110,18 +140,23 @@ def test_rows_of_padding_are_no_agents(scenes: str) -> None:
     env = parallel_env("drive", scenes=scenes, num_agents=8)
     assert env.possible_agents == [f"agent_{i}" for i in range(8)]
     observations, infos = env.reset(seed=0)
-    assert env.agents == list(observations) == list(infos) == [f"agent_{i}" for i in range(6)] and env.num_agents == 6
+    assert (
+        env.agents == list(observations) == list(infos) == [f"agent_{i}" for i in range(6)]
+        and env.num_agents == 6
+    )
     seen: set[str] = set()
     while env.agents:
         seen |= set(env.step(draw_actions(env))[0])
     assert seen == {f"agent_{i}" for i in range(6)}
 
 
-# ---- trajectories ------------------------------------------------------------------------------------------
+# ---- trajectories --------------------------------------------------------------------------------
 
 
 def test_trajectories_are_the_rows_of_the_core(case: tuple[str, dict[str, Any]]) -> None:
-    """Every number that an agent sees until its first done is the core's, with next-step autoreset there."""
+    """Every number that an agent sees until its first done is the core's, with next-step autoreset
+    there.
+    """
     env = parallel_env(case[0], **case[1])
     with puffervec.make(case[0], env_kwargs=case[1], backend="serial", num_envs=1) as vec:
         for episode in range(3):
@@ -129,7 +164,11 @@ def test_trajectories_are_the_rows_of_the_core(case: tuple[str, dict[str, Any]])
             vec.reset(seed=11 + episode)
             groups = vec.halves[0].groups
             seats = dict(
-                zip(env.possible_agents, [(g, i) for g, rows in groups.items() for i in range(rows.rows)], strict=True)
+                zip(
+                    env.possible_agents,
+                    [(g, i) for g, rows in groups.items() for i in range(rows.rows)],
+                    strict=True,
+                )
             )
             living = list(env.agents)
             assert set(living) == {agent for agent, (g, i) in seats.items() if groups[g].masks[i]}
@@ -147,10 +186,17 @@ def test_trajectories_are_the_rows_of_the_core(case: tuple[str, dict[str, Any]])
                     rows = groups[g]
                     np.testing.assert_equal(observations[agent], first_row(rows.observations, i))
                     assert rewards[agent] == rows.rewards[i]
-                    assert (terminations[agent], truncations[agent]) == (rows.terminals[i], rows.truncations[i])
+                    assert (terminations[agent], truncations[agent]) == (
+                        rows.terminals[i],
+                        rows.truncations[i],
+                    )
                     if rows.action_masks is not None:
-                        np.testing.assert_array_equal(infos[agent]["action_mask"], rows.action_masks[i])
-                living = [agent for agent in living if not (terminations[agent] or truncations[agent])]
+                        np.testing.assert_array_equal(
+                            infos[agent]["action_mask"], rows.action_masks[i]
+                        )
+                living = [
+                    agent for agent in living if not (terminations[agent] or truncations[agent])
+                ]
                 assert env.agents == living
 
 
@@ -168,19 +214,30 @@ def test_a_scene_that_ends_early_does_not_begin_again(scenes: str) -> None:
 def test_what_is_returned_is_a_copy() -> None:
     env = parallel_env("probe", **TWO_GROUPS)
     observations, infos = env.reset(seed=0)
-    kept = json.dumps([{k: str(v) for k, v in observations.items()}, {k: str(v) for k, v in infos.items()}])
+    kept = json.dumps(
+        [{k: str(v) for k, v in observations.items()}, {k: str(v) for k, v in infos.items()}]
+    )
     env.step({agent: env.action_space(agent).sample() for agent in env.agents})
     env.step({agent: env.action_space(agent).sample() for agent in env.agents})
-    assert kept == json.dumps([{k: str(v) for k, v in observations.items()}, {k: str(v) for k, v in infos.items()}])
+    assert kept == json.dumps(
+        [{k: str(v) for k, v in observations.items()}, {k: str(v) for k, v in infos.items()}]
+    )
 
 
 def test_action_masks_are_such_as_sample_takes() -> None:
     env = parallel_env("probe", **TWO_GROUPS)
     _, infos = env.reset(seed=0)
     assert infos["scout_0"]["action_mask"].tolist() == [1, 1, 1] and infos["tower_0"] == {}
-    infos = env.step({agent: env.action_space(agent).sample(mask=None) if agent == "tower_0" else 1 for agent in env.agents})[4]
+    infos = env.step(
+        {
+            agent: env.action_space(agent).sample(mask=None) if agent == "tower_0" else 1
+            for agent in env.agents
+        }
+    )[4]
     assert infos["scout_0"]["action_mask"].tolist() == [1, 0, 1]
-    assert {env.action_space("scout_0").sample(infos["scout_0"]["action_mask"]) for _ in range(50)} == {0, 2}
+    assert {
+        env.action_space("scout_0").sample(infos["scout_0"]["action_mask"]) for _ in range(50)
+    } == {0, 2}
 
 
 def test_records_of_the_core_are_at_hand() -> None:
@@ -196,7 +253,7 @@ def test_records_of_the_core_are_at_hand() -> None:
     assert len(env.episodes) == 0
 
 
-# ---- seeds and options -------------------------------------------------------------------------------------
+# ---- seeds and options ---------------------------------------------------------------------------
 
 
 def starts(env: Any, seed: int | None = None, **options: Any) -> bytes:
@@ -215,9 +272,14 @@ def test_seeds() -> None:
 
 
 def test_a_task_picks_the_start() -> None:
-    layouts = {"starting_location_x": [[0, 0, 0, 4], [1, 1, 1, 3]], "starting_location_y": [[0, 0, 0, 4], [1, 1, 1, 3]]}
+    layouts = {
+        "starting_location_x": [[0, 0, 0, 4], [1, 1, 1, 3]],
+        "starting_location_y": [[0, 0, 0, 4], [1, 1, 1, 3]],
+    }
     env = parallel_env("tag_grid", **TAG, **layouts)
-    assert [starts(env, 0, task=task) for task in (0, 1, 0)] == [starts(env, 9, task=task) for task in (0, 1, 0)]
+    assert [starts(env, 0, task=task) for task in (0, 1, 0)] == [
+        starts(env, 9, task=task) for task in (0, 1, 0)
+    ]
     assert starts(env, 0, task=0) != starts(env, 0, task=1)
     assert len({starts(env) for _ in range(20)}) == 2, "without a task the env draws again"
 
@@ -230,7 +292,7 @@ def test_a_task_picks_the_scene(scenes: str) -> None:
         assert env.vec.peek(0)["slot_scene"][0] == task
 
 
-# ---- refusals ----------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 
 def test_bad_actions_step_nothing() -> None:
@@ -289,7 +351,11 @@ def test_a_step_after_the_last_end_is_empty() -> None:
     assert env.agents == [] and len(env.episodes) == 0
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "copied",
+    [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+    ids=["deepcopy", "pickle"],
+)
 def test_a_copy_is_an_env_of_its_own_with_the_same_settings(copied: Any) -> None:
     env = parallel_env("tag_grid", **TAG, render_mode="rgb_array")
     env.reset(seed=3)
@@ -308,13 +374,17 @@ def test_a_copy_is_an_env_of_its_own_with_the_same_settings(copied: Any) -> None
 
 
 def test_wrappers_of_supersuit() -> None:
-    supersuit = pytest.importorskip("supersuit", reason="supersuit is not installed: pip install supersuit")
+    supersuit = pytest.importorskip(
+        "supersuit", reason="supersuit is not installed: pip install supersuit"
+    )
     env = supersuit.black_death_v3(parallel_env("tag_grid", **{**TAG, "episode_length": 2}))
     for _ in range(3):
         env.reset(seed=0)
         while env.agents:
             assert set(env.step(draw_actions(env))[0]) == set(env.possible_agents)
-    rows = supersuit.concat_vec_envs_v1(supersuit.pettingzoo_env_to_vec_env_v1(env), 2, base_class="gymnasium")
+    rows = supersuit.concat_vec_envs_v1(
+        supersuit.pettingzoo_env_to_vec_env_v1(env), 2, base_class="gymnasium"
+    )
     observations, _ = rows.reset(seed=0)
     assert len(observations) == rows.num_envs == 2 * len(env.possible_agents)
 
@@ -330,7 +400,9 @@ def test_settings_are_checked() -> None:
         parallel_env("tag_grid").reset(options={"task": "first"})
 
 
-@pytest.mark.parametrize("options", [{"typo": 1}, {"task": 0, "reset_mask": np.ones(1, bool)}, 5, "task"])
+@pytest.mark.parametrize(
+    "options", [{"typo": 1}, {"task": 0, "reset_mask": np.ones(1, bool)}, 5, "task"]
+)
 def test_unknown_options_reset_nothing(options: Any) -> None:
     env = parallel_env("tag_grid", **TAG)
     env.reset(seed=0)
@@ -343,7 +415,7 @@ def test_unknown_options_reset_nothing(options: Any) -> None:
     env.reset(options={})
 
 
-# ---- pictures ----------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -359,7 +431,12 @@ def test_drive_is_drawn(scenes: str) -> None:
     later = env.render()
     assert first is not None and later is not None
     for picture in (first, later):
-        assert picture.ndim == 3 and picture.shape[2] == 3 and picture.dtype == np.uint8 and picture.std() > 10
+        assert (
+            picture.ndim == 3
+            and picture.shape[2] == 3
+            and picture.dtype == np.uint8
+            and picture.std() > 10
+        )
     assert first.shape == later.shape and (first != later).any()
     while env.agents:
         env.step(draw_actions(env))

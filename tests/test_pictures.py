@@ -42,13 +42,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def expected(height: int, width: int, channels: int) -> np.ndarray:
     """Both pictures that the env can show, (2, height, width, channels)."""
     y, x, c = np.mgrid[:height, :width, :channels]
-    return np.stack([np.where((x >= width // 2) == right, 200 + c, (y + 2 * x + c) % 100) for right in (0, 1)]).astype(np.uint8)
+    return np.stack(
+        [np.where((x >= width // 2) == right, 200 + c, (y + 2 * x + c) % 100) for right in (0, 1)]
+    ).astype(np.uint8)
 
 
 @pytest.mark.parametrize("channels", [0, 1, 3])
 def test_a_picture_alone_has_its_shape(channels: int) -> None:
     shape = (16, 12, channels) if channels else (16, 12)
-    with puffervec.make("eye", env_kwargs={"channels": channels}, backend="serial", num_envs=5) as vec:
+    with puffervec.make(
+        "eye", env_kwargs={"channels": channels}, backend="serial", num_envs=5
+    ) as vec:
         assert vec.single_observation_space == spaces.Box(0, 255, shape, np.uint8)
         observations, _ = vec.reset(seed=0)
         assert observations.shape == (5, *shape) and observations.dtype == np.uint8
@@ -63,7 +67,10 @@ def test_a_picture_beside_a_vector_is_an_entry_of_a_dict() -> None:
     with puffervec.make("eye", env_kwargs={"vector": 2}, num_envs=4, num_workers=2) as vec:
         assert vec.single_observation_space["picture"] == spaces.Box(0, 255, (16, 12, 3), np.uint8)
         observations, _ = vec.reset(seed=0)
-        assert observations["picture"].shape == (4, 16, 12, 3) and observations["senses"].tolist() == [[0, 1000]] * 4
+        assert (
+            observations["picture"].shape == (4, 16, 12, 3)
+            and observations["senses"].tolist() == [[0, 1000]] * 4
+        )
 
 
 def test_gymnasium_shows_pictures() -> None:
@@ -77,7 +84,10 @@ def test_gymnasium_shows_pictures() -> None:
         envs.close()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is None, reason="Stable-Baselines3 is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("stable_baselines3") is None,
+    reason="Stable-Baselines3 is not installed",
+)
 @pytest.mark.parametrize(("vector", "policy"), [(0, "CnnPolicy"), (2, "MultiInputPolicy")])
 def test_stable_baselines3_takes_pictures_for_pictures(vector: int, policy: str) -> None:
     from stable_baselines3 import PPO
@@ -85,7 +95,12 @@ def test_stable_baselines3_takes_pictures_for_pictures(vector: int, policy: str)
 
     from puffervec.sb3 import make_vec_env
 
-    env = make_vec_env("eye", 2, env_kwargs={"height": 40, "width": 40, "vector": vector}, vec_env_kwargs={"backend": "serial"})
+    env = make_vec_env(
+        "eye",
+        2,
+        env_kwargs={"height": 40, "width": 40, "vector": vector},
+        vec_env_kwargs={"backend": "serial"},
+    )
     model = PPO(policy, env, n_steps=4, batch_size=4, device="cpu").learn(8)
     extractor: Any = model.policy.features_extractor
     assert isinstance(extractor if not vector else extractor.extractors["picture"], NatureCNN)
@@ -129,13 +144,17 @@ class Looks(gymnasium.Env):  # type: ignore[type-arg]
     """The same in Python: a picture and a vector."""
 
     observation_space = spaces.Dict(
-        picture=spaces.Box(0, 255, (16, 12, 3), np.uint8), senses=spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        picture=spaces.Box(0, 255, (16, 12, 3), np.uint8),
+        senses=spaces.Box(-np.inf, np.inf, (2,), np.float64),
     )
     action_space = spaces.Discrete(2)
 
     def _observe(self) -> Any:
         self.right = int(self.np_random.integers(2))
-        return {"picture": expected(16, 12, 3)[self.right], "senses": np.array([self.clock, 1000.0])}
+        return {
+            "picture": expected(16, 12, 3)[self.right],
+            "senses": np.array([self.clock, 1000.0]),
+        }
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -150,13 +169,24 @@ class Looks(gymnasium.Env):  # type: ignore[type-arg]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["eye", Looks])
-def test_a_picture_beside_a_vector_is_learned_from_and_exported(target: Any, tmp_path: Path) -> None:
-    """C and Python alike: same layers, the numbers scaled, and files that give what the policy gives."""
-    config = TrainConfig.of(target).merged(small().tables() | {"env": {"vector": 2} if target == "eye" else {}})
+def test_a_picture_beside_a_vector_is_learned_from_and_exported(
+    target: Any, tmp_path: Path
+) -> None:
+    """C and Python alike: same layers, the numbers scaled, and files that give what the policy
+    gives.
+    """
+    config = TrainConfig.of(target).merged(
+        small().tables() | {"env": {"vector": 2} if target == "eye" else {}}
+    )
     config = config.merged(
         {
             "train": {"total_timesteps": 4_000, "horizon": 32, "lr": 5e-3, "gamma": 0.5},
-            "log": {"folder": str(tmp_path), "name": "run", "dashboard": "off", "checkpoint_interval_s": 1e9},
+            "log": {
+                "folder": str(tmp_path),
+                "name": "run",
+                "dashboard": "off",
+                "checkpoint_interval_s": 1e9,
+            },
         }
     )
     with Trainer(config) as trainer:
@@ -166,10 +196,14 @@ def test_a_picture_beside_a_vector_is_learned_from_and_exported(target: Any, tmp
     assert metrics["episode/return"] > 3.5
     assert policy.encoder.mean[:2].tolist() == pytest.approx([2.0, 1000.0], rel=0.1)
     exported = export_run(str(tmp_path / "run"), "pt2", trusted=(config.target,))
-    assert list(exported[0].inputs) == (["obs.senses", "obs.picture"] if target == "eye" else ["obs.picture", "obs.senses"])
+    assert list(exported[0].inputs) == (
+        ["obs.senses", "obs.picture"] if target == "eye" else ["obs.picture", "obs.senses"]
+    )
     assert exported[0].difference < 1e-4
     if importlib.util.find_spec("onnxscript") is not None:
-        assert export_run(str(tmp_path / "run"), "onnx", trusted=(config.target,))[0].difference < 1e-4
+        assert (
+            export_run(str(tmp_path / "run"), "onnx", trusted=(config.target,))[0].difference < 1e-4
+        )
 
 
 @pytest.mark.slow
@@ -178,8 +212,12 @@ def test_a_picture_alone_is_learned_from_evaluated_and_exported(tmp_path: Path) 
     config = small(log=log).merged({"train": {"total_timesteps": 4_000, "lr": 5e-3}})
     with Trainer(config) as trainer:
         trainer.train()
-    loaded, policies = load_policies(max((tmp_path / "run" / "checkpoints").iterdir()), torch.device("cpu"))
-    (rates,) = evaluate_generic("eye", loaded.env, PolicyActor(policies, torch.device("cpu"), True), 20, seed=9)
+    loaded, policies = load_policies(
+        max((tmp_path / "run" / "checkpoints").iterdir()), torch.device("cpu")
+    )
+    (rates,) = evaluate_generic(
+        "eye", loaded.env, PolicyActor(policies, torch.device("cpu"), True), 20, seed=9
+    )
     assert rates.episodes >= 20
     (exported,) = export_run(str(tmp_path / "run"), "pt2")
     assert "16, 12, 3" in exported.inputs["obs"]

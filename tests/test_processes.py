@@ -37,7 +37,11 @@ def sleep_deaf(task: Any) -> None:
 
 
 def is_deaf(pid: int | None) -> bool:
-    ignored = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn"))
+    ignored = next(
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("SigIgn")
+    )
     return bool(int(ignored.split()[1], 16) & 1 << (signal.SIGTERM - 1))
 
 

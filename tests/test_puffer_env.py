@@ -51,10 +51,19 @@ def test_steps_in_both_styles_write_the_same_buffers() -> None:
     env = Counter()
     env.async_reset(seed=2)
     observations, rewards, terminals, truncations, infos, ids, masks = env.recv()
-    assert observations is env.observations and (observations == 2).all() and infos == [] and ids is env.agent_ids
+    assert (
+        observations is env.observations
+        and (observations == 2).all()
+        and infos == []
+        and ids is env.agent_ids
+    )
     env.send(np.array([0, 1, 1]))
     assert env.recv()[4] == [{"sum": 1}]
-    assert terminals.tolist() == [False, True, True] and rewards.tolist() == [0, 1, 1] and masks is env.masks
+    assert (
+        terminals.tolist() == [False, True, True]
+        and rewards.tolist() == [0, 1, 1]
+        and masks is env.masks
+    )
     assert truncations is env.truncations and env.step([0, 0, 0])[0] is observations
 
 
@@ -63,9 +72,14 @@ def test_rows_are_adopted() -> None:
     env = Counter(buf={name: getattr(donor, name) for name in NAMES})
     env.step([1, 1, 1])
     assert donor.observations[:, 0].tolist() == [1, 1, 1]
-    with pytest.raises(APIUsageError, match=r"buf's rewards have shape \(3,\): this env needs \(4,\)"):
+    with pytest.raises(
+        APIUsageError, match=r"buf's rewards have shape \(3,\): this env needs \(4,\)"
+    ):
         Counter(
-            buf={**{name: np.concatenate([getattr(donor, name)] * 2)[:4] for name in NAMES}, "rewards": donor.rewards},
+            buf={
+                **{name: np.concatenate([getattr(donor, name)] * 2)[:4] for name in NAMES},
+                "rewards": donor.rewards,
+            },
             num_agents=4,
         )
 
@@ -73,14 +87,26 @@ def test_rows_are_adopted() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"single_observation_space": None}, "Counter has no single_observation_space: set it before"),
+        (
+            {"single_observation_space": None},
+            "Counter has no single_observation_space: set it before",
+        ),
         ({"single_action_space": None}, "Counter has no single_action_space"),
         ({"num_agents": None}, "Counter has no num_agents"),
         ({"num_agents": 0}, "num_agents is 0: at least 1"),
-        ({"observation_space": spaces.Discrete(2)}, "Counter sets observation_space: set single_observation_space"),
+        (
+            {"observation_space": spaces.Discrete(2)},
+            "Counter sets observation_space: set single_observation_space",
+        ),
         ({"action_space": spaces.Discrete(2)}, "Counter sets action_space"),
-        ({"single_observation_space": spaces.Discrete(2)}, r"single_observation_space is Discrete\(2\): use a Box"),
-        ({"single_action_space": spaces.MultiBinary(2)}, r"single_action_space is MultiBinary\(2\): use Discrete"),
+        (
+            {"single_observation_space": spaces.Discrete(2)},
+            r"single_observation_space is Discrete\(2\): use a Box",
+        ),
+        (
+            {"single_action_space": spaces.MultiBinary(2)},
+            r"single_action_space is MultiBinary\(2\): use Discrete",
+        ),
     ],
 )
 def test_what_is_missing_or_wrong_is_named(changes: dict[str, Any], message: str) -> None:

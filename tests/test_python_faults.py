@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs that fail, hang or cannot travel, scripts without a main guard: a named error each time, nothing left behind."""
+"""Python envs that fail, hang or cannot travel, scripts without a main guard: a named error each
+time, nothing left behind.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def play(vec: VectorEnv) -> None:
     vec.call("told") if vec.turns.state[0] == "received" else vec.recv()
 
 
-# ---- exceptions --------------------------------------------------------------------------------------------
+# ---- exceptions ----------------------------------------------------------------------------------
 
 
 def test_an_exception_of_the_driver_is_the_users_own() -> None:
@@ -49,14 +51,21 @@ def test_an_exception_of_the_driver_is_the_users_own() -> None:
 
 
 @pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
-def test_a_close_that_fails_hinders_nobody(backend: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_close_that_fails_hinders_nobody(
+    backend: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "log"
-    creators = [functools.partial(Faulty, place, label=place, log=str(log)) for place in ("close", "good", "close")]
+    creators = [
+        functools.partial(Faulty, place, label=place, log=str(log))
+        for place in ("close", "good", "close")
+    ]
     workers = {} if backend == "serial" else {"num_workers": 2, "start_method": "fork"}
     vec = puffervec.make(creators, num_envs=3, backend=backend, **workers)
     vec.reset(seed=0)
     vec.close()
-    assert sorted(log.read_text().split("\n")[:-1]) == ["close closed"] * 3 + ["good closed"]  # the driver is one
+    assert sorted(log.read_text().split("\n")[:-1]) == ["close closed"] * 3 + [
+        "good closed"
+    ]  # the driver is one
     assert capfd.readouterr().err.count("ValueError: told to fail") == 2
 
 
@@ -65,11 +74,21 @@ def test_a_close_that_fails_hinders_nobody(backend: str, tmp_path: Path, capfd: 
     thinned(
         2,
         [
-            ("init", "two parts", "TwoPartsError: this and that", False),  # pickles, but cannot be made again
+            (
+                "init",
+                "two parts",
+                "TwoPartsError: this and that",
+                False,
+            ),  # pickles, but cannot be made again
             ("step", "long", "RuntimeError: xxx", True),
             ("step", "local", "LocalError: holds a frame", False),  # cannot be pickled
             ("init", "not ascii", "RuntimeError: é", True),
-            ("step", "exit", "SystemExit: 3", True),  # the env wants to end its process; that is no reason to end this one
+            (
+                "step",
+                "exit",
+                "SystemExit: 3",
+                True,
+            ),  # the env wants to end its process; that is no reason to end this one
             ("init", "exit", "SystemExit: 3", True),
             ("step", "interrupt", "KeyboardInterrupt", True),
         ],
@@ -85,7 +104,9 @@ def test_any_exception_is_a_worker_error(place: str, kind: str, words: str, caus
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> None:
     kind = {KeyboardInterrupt: "interrupt", SystemExit: "exit"}[error]
-    with puffervec.make(functools.partial(Faulty, "step", kind), backend="serial", num_envs=2) as vec:
+    with puffervec.make(
+        functools.partial(Faulty, "step", kind), backend="serial", num_envs=2
+    ) as vec:
         with pytest.raises(error):
             play(vec)
         with pytest.raises(CallOrderError, match="call reset"):
@@ -94,7 +115,7 @@ def test_in_this_process_an_interrupt_is_itself(error: type[BaseException]) -> N
         vec.step([0, 0])
 
 
-# ---- death and hanging -------------------------------------------------------------------------------------
+# ---- death and hanging ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", ["reset", "step", "call", "init"])
@@ -125,7 +146,9 @@ def test_a_recv_with_a_time_limit_can_be_gone_on_with() -> None:
         os.kill(pid, signal.SIGSTOP)
         vec.send([1, 2, 3])
         for _ in range(2):
-            with pytest.raises(WorkerTimeout, match=r"worker 1 gave no answer in 0\.05 s; its turn goes on"):
+            with pytest.raises(
+                WorkerTimeout, match=r"worker 1 gave no answer in 0\.05 s; its turn goes on"
+            ):
                 vec.recv(timeout_s=0.05)
         os.kill(pid, signal.SIGCONT)
         assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]
@@ -149,14 +172,19 @@ def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     from puffervec.vec import workers
 
     monkeypatch.setattr(workers, "START_TIMEOUT_S", 0.5)
-    with pytest.raises(WorkerTimeout, match=r"worker 1 was not ready after 0\.5 s: an env's constructor hangs.*timeout_s"):
+    with pytest.raises(
+        WorkerTimeout,
+        match=r"worker 1 was not ready after 0\.5 s: an env's constructor hangs.*timeout_s",
+    ):
         make(("init", "hang"), timeout_s=0.5)
 
 
-# ---- how envs travel ---------------------------------------------------------------------------------------
+# ---- how envs travel -----------------------------------------------------------------------------
 
 
-def test_a_factory_of_a_module_that_workers_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_factory_of_a_module_that_workers_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is pickled by name, and the name leads nowhere there."""
     source = "def make():\n    from tests.python_envs import Counting\n    return Counting()\n"
     (tmp_path / "only_here.py").write_text(source)
@@ -165,7 +193,9 @@ def test_a_factory_of_a_module_that_workers_lack(tmp_path: Path, monkeypatch: py
     (tmp_path / "only_here.py").unlink()
     for cached in (tmp_path / "__pycache__").glob("*"):
         cached.unlink()
-    with pytest.raises(WorkerError, match="worker 0: Traceback.*(.|\n)*No module named 'only_here'"):
+    with pytest.raises(
+        WorkerError, match="worker 0: Traceback.*(.|\n)*No module named 'only_here'"
+    ):
         puffervec.make(module.make, num_workers=1, start_method="forkserver")
     sys.modules.pop("only_here")
 
@@ -193,6 +223,9 @@ def test_workers_have_the_environment_and_the_folder_of_now(
 def test_python_envs_are_forked_from_a_server_and_c_envs_spawned() -> None:
     with puffervec.make("CartPole-v1", num_workers=1) as vec:
         assert vec.settings.start_method == "forkserver"
-        assert "gymnasium.envs.classic_control.cartpole" in vec.env.preload and "puffervec.workers.python.block" in vec.env.preload
+        assert (
+            "gymnasium.envs.classic_control.cartpole" in vec.env.preload
+            and "puffervec.workers.python.block" in vec.env.preload
+        )
     with puffervec.make("probe", num_workers=1) as vec:
         assert vec.settings.start_method == "spawn"

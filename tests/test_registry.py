@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Env ids that the script has registered are known in its workers (puffervec/workers/python/registry.py)."""
+"""Env ids that the script has registered are known in its workers
+(puffervec/workers/python/registry.py).
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,22 @@ def ids() -> Iterator[None]:
     lock, prefix = threading.Lock(), "by "
     label = f"{__name__}:Label"
     with namespace("here"):
-        gymnasium.register("Text-v0", entry_point=HERE, kwargs={"label": "text"}, max_episode_steps=9)
+        gymnasium.register(
+            "Text-v0", entry_point=HERE, kwargs={"label": "text"}, max_episode_steps=9
+        )
         gymnasium.register("Class-v0", entry_point=Counting, kwargs={"label": "class"})
-        gymnasium.register("Function-v0", entry_point=lambda **given: Counting(label=prefix + "function", **given))
+        gymnasium.register(
+            "Function-v0", entry_point=lambda **given: Counting(label=prefix + "function", **given)
+        )
         gymnasium.register("Locked-v0", entry_point=lambda **given: (lock, Counting(**given))[1])
-        wrappers = (WrapperSpec("one", label, {"more": "+1"}), WrapperSpec("two", label, {"more": lambda: prefix}))
+        wrappers = (
+            WrapperSpec("one", label, {"more": "+1"}),
+            WrapperSpec("two", label, {"more": lambda: prefix}),
+        )
         gymnasium.register("Wrapped-v0", entry_point=HERE, additional_wrappers=wrappers)
-    gymnasium.registry["CartPole-v1"] = gymnasium.envs.registration.EnvSpec("CartPole-v1", entry_point=HERE)
+    gymnasium.registry["CartPole-v1"] = gymnasium.envs.registration.EnvSpec(
+        "CartPole-v1", entry_point=HERE
+    )
     yield
     gymnasium.registry.clear()
     gymnasium.registry.update(before)
@@ -54,10 +65,16 @@ def ids() -> Iterator[None]:
 
 FINDS: dict[str, Callable[[str], Any]] = {
     "by id": lambda env_id: puffervec.make(env_id, num_envs=2, num_workers=1),
-    "a factory": lambda env_id: puffervec.make([lambda: gymnasium.make(env_id)] * 2, num_envs=2, num_workers=1),
+    "a factory": lambda env_id: puffervec.make(
+        [lambda: gymnasium.make(env_id)] * 2, num_envs=2, num_workers=1
+    ),
     "make_vec": lambda env_id: puffervec.make_vec(env_id, 2, vector_kwargs={"num_workers": 1}),
-    "AsyncVectorEnv": lambda env_id: puffervec.gym.AsyncVectorEnv([functools.partial(gymnasium.make, env_id)] * 2),
-    "PufferLib": lambda env_id: pufferlib.vector.make(env_id, backend="Multiprocessing", num_envs=2, num_workers=1),
+    "AsyncVectorEnv": lambda env_id: puffervec.gym.AsyncVectorEnv(
+        [functools.partial(gymnasium.make, env_id)] * 2
+    ),
+    "PufferLib": lambda env_id: pufferlib.vector.make(
+        env_id, backend="Multiprocessing", num_envs=2, num_workers=1
+    ),
 }
 
 
@@ -82,9 +99,14 @@ def test_the_script_has_the_last_word_on_ids_that_gymnasium_has_too() -> None:
 
 def test_what_cannot_be_sent_is_said_when_it_is_asked_for() -> None:
     words = r"cannot pickle '_thread.lock' object"
-    with pytest.raises(ConfigError, match=f"'here/Locked-v0' cannot be sent to worker processes .*{words}"):
+    with pytest.raises(
+        ConfigError, match=f"'here/Locked-v0' cannot be sent to worker processes .*{words}"
+    ):
         FINDS["by id"]("here/Locked-v0")
-    with pytest.raises(WorkerError, match=f"ConfigError: the env 'here/Locked-v0' cannot be made in a worker.*{words}"):
+    with pytest.raises(
+        WorkerError,
+        match=f"ConfigError: the env 'here/Locked-v0' cannot be made in a worker.*{words}",
+    ):
         FINDS["a factory"]("here/Locked-v0")
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every mock env through Serial and Multiprocessing: the same trajectories as stepping the envs by hand, bit for bit."""
+"""Every mock env through Serial and Multiprocessing: the same trajectories as stepping the envs by
+hand, bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from tests.mock_envs import MULTI, SINGLE, same_bits, sample
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
 ENVS, STEPS, SEED = 3, 20, 100
-# Workers are forked, which is fast; how the envs travel to workers that are not is the business of test_python_faults.py.
+# Workers are forked, which is fast; how the envs travel to workers that are not is the business of
+# test_python_faults.py.
 WAYS = {
     "serial": {"backend": "serial"},
     "multiprocessing": {"backend": "multiprocessing", "num_workers": 2, "start_method": "fork"},
@@ -45,7 +48,9 @@ class SingleByHand:
 
 
 class MultiByHand:
-    """One parallel env, stepped with next-step autoreset; a row per possible agent, None for one that is not there."""
+    """One parallel env, stepped with next-step autoreset; a row per possible agent, None for one
+    that is not there.
+    """
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -58,9 +63,13 @@ class MultiByHand:
         if not self.env.agents:
             return self.reset()
         alive = zip(self.env.possible_agents, actions, strict=True)
-        return self._rows(*self.env.step({agent: action for agent, action in alive if agent in self.env.agents}))
+        return self._rows(
+            *self.env.step({agent: action for agent, action in alive if agent in self.env.agents})
+        )
 
-    def _rows(self, observations: Any, rewards: Any, terminals: Any, truncations: Any, infos: Any) -> list[Any]:
+    def _rows(
+        self, observations: Any, rewards: Any, terminals: Any, truncations: Any, infos: Any
+    ) -> list[Any]:
         rows = [
             (
                 observations.get(agent),
@@ -74,14 +83,20 @@ class MultiByHand:
         return [rows, {agent: info for agent, info in infos.items() if info}]
 
 
-def draw_actions(vec: VectorEnv, rng: np.random.Generator, step: int) -> tuple[np.ndarray, list[Any]]:
-    """Return (rows to send, the native action of each row): members of the flat space, and encoded native ones, in turn."""
+def draw_actions(
+    vec: VectorEnv, rng: np.random.Generator, step: int
+) -> tuple[np.ndarray, list[Any]]:
+    """Return (rows to send, the native action of each row): members of the flat space, and encoded
+    native ones, in turn.
+    """
     plan = vec.spec.groups[0].action_plan
     assert plan is not None
     rows = np.zeros((vec.num_agents, *plan.row_shape), plan.row_dtype)
     native = []
     for row in range(vec.num_agents):
-        if step % 2 and plan.kind != "bytes":  # the bytes of hybrid actions are no space to draw from
+        if (
+            step % 2 and plan.kind != "bytes"
+        ):  # the bytes of hybrid actions are no space to draw from
             rows[row] = sample(vec.single_action_space, rng)
             native.append(plan.decode(rows[row]))
         else:
@@ -109,15 +124,26 @@ def compare(factory: Callable[[], Any], by_hand: type[Any], settings: dict[str, 
         assert plan is not None and vec.single_observation_space == plan.emulated_space
         for step, (result, native) in enumerate(trajectory(vec)):
             observations, rewards, terminals, truncations, infos, ids, masks = result
-            assert observations.dtype == plan.row_dtype and observations.shape == (ENVS * agents, *plan.row_shape)
+            assert observations.dtype == plan.row_dtype and observations.shape == (
+                ENVS * agents,
+                *plan.row_shape,
+            )
             assert ids.tolist() == list(range(ENVS * agents))
             shares = [native[agents * i : agents * (i + 1)] for i in range(ENVS)]
-            expected = [hand.step(shares[i]) if step else hand.reset(SEED + i) for i, hand in enumerate(hands)]
+            expected = [
+                hand.step(shares[i]) if step else hand.reset(SEED + i)
+                for i, hand in enumerate(hands)
+            ]
             assert infos.per_env(ENVS) == [info for _, info in expected]
             assert list(infos) == [info for _, info in expected if info]
             rows = [row for env_rows, _ in expected for row in env_rows]
             for i, (observation, reward, terminal, truncation, there) in enumerate(rows):
-                assert (rewards[i], terminals[i], truncations[i], masks[i]) == (reward, terminal, truncation, there), (step, i)
+                assert (rewards[i], terminals[i], truncations[i], masks[i]) == (
+                    reward,
+                    terminal,
+                    truncation,
+                    there,
+                ), (step, i)
                 ends += terminal or truncation
                 if there:
                     assert same_bits(plan.nativize(observations[i]), observation), (step, i)
@@ -127,10 +153,16 @@ def compare(factory: Callable[[], Any], by_hand: type[Any], settings: dict[str, 
 
 
 def cases(names: Iterable[str]) -> list[Any]:
-    """Every fourth in this process, every twelfth in worker processes, where the same code writes the rows; with slow tests
-    all of them in this process, and every fourth in worker processes."""
+    """Every fourth in this process, every twelfth in worker processes, where the same code writes
+    the rows; with slow tests all of them in this process, and every fourth in worker processes.
+    """
     return [
-        pytest.param(name, way, id=f"{name}-{way}", marks=[pytest.mark.slow] if i % (4 if way == "serial" else 12) else [])
+        pytest.param(
+            name,
+            way,
+            id=f"{name}-{way}",
+            marks=[pytest.mark.slow] if i % (4 if way == "serial" else 12) else [],
+        )
         for i, name in enumerate(names)
         for way in WAYS
         if way == "serial" or i % 4 == 0

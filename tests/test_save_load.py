@@ -25,11 +25,23 @@ WAYS: list[dict[str, Any]] = [
     {"backend": "threading", "num_workers": 3},
     {"backend": "threading", "num_workers": 2, "num_buffers": 2},
     {"backend": "multiprocessing", "num_workers": 2, "start_method": "forkserver"},
-    {"backend": "multiprocessing", "num_workers": 2, "num_buffers": 2, "split": "envs", "start_method": "forkserver"},
+    {
+        "backend": "multiprocessing",
+        "num_workers": 2,
+        "num_buffers": 2,
+        "split": "envs",
+        "start_method": "forkserver",
+    },
 ]
 
 
-def advance(vec: VectorEnv, table: dict[str, np.ndarray], first: int, last: int, recorder: Recorder | None = None) -> None:
+def advance(
+    vec: VectorEnv,
+    table: dict[str, np.ndarray],
+    first: int,
+    last: int,
+    recorder: Recorder | None = None,
+) -> None:
     """Hold all halves; then take the steps [first, last) and hold all halves again."""
     for step in range(first, last):
         for half in range(vec.num_buffers):
@@ -64,7 +76,10 @@ def pairs() -> list[Any]:
     """Every env in every fourth way; in all ways where slow tests run."""
     return [
         pytest.param(
-            case, way, id=f"{case.name}-{' '.join(map(str, way.values()))}", marks=[pytest.mark.slow] if (i + k) % 4 else []
+            case,
+            way,
+            id=f"{case.name}-{' '.join(map(str, way.values()))}",
+            marks=[pytest.mark.slow] if (i + k) % 4 else [],
         )
         for i, case in enumerate(CASES)
         for k, way in enumerate(WAYS)
@@ -72,8 +87,12 @@ def pairs() -> list[Any]:
 
 
 @pytest.mark.parametrize(("case", "way"), pairs())
-def test_a_loaded_run_equals_one_that_was_never_saved(case: Case, way: dict[str, Any], no_leaks: None) -> None:
-    """Saved with one backend and number of workers, loaded with another: all pairs come round over the ways."""
+def test_a_loaded_run_equals_one_that_was_never_saved(
+    case: Case, way: dict[str, Any], no_leaks: None
+) -> None:
+    """Saved with one backend and number of workers, loaded with another: all pairs come round over
+    the ways.
+    """
     require(case)
     table, expected = never_saved(case.name)
     with puffervec.make(case.env, env_kwargs=case.kwargs, num_envs=ENVS, **way) as vec:
@@ -174,7 +193,9 @@ def test_a_vec_env_that_was_never_reset_may_be_loaded() -> None:
         (lambda saved: [saved[0], b"", saved[2]], ["0 bytes"]),
     ],
 )
-def test_states_that_do_not_fit_are_refused_and_nothing_is_loaded(change: Any, words: list[str]) -> None:
+def test_states_that_do_not_fit_are_refused_and_nothing_is_loaded(
+    change: Any, words: list[str]
+) -> None:
     with serial("probe", {}, num_envs=3) as vec:
         vec.reset(seed=0)
         saved = vec.save()
@@ -214,6 +235,8 @@ def test_flags_of_a_saved_state_are_flags(backend: str) -> None:
         for place, name in enumerate(("terminals", "truncations", "masks")):
             broken = [saved[0], bytearray(saved[1])]
             broken[1][flags + place] = 2
-            with pytest.raises(ConfigError, match=f"the saved state of env 1 has 2 in agents: {name}"):
+            with pytest.raises(
+                ConfigError, match=f"the saved state of env 1 has 2 in agents: {name}"
+            ):
                 vec.load([bytes(state) for state in broken])
         vec.step([0, 0])  # nothing was loaded

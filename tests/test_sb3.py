@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The Stable-Baselines3 VecEnv (puffervec/sb3/vec_env.py): equal to SB3's DummyVecEnv step by step, and PPO learns over it."""
+"""The Stable-Baselines3 VecEnv (puffervec/sb3/vec_env.py): equal to SB3's DummyVecEnv step by step,
+and PPO learns over it.
+"""
 
 from __future__ import annotations
 
@@ -80,20 +82,30 @@ def dtypes(observations: Any) -> Any:
     return observations.dtype
 
 
-# ---- equality with SB3's own -------------------------------------------------------------------------------
+# ---- equality with SB3's own ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-def test_cartpole_is_that_of_dummy_vec_env(make: Callable[..., Any], settings: dict[str, Any]) -> None:
-    ours = make("CartPole-v1", n_envs=4, seed=3, env_kwargs={"max_episode_steps": 30}, settings=settings)
-    theirs = env_util.make_vec_env("CartPole-v1", n_envs=4, seed=3, env_kwargs={"max_episode_steps": 30})
+def test_cartpole_is_that_of_dummy_vec_env(
+    make: Callable[..., Any], settings: dict[str, Any]
+) -> None:
+    ours = make(
+        "CartPole-v1", n_envs=4, seed=3, env_kwargs={"max_episode_steps": 30}, settings=settings
+    )
+    theirs = env_util.make_vec_env(
+        "CartPole-v1", n_envs=4, seed=3, env_kwargs={"max_episode_steps": 30}
+    )
     assert isinstance(ours, vec_env.VecEnv) and isinstance(ours, adapter.VecEnv)
     assert assert_same_runs(ours, theirs, 200) > 20
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-def test_dicts_and_infos_are_those_of_dummy_vec_env(make: Callable[..., Any], settings: dict[str, Any]) -> None:
-    """Mixed observations, infos of numbers, arrays, words and dicts, terminals and truncations, infos of resets."""
+def test_dicts_and_infos_are_those_of_dummy_vec_env(
+    make: Callable[..., Any], settings: dict[str, Any]
+) -> None:
+    """Mixed observations, infos of numbers, arrays, words and dicts, terminals and truncations,
+    infos of resets.
+    """
     ours = make(Rich, n_envs=3, seed=0, settings=settings)
     theirs = env_util.make_vec_env(Rich, n_envs=3, seed=0)
     assert assert_same_runs(ours, theirs, 30) == 3 * 7
@@ -139,7 +151,7 @@ def test_what_is_returned_is_a_copy(make: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(step[1], rewards)
 
 
-# ---- seeds and options -------------------------------------------------------------------------------------
+# ---- seeds and options ---------------------------------------------------------------------------
 
 
 def test_seeds_are_used_once(make: Callable[..., Any]) -> None:
@@ -165,20 +177,30 @@ def test_options_go_to_their_env_at_the_next_reset(make: Callable[..., Any]) -> 
     venv.set_options([{"level": 1}, {}, {"level": 2}])
     observations = venv.reset()
     assert venv.get_attr("options") == [{"level": 1}, None, {"level": 2}]
-    assert venv.get_attr("episode") == [3, 3, 3] and observations["pixels"][:, 0].tolist() == [3, 3, 3]
+    assert venv.get_attr("episode") == [3, 3, 3] and observations["pixels"][:, 0].tolist() == [
+        3,
+        3,
+        3,
+    ]
     assert [info["start"] for info in venv.reset_infos] == [3.0, 3.0, 3.0]
 
 
-# ---- attributes and methods of the envs --------------------------------------------------------------------
+# ---- attributes and methods of the envs ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
 def test_attributes_and_methods(make: Callable[..., Any], settings: dict[str, Any]) -> None:
     clip = {"wrapper_class": gymnasium.wrappers.ClipReward, "wrapper_kwargs": {"max_reward": 1}}
     venv = make(Rich, n_envs=3, settings=settings, **clip)
-    assert [venv.get_attr("length", chosen) for chosen in (None, 1, [0, 2])] == [[4, 4, 4], [4], [4, 4]]
+    assert [venv.get_attr("length", chosen) for chosen in (None, 1, [0, 2])] == [
+        [4, 4, 4],
+        [4],
+        [4, 4],
+    ]
     assert venv.env_method("paint", "blue", indices=[1, 2], coats=2) == ["blue x 2"] * 2
-    assert venv.get_attr("colour") == ["red", "blue", "blue"] and venv.get_attr("colour", -1) == ["blue"]
+    assert venv.get_attr("colour") == ["red", "blue", "blue"] and venv.get_attr("colour", -1) == [
+        "blue"
+    ]
     venv.set_attr("mood", "good", indices=range(2))
     assert venv.get_attr("mood", [0, 1]) == ["good", "good"]
     with pytest.raises(AttributeError, match="env 2 has no attribute 'mood'"):
@@ -192,7 +214,9 @@ def test_attributes_and_methods(make: Callable[..., Any], settings: dict[str, An
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-def test_an_exception_from_a_method_is_raised_as_it_was(make: Callable[..., Any], settings: dict[str, Any]) -> None:
+def test_an_exception_from_a_method_is_raised_as_it_was(
+    make: Callable[..., Any], settings: dict[str, Any]
+) -> None:
     venv = make(Rich, n_envs=2, settings=settings)
     with pytest.raises(KeyError, match="-1 coats"):
         venv.env_method("paint", "blue", coats=-1)
@@ -200,7 +224,10 @@ def test_an_exception_from_a_method_is_raised_as_it_was(make: Callable[..., Any]
 
 def test_workers_load_neither_sb3_nor_torch(make: Callable[..., Any]) -> None:
     venv = make(Counter, n_envs=2, settings={"num_workers": 1})
-    assert venv.env_method("loaded", {"torch", "stable_baselines3", "gymnasium"}) == [{"gymnasium"}] * 2
+    assert (
+        venv.env_method("loaded", {"torch", "stable_baselines3", "gymnasium"})
+        == [{"gymnasium"}] * 2
+    )
 
 
 def test_pictures(make: Callable[..., Any]) -> None:
@@ -208,39 +235,59 @@ def test_pictures(make: Callable[..., Any]) -> None:
     assert venv.render_mode == "rgb_array"
     venv.reset()
     venv.step(np.zeros((2, 2), np.int64))
-    assert [image.shape for image in venv.get_images()] == [(4, 6, 3)] * 2 and venv.get_images()[0][0, 0, 0] == 1
+    assert [image.shape for image in venv.get_images()] == [(4, 6, 3)] * 2 and venv.get_images()[0][
+        0, 0, 0
+    ] == 1
     assert venv.render().shape == (8, 6, 3)
     blind = make(Rich, n_envs=2)
     with pytest.warns(UserWarning, match="render_mode is None"):
         assert blind.get_images() == [None, None]
 
 
-# ---- monitors ----------------------------------------------------------------------------------------------
+# ---- monitors ------------------------------------------------------------------------------------
 
 
 def test_monitor_files_are_those_of_sb3(make: Callable[..., Any], tmp_path: Path) -> None:
     for maker, name in ((make, "ours"), (env_util.make_vec_env, "theirs")):
-        venv = maker("CartPole-v1", n_envs=2, seed=0, start_index=5, monitor_dir=str(tmp_path / name))
+        venv = maker(
+            "CartPole-v1", n_envs=2, seed=0, start_index=5, monitor_dir=str(tmp_path / name)
+        )
         venv.reset()
         for _ in range(60):
             venv.step(np.ones(2, np.int64))
         venv.close()
     found = []
     for name in ("ours", "theirs"):
-        files = {path.name: path.read_text().splitlines()[1:] for path in sorted((tmp_path / name).iterdir())}
-        found.append({file: [line.rsplit(",", 1)[0] for line in lines] for file, lines in files.items()})
-    assert found[0] == found[1] and list(found[0]) == ["5.monitor.csv", "6.monitor.csv"] and len(found[0]["5.monitor.csv"]) > 5
+        files = {
+            path.name: path.read_text().splitlines()[1:]
+            for path in sorted((tmp_path / name).iterdir())
+        }
+        found.append(
+            {file: [line.rsplit(",", 1)[0] for line in lines] for file, lines in files.items()}
+        )
+    assert (
+        found[0] == found[1]
+        and list(found[0]) == ["5.monitor.csv", "6.monitor.csv"]
+        and len(found[0]["5.monitor.csv"]) > 5
+    )
 
 
-# ---- C envs ------------------------------------------------------------------------------------------------
+# ---- C envs --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [SERIAL, {"backend": "threading", "num_workers": 2}, TWO_WORKERS], ids=str)
+@pytest.mark.parametrize(
+    "settings", [SERIAL, {"backend": "threading", "num_workers": 2}, TWO_WORKERS], ids=str
+)
 def test_rows_of_a_c_env_are_those_of_the_core(settings: dict[str, Any]) -> None:
     venv = adapter.VecEnv("tag_grid", num_envs=3, env_kwargs=TAG, **settings)
-    with puffervec.make("tag_grid", env_kwargs=TAG, backend="serial", num_envs=3, autoreset_mode="same_step") as vec:
+    with puffervec.make(
+        "tag_grid", env_kwargs=TAG, backend="serial", num_envs=3, autoreset_mode="same_step"
+    ) as vec:
         assert venv.num_envs == vec.num_agents == 12
-        assert (venv.observation_space, venv.action_space) == (vec.single_observation_space, vec.single_action_space)
+        assert (venv.observation_space, venv.action_space) == (
+            vec.single_observation_space,
+            vec.single_action_space,
+        )
         assert venv.seed(4) == [4] * 4 + [5] * 4 + [6] * 4
         np.testing.assert_array_equal(venv.reset(), vec.reset(seed=4)[0])
         rng = np.random.default_rng(0)
@@ -258,15 +305,23 @@ def test_rows_of_a_c_env_are_those_of_the_core(settings: dict[str, Any]) -> None
                 assert info["TimeLimit.truncated"] == (rows[3][i] and not rows[2][i])
                 assert ("episode" in info) == ("terminal_observation" in info) == dones[i]
                 if dones[i]:
-                    np.testing.assert_array_equal(info["terminal_observation"], vec.final_observations[i])
-                    assert (info["episode"]["r"], info["episode"]["l"]) == (pytest.approx(returns[i], abs=1e-5), lengths[i])
+                    np.testing.assert_array_equal(
+                        info["terminal_observation"], vec.final_observations[i]
+                    )
+                    assert (info["episode"]["r"], info["episode"]["l"]) == (
+                        pytest.approx(returns[i], abs=1e-5),
+                        lengths[i],
+                    )
                     returns[i] = lengths[i] = 0
     assert venv.env_is_wrapped(monitor.Monitor) == [True] * 12
     venv.close()
 
 
 def test_tasks_of_a_c_env_are_options(make: Callable[..., Any]) -> None:
-    layouts = {"starting_location_x": [[0, 0, 0, 4], [1, 1, 1, 3]], "starting_location_y": [[0, 0, 0, 4], [1, 1, 1, 3]]}
+    layouts = {
+        "starting_location_x": [[0, 0, 0, 4], [1, 1, 1, 3]],
+        "starting_location_y": [[0, 0, 0, 4], [1, 1, 1, 3]],
+    }
     venv = make("tag_grid", n_envs=2, env_kwargs={**TAG, **layouts})
     for task, cell in ((0, 0.0), (1, 0.25)):
         venv.set_options({"task": task})
@@ -282,17 +337,27 @@ def test_rows_without_an_agent_are_marked(make: Callable[..., Any]) -> None:
         marks.append([info.get("mask", True) for info in infos])
         lengths += [info["episode"]["l"] for info in infos if "episode" in info]
     assert lengths == [1, 2, 5] * 2, "steps without an agent are not counted"
-    assert marks[:5] == marks[5:] == [[True] * 3, [True, False, True], [True, False, False], [True, False, False], [True] * 3]
+    assert (
+        marks[:5]
+        == marks[5:]
+        == [[True] * 3, [True, False, True], [True, False, False], [True, False, False], [True] * 3]
+    )
 
 
-def test_last_observations_are_those_of_agents_that_leave_early_too(make: Callable[..., Any]) -> None:
+def test_last_observations_are_those_of_agents_that_leave_early_too(
+    make: Callable[..., Any],
+) -> None:
     """Column 2 of the probe's observation is the step, column 3 the agent."""
     venv = make("probe", n_envs=1, env_kwargs={"num_agents": 3, "leave": 1, "episode_length": 4})
     venv.reset()
     last = []
     for _ in range(8):
         infos = venv.step(np.zeros(3, np.int64))[3]
-        last += [tuple(info["terminal_observation"][2:4]) for info in infos if "terminal_observation" in info]
+        last += [
+            tuple(info["terminal_observation"][2:4])
+            for info in infos
+            if "terminal_observation" in info
+        ]
     assert last == [(1, 1), (2, 2), (4, 0)] * 2
 
 
@@ -314,7 +379,7 @@ def test_c_envs_have_settings_but_no_methods(make: Callable[..., Any]) -> None:
             call()
 
 
-# ---- order and refusals ------------------------------------------------------------------------------------
+# ---- order and refusals --------------------------------------------------------------------------
 
 
 def test_calls_out_of_order_and_after_the_end(make: Callable[..., Any]) -> None:
@@ -335,7 +400,9 @@ def test_calls_out_of_order_and_after_the_end(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", [SERIAL, TWO_WORKERS], ids=["serial", "two workers"])
-@pytest.mark.parametrize("space", [NESTED, spaces.Tuple(tuple(NESTED.spaces.values()))], ids=["dict", "tuple"])
+@pytest.mark.parametrize(
+    "space", [NESTED, spaces.Tuple(tuple(NESTED.spaces.values()))], ids=["dict", "tuple"]
+)
 def test_lists_of_nested_actions(settings: dict[str, Any], space: Any) -> None:
     env_fns = [lambda: Choosing(space)] * 3
     ours, theirs = adapter.VecEnv(env_fns, **settings), vec_env.DummyVecEnv(env_fns)
@@ -356,7 +423,12 @@ def test_sb3s_own_classes_stand_for_ours(make: Callable[..., Any]) -> None:
     assert [env.unwrapped.length for env in here.envs] == [3, 3]
     here.set_attr("dummy", 12)
     assert here.envs[1].dummy == 12
-    there = make(Counter, n_envs=2, vec_env_cls=vec_env.SubprocVecEnv, settings={"num_workers": 1, "start_method": None})
+    there = make(
+        Counter,
+        n_envs=2,
+        vec_env_cls=vec_env.SubprocVecEnv,
+        settings={"num_workers": 1, "start_method": None},
+    )
     assert type(there) is adapter.VecEnv and type(there.vec).__name__ == "Multiprocessing"
     with pytest.raises(AttributeError, match="worker processes"):
         there.envs  # noqa: B018
@@ -378,24 +450,33 @@ def test_bad_settings(make: Callable[..., Any]) -> None:
         (lambda: adapter.VecEnv("CartPole-v1"), "name of a C env"),
         (lambda: adapter.VecEnv([Rich, Rich], num_envs=3), "num_envs"),
         (lambda: adapter.VecEnv([dict], backend="serial"), "gymnasium.Env"),
-        (lambda: adapter.VecEnv("probe", env_kwargs={"mode": 1}, backend="serial"), "several kinds"),
+        (
+            lambda: adapter.VecEnv("probe", env_kwargs={"mode": 1}, backend="serial"),
+            "several kinds",
+        ),
         (lambda: make("tag_grid", wrapper_class=gymnasium.wrappers.ClipReward), "C env"),
         (lambda: make("CartPole-v1", vec_env_cls=vec_env.VecNormalize), "vec_env_cls"),
-        (lambda: adapter.VecEnv([Rich], start_method="illegal"), "cannot find context for 'illegal': use one of auto, spawn"),
+        (
+            lambda: adapter.VecEnv([Rich], start_method="illegal"),
+            "cannot find context for 'illegal': use one of auto, spawn",
+        ),
     ):
         with pytest.raises(ConfigError, match=words):
             call()
 
 
 def test_nested_observations_raise_what_they_raise_in_sb3() -> None:
-    for call in (lambda: vec_env.DummyVecEnv([Deep]), lambda: adapter.VecEnv([Deep], backend="serial")):
+    for call in (
+        lambda: vec_env.DummyVecEnv([Deep]),
+        lambda: adapter.VecEnv([Deep], backend="serial"),
+    ):
         with pytest.raises(NotImplementedError, match="(?i)nested"):
             call()
     with pytest.raises(ConfigError, match="SB3 takes no nested spaces, flatten them"):
         adapter.VecEnv([Deep], backend="serial")
 
 
-# ---- learning ----------------------------------------------------------------------------------------------
+# ---- learning ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -415,7 +496,9 @@ def mean_return(model: Any) -> float:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.slow
 def test_ppo_learns_cartpole_over_python_workers(make: Callable[..., Any]) -> None:
-    """From about 25 steps an episode to about 110 (seeds 0 to 2, means of 100 episodes); 500 is the most."""
+    """From about 25 steps an episode to about 110 (seeds 0 to 2, means of 100 episodes); 500 is the
+    most.
+    """
     venv = make("CartPole-v1", n_envs=8, seed=0, settings=TWO_WORKERS)
     model = sb3.PPO(
         "MlpPolicy", venv, n_steps=64, batch_size=256, n_epochs=10, gamma=0.98, gae_lambda=0.8, learning_rate=2e-3, seed=0,

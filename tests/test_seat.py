@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/seat.py): the monitor does what SB3's does."""
+"""What stands around an env in a worker of the SB3 adapter (puffervec/sb3/seat.py): the monitor
+does what SB3's does.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def run(env: Any, steps: int, **reset: Any) -> list[dict[str, Any]]:
     return infos
 
 
-# ---- the monitor -------------------------------------------------------------------------------------------
+# ---- the monitor ---------------------------------------------------------------------------------
 
 
 def rows_of(path: Path) -> tuple[dict[str, Any], list[dict[str, str]]]:
@@ -48,7 +50,12 @@ def test_the_monitor_reports_and_writes_what_sb3s_does(tmp_path: Path) -> None:
     monitor = pytest.importorskip("stable_baselines3.common.monitor")
     found = []
     for kind, name in ((Monitor, "ours"), (monitor.Monitor, "theirs")):
-        env = kind(Counter(), str(tmp_path / name / "0"), reset_keywords=("level",), info_keywords=("depth",))
+        env = kind(
+            Counter(),
+            str(tmp_path / name / "0"),
+            reset_keywords=("level",),
+            info_keywords=("depth",),
+        )
         infos = run(env, 8, level=4)
         found.append(
             (
@@ -94,7 +101,7 @@ def test_the_monitor_insists_on_resets() -> None:
         env.reset(level=1)
 
 
-# ---- the seat ----------------------------------------------------------------------------------------------
+# ---- the seat ------------------------------------------------------------------------------------
 
 
 def test_only_gymnasium_envs_sit_down() -> None:
@@ -103,7 +110,7 @@ def test_only_gymnasium_envs_sit_down() -> None:
         IndexedEnvMaker(dict, 0)()
 
 
-# ---- making an env -----------------------------------------------------------------------------------------
+# ---- making an env -------------------------------------------------------------------------------
 
 
 def test_envs_are_monitored_then_wrapped_and_their_actions_seeded(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings of a vec env (puffervec/vec/settings.py): refusals name the value and what is allowed, before anything starts."""
+"""Settings of a vec env (puffervec/vec/settings.py): refusals name the value and what is allowed,
+before anything starts.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,16 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         {"num_envs": 4, "num_workers": 3, "num_buffers": 2, "split": "envs"},
         ["num_workers", "3", "4 envs", "2 buffer", "at most 2"],
     ),
-    ({"num_envs": 4, "num_workers": 3, "num_buffers": 2}, ["num_workers", "3", "multiple", "split='envs'"]),
+    (
+        {"num_envs": 4, "num_workers": 3, "num_buffers": 2},
+        ["num_workers", "3", "multiple", "split='envs'"],
+    ),
     ({"num_envs": 3, "num_buffers": 2}, ["num_envs", "3", "multiple"]),
     ({"num_buffers": 257}, ["num_buffers", "257", "1 to 256"]),
-    ({"num_envs": 4, "num_buffers": 2, "split": "rows"}, ["split", "'rows'", "'workers'", "'envs'"]),
+    (
+        {"num_envs": 4, "num_buffers": 2, "split": "rows"},
+        ["split", "'rows'", "'workers'", "'envs'"],
+    ),
     ({"pin": "yes"}, ["pin", "'yes'", "'auto'", "True"]),
     ({"timeout_s": 0}, ["timeout_s", "0", "greater than 0"]),
     ({"timeout_s": float("nan")}, ["timeout_s", "nan"]),
@@ -46,7 +54,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"seed": -1}, ["seed", "-1", "0 to"]),
     ({"seed": 2**63}, ["seed", "9223372036854775808", "0 to"]),
     ({"num_envs": 2, "seed": [1]}, ["seed", "1 entries", "2 envs"]),
-    ({"backend": "serial", "num_envs": 4, "num_workers": 2}, ["num_workers", "2", "serial", "'auto'"]),
+    (
+        {"backend": "serial", "num_envs": 4, "num_workers": 2},
+        ["num_workers", "2", "serial", "'auto'"],
+    ),
 ]
 
 
@@ -68,7 +79,13 @@ def test_unusable_settings_are_refused_before_anything_starts(
 
 
 def test_numpy_numbers_are_whole_numbers() -> None:
-    with puffervec.make("probe", backend="threading", num_envs=np.int64(4), num_workers=np.int32(2), seed=np.uint8(3)) as vec:
+    with puffervec.make(
+        "probe",
+        backend="threading",
+        num_envs=np.int64(4),
+        num_workers=np.int32(2),
+        seed=np.uint8(3),
+    ) as vec:
         assert (vec.num_envs, vec.num_workers) == (4, 2)
         assert vec.reset()[0][:, 0].tolist() == [3, 4, 5, 6]
 
@@ -104,14 +121,18 @@ def test_auto_takes_the_usable_cores(
     assert check(num_envs=envs, **given).num_workers == expected
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that ties processes to cores")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="needs a system that ties processes to cores"
+)
 def test_auto_starts_a_worker_per_core_that_this_process_may_use(no_leaks: None) -> None:
     before = os.sched_getaffinity(0)
     try:
         for usable in ({min(before)}, set(sorted(before)[:2])):
             os.sched_setaffinity(0, usable)
             with puffervec.make("probe", num_envs=5, num_workers="auto") as vec:
-                assert [os.sched_getaffinity(worker.pid) for worker in vec.processes] == [{core} for core in sorted(usable)]
+                assert [os.sched_getaffinity(worker.pid) for worker in vec.processes] == [
+                    {core} for core in sorted(usable)
+                ]
                 assert vec.num_workers == len(usable)
                 assert vec.reset(seed=3)[0][:, 0].tolist() == [3, 4, 5, 6, 7]
     finally:
@@ -147,7 +168,7 @@ def test_a_pinned_worker_runs_on_its_core(no_leaks: None) -> None:
         assert core in os.sched_getaffinity(vec.workers.group.processes[0].pid)
 
 
-# ---- seeds -------------------------------------------------------------------------------------------------
+# ---- seeds ---------------------------------------------------------------------------------------
 
 
 def test_env_seeds() -> None:
@@ -159,7 +180,9 @@ def test_env_seeds() -> None:
     assert settings.env_seeds([2**63 - 1], 1).dtype == np.uint64
 
 
-@pytest.mark.parametrize("seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], np.zeros((2, 2), int)], ids=str)
+@pytest.mark.parametrize(
+    "seed", [-1, 2**63, 1.0, "x", True, [1], [1, 2, 3], [1, -1], np.zeros((2, 2), int)], ids=str
+)
 def test_unusable_seeds_leave_the_vec_env_as_it_is(seed: Any) -> None:
     with puffervec.make("probe", backend="serial", num_envs=2) as vec:
         vec.reset(seed=4)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The shared memory (core/shared_memory.py): page-aligned, nameless, with a memfd where /dev/shm is small or missing."""
+"""The shared memory (core/shared_memory.py): page-aligned, nameless, with a memfd where /dev/shm is
+small or missing.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_workers_map_it(backing: str, start_method: str) -> None:
     with puffervec.make("probe", env_kwargs={}, backend="serial", num_envs=4) as vec:
         table = action_table(vec, 30)
         expected = run(vec, 30, table)
-    with puffervec.make("probe", env_kwargs={}, num_envs=4, num_workers=2, start_method=start_method) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={}, num_envs=4, num_workers=2, start_method=start_method
+    ) as vec:
         assert vec.rows.memory.backing == backing
         assert run(vec, 30, table) == expected
 
@@ -70,7 +74,11 @@ def test_workers_map_it(backing: str, start_method: str) -> None:
 def test_room_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """RawArray would take a file in a temporary folder, silently, where /dev/shm has too little."""
     size = 10 * PAGE
-    for free, expected in ((size + 2 * PAGE, "RawArray"), (size + 2 * PAGE - 1, "memfd"), (0, "memfd")):
+    for free, expected in (
+        (size + 2 * PAGE, "RawArray"),
+        (size + 2 * PAGE - 1, "memfd"),
+        (0, "memfd"),
+    ):
         monkeypatch.setattr(shared_memory, "_shm_free", lambda free=free: free)
         assert SharedMemory(size).backing == expected
 
@@ -84,7 +92,13 @@ def test_no_room_anywhere_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(os, "posix_fallocate", full)
     with pytest.raises(PuffervecError) as caught:
         SharedMemory(1_000_000)
-    for word in ("1,000,000 bytes wanted", "123 free", "/dev/shm", "No space left", "use fewer envs"):
+    for word in (
+        "1,000,000 bytes wanted",
+        "123 free",
+        "/dev/shm",
+        "No space left",
+        "use fewer envs",
+    ):
         assert word in str(caught.value)
 
 
@@ -99,8 +113,13 @@ def test_a_real_small_file_system(tmp_path: Path) -> None:
         "    vec.reset(seed=0); vec.step([0] * 2048); print(vec.rows.memory.backing, vec.rows.slab.bytes > 8 << 20)\n"
     )
     inner = f'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec {sys.executable} -c "$0"'
-    probe = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm"], capture_output=True)
+    probe = subprocess.run(
+        ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm"],
+        capture_output=True,
+    )
     if probe.returncode:
         pytest.skip(f"may not mount here: {probe.stderr.decode().strip()}")
-    done = subprocess.run(["unshare", "-m", "sh", "-c", inner, script], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", inner, script], capture_output=True, text=True, timeout=100
+    )
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("memfd True", "", 0)

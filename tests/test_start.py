@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Workers start from anywhere: a script without main guard, `python -c`, standard input, the prompt, a notebook cell."""
+"""Workers start from anywhere: a script without main guard, `python -c`, standard input, the
+prompt, a notebook cell.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ import pytest
 
 import puffervec
 
-# Each run of these lines leaves a mark: a worker that imported the user's main module would leave another, or start a storm.
+# Each run of these lines leaves a mark: a worker that imported the user's main module would leave
+# another, or start a storm.
 LINES = """\
 import os
 with open(os.environ["MARKS"], "a") as marks: marks.write("x")
@@ -38,14 +41,20 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MARKS", str(tmp_path / "marks"))
     monkeypatch.delenv("PYTHONSTARTUP", raising=False)
     monkeypatch.chdir(tmp_path)
-    # What this session imports is what the started interpreters import, also where it is not an installed copy.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    # What this session imports is what the started interpreters import, also where it is not an
+    # installed copy.
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    )
     return tmp_path
 
 
 def python(*arguments: str, given: str | None = None) -> str:
     """Run this interpreter and return what it printed; it must end well and say nothing on stderr."""
-    done = subprocess.run([sys.executable, *arguments], input=given, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, *arguments], input=given, capture_output=True, text=True, timeout=100
+    )
     assert (done.stderr, done.returncode) == ("", 0)
     return done.stdout.strip()
 
@@ -69,14 +78,18 @@ def test_a_module(place: Path) -> None:
     assert marks(place) == "x"
 
 
-@pytest.mark.parametrize("arguments", [(), pytest.param(("-",), marks=pytest.mark.slow)], ids=["no argument", "a dash"])
+@pytest.mark.parametrize(
+    "arguments", [(), pytest.param(("-",), marks=pytest.mark.slow)], ids=["no argument", "a dash"]
+)
 def test_standard_input(place: Path, arguments: tuple[str, ...]) -> None:
     assert python(*arguments, given=LINES) == SHOWN
     assert marks(place) == "x"
 
 
 def test_a_script_whose_env_type_is_its_own(place: Path) -> None:
-    """Settings and build function are used in the learner only, so they need not be importable, nor picklable."""
+    """Settings and build function are used in the learner only, so they need not be importable, nor
+    picklable.
+    """
     own = LINES.replace(
         'vec = puffervec.make("probe"',
         "import dataclasses\n"
@@ -93,19 +106,30 @@ def test_a_script_whose_env_type_is_its_own(place: Path) -> None:
 def test_a_script_that_needs_its_own_arguments(place: Path) -> None:
     """A worker must not parse the script's command line, nor read its standard input."""
     (place / "script.py").write_text(
-        "import sys\nassert sys.argv[1:] == ['--steps', '3'], sys.argv\n" + LINES + "print(input())\n"
+        "import sys\nassert sys.argv[1:] == ['--steps', '3'], sys.argv\n"
+        + LINES
+        + "print(input())\n"
     )
-    assert python("script.py", "--steps", "3", given="read by the script\n") == SHOWN + "\nread by the script"
+    assert (
+        python("script.py", "--steps", "3", given="read by the script\n")
+        == SHOWN + "\nread by the script"
+    )
 
 
 def test_the_prompt(place: Path) -> None:
     """`python -i` on a terminal, line by line."""
     near, far = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-q", "-i"], stdin=far, stdout=far, stderr=far, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-q", "-i"], stdin=far, stdout=far, stderr=far, start_new_session=True
+    )
     os.close(far)
     try:
         screen = wait_for(near, ">>>")
-        for line in [*LINES.splitlines(), "import sys; 'main file', hasattr(sys.modules['__main__'], '__file__')", "exit()"]:
+        for line in [
+            *LINES.splitlines(),
+            "import sys; 'main file', hasattr(sys.modules['__main__'], '__file__')",
+            "exit()",
+        ]:
             os.write(near, line.encode() + b"\n")
         screen += wait_for(near, "", process)
         assert SHOWN in screen

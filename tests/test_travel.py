@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a script defines is known in its workers (puffervec/workers/python/travel.py), which do not import the script."""
+"""What a script defines is known in its workers (puffervec/workers/python/travel.py), which do not
+import the script.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def heavy():
 
 
 def as_main(monkeypatch: pytest.MonkeyPatch, text: str = "", name: str = "__main__") -> Any:
-    """Put a module in the place of the main module. name: `__mp_main__` in a process that multiprocessing has spawned."""
+    """Put a module in the place of the main module. name: `__mp_main__` in a process that
+    multiprocessing has spawned.
+    """
     module = types.ModuleType(name)
     exec(text, vars(module))
     monkeypatch.setitem(sys.modules, "__main__", module)
@@ -52,13 +56,23 @@ def names(module: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("name", travel.MAIN_MODULES)
-def test_what_travels_has_its_name_in_the_main_module_of_the_worker(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_travels_has_its_name_in_the_main_module_of_the_worker(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = as_main(monkeypatch, MAIN, name)
     data = travel.dumps([script.Outer(), script.Outer.Inner()])
     worker = as_main(monkeypatch)
     outer, inner = travel.loads(data)
-    assert names(worker) == {"Outer", "helper", "Made"}  # all that is needed, and nothing else of the script
-    assert type(outer) is worker.Outer and type(inner) is worker.Outer.Inner and type(outer.make()) is worker.Made
+    assert names(worker) == {
+        "Outer",
+        "helper",
+        "Made",
+    }  # all that is needed, and nothing else of the script
+    assert (
+        type(outer) is worker.Outer
+        and type(inner) is worker.Outer.Inner
+        and type(outer.make()) is worker.Made
+    )
     assert type(pickle.loads(pickle.dumps(outer.make()))) is worker.Made
     monkeypatch.delitem(sys.modules, "__mp_main__", raising=False)
 
@@ -94,9 +108,17 @@ def use(what):
 
 
 def run(folder: Path, text: str, *arguments: str) -> str:
-    """Run a script that has no main guard where it needs none; it must end well and say nothing on stderr."""
+    """Run a script that has no main guard where it needs none; it must end well and say nothing on
+    stderr.
+    """
     (folder / "script.py").write_text(SCRIPT + text)
-    done = subprocess.run([sys.executable, "script.py", *arguments], cwd=folder, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "script.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     assert (done.stderr, done.returncode) == ("", 0)
     return done.stdout.strip()
 
@@ -128,6 +150,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("method", "kind"), thinned(2, [("spawn", "daemon"), ("fork", "")]))
-def test_a_child_of_multiprocessing_makes_vec_envs_of_its_own(method: str, kind: str, tmp_path: Path) -> None:
+def test_a_child_of_multiprocessing_makes_vec_envs_of_its_own(
+    method: str, kind: str, tmp_path: Path
+) -> None:
     """Also a daemonic one, such as those of a pool."""
     assert run(tmp_path, CHILDREN, method, kind) == "True\n0"

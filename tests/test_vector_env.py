@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vec env (puffervec/vec/vector_env.py, puffervec/vec/turns.py): order of calls, closing, seeds, tasks, whose memory."""
+"""The vec env (puffervec/vec/vector_env.py, puffervec/vec/turns.py): order of calls, closing,
+seeds, tasks, whose memory.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,16 @@ def _no_leaks(no_leaks: None) -> None:
     """Every test here leaves nothing behind."""
 
 
-def make(backend: str = "serial", kwargs: dict[str, Any] | None = None, **settings: Any) -> VectorEnv:
+def make(
+    backend: str = "serial", kwargs: dict[str, Any] | None = None, **settings: Any
+) -> VectorEnv:
     """Workers are forked from a server, which is faster than the default."""
-    return puffervec.make("probe", env_kwargs=kwargs, backend=backend, start_method="forkserver", **settings)
+    return puffervec.make(
+        "probe", env_kwargs=kwargs, backend=backend, start_method="forkserver", **settings
+    )
 
 
-# ---- attributes and what is returned -----------------------------------------------------------------------
+# ---- attributes and what is returned -------------------------------------------------------------
 
 
 def test_a_batch_has_the_documented_shapes_and_dtypes() -> None:
@@ -44,9 +50,15 @@ def test_a_batch_has_the_documented_shapes_and_dtypes() -> None:
             assert vec.half == half
             assert (observations.shape, observations.dtype) == ((6, 8), np.float32)
             assert (rewards.shape, rewards.dtype) == ((6,), np.float32)
-            assert all((flags.shape, flags.dtype) == ((6,), np.bool_) for flags in (terminals, truncations, masks))
+            assert all(
+                (flags.shape, flags.dtype) == ((6,), np.bool_)
+                for flags in (terminals, truncations, masks)
+            )
             assert not infos
-            assert (agent_ids.tolist(), agent_ids.dtype) == (list(range(6 * half, 6 * half + 6)), np.int64)
+            assert (agent_ids.tolist(), agent_ids.dtype) == (
+                list(range(6 * half, 6 * half + 6)),
+                np.int64,
+            )
             assert vec.env_ids.tolist() == [2 * half, 2 * half + 1]
             assert vec.agent_ids is agent_ids
             vec.send([0] * 6)
@@ -57,7 +69,10 @@ def test_agent_ids_of_groups_interleave_by_env() -> None:
     with make(kwargs={"mode": 1, "num_agents": 2}, num_envs=2) as vec:
         vec.async_reset(0)
         agent_ids = vec.recv()[5]
-        assert {name: ids.tolist() for name, ids in agent_ids.items()} == {"scouts": [0, 1, 3, 4], "towers": [2, 5]}
+        assert {name: ids.tolist() for name, ids in agent_ids.items()} == {
+            "scouts": [0, 1, 3, 4],
+            "towers": [2, 5],
+        }
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"mode": 1}])
@@ -69,17 +84,25 @@ def test_views_follow_the_slab_and_copies_do_not(kwargs: dict[str, Any]) -> None
             before = vec.recv()
             vec.send(actions)
             after = vec.recv()
-            rewards = [np.concatenate([x for x in _leaves(result[1])]) for result in (before, after)]
+            rewards = [
+                np.concatenate([x for x in _leaves(result[1])]) for result in (before, after)
+            ]
             assert (rewards[0] == rewards[1]).all() == (not copy)
             assert rewards[1].all()
             block = vec.halves[0].block
             for result in (before, after):
                 for position in (0, 1, 2, 3, 6):
-                    assert all(np.shares_memory(leaf, block) != copy for leaf in _leaves(result[position]))
+                    assert all(
+                        np.shares_memory(leaf, block) != copy for leaf in _leaves(result[position])
+                    )
 
 
 def _leaves(value: Any) -> list[np.ndarray]:
-    return [leaf for entry in value.values() for leaf in _leaves(entry)] if isinstance(value, dict) else [value]
+    return (
+        [leaf for entry in value.values() for leaf in _leaves(entry)]
+        if isinstance(value, dict)
+        else [value]
+    )
 
 
 def test_episode_records_are_copies() -> None:
@@ -87,13 +110,22 @@ def test_episode_records_are_copies() -> None:
         vec.reset(seed=0)
         episodes = vec.step([1])[4].episodes
         kept = episodes.copy()
-        assert episodes.dtype.names == ("episode", "task", "env", "slot", "agent_type", "length", "return", "values")
+        assert episodes.dtype.names == (
+            "episode",
+            "task",
+            "env",
+            "slot",
+            "agent_type",
+            "length",
+            "return",
+            "values",
+        )
         for _ in range(5):
             vec.step([2])
         assert (episodes == kept).all()
 
 
-# ---- order of calls ----------------------------------------------------------------------------------------
+# ---- order of calls ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -135,9 +167,13 @@ def test_calls_out_of_order_say_what_was_expected(backend: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_two_buffers_go_a_b_a_b(backend: str) -> None:
-    with make(backend, num_envs=2, num_buffers=2, num_workers="auto" if backend == "serial" else 2) as vec:
+    with make(
+        backend, num_envs=2, num_buffers=2, num_workers="auto" if backend == "serial" else 2
+    ) as vec:
         for call in (lambda: vec.reset(0), lambda: vec.step([0])):
-            with pytest.raises(CallOrderError, match="num_buffers=1.*2.*(send and recv|async_reset and recv)"):
+            with pytest.raises(
+                CallOrderError, match="num_buffers=1.*2.*(send and recv|async_reset and recv)"
+            ):
                 call()
         vec.async_reset(0)
         vec.recv()
@@ -160,7 +196,9 @@ def test_two_buffers_go_a_b_a_b(backend: str) -> None:
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_a_reset_while_a_turn_is_under_way_waits_and_drops_it(backend: str, buffers: int) -> None:
     workers = "auto" if backend == "serial" else buffers
-    with make(backend, {"episode_length": 5}, num_envs=2, num_buffers=buffers, num_workers=workers) as vec:
+    with make(
+        backend, {"episode_length": 5}, num_envs=2, num_buffers=buffers, num_workers=workers
+    ) as vec:
         for _ in range(3):
             vec.async_reset(40)
         for _ in range(buffers):
@@ -175,7 +213,9 @@ def test_a_reset_while_a_turn_is_under_way_waits_and_drops_it(backend: str, buff
 
 
 def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half 1 is slow: without the wait for it, its command line would be written over while it is read."""
+    """Half 1 is slow: without the wait for it, its command line would be written over while it is
+    read.
+    """
 
     class Watching:
         def __getattr__(self, name: str) -> Any:
@@ -183,7 +223,10 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
 
         def pv_turn_send(self, slab: Any, half: int, semaphore: int, *rest: Any) -> None:
             if semaphore == lib.PV_RESET:
-                turns = [line(slab, half, half).turn for line in (lib.pv_command_line, lib.pv_status_line)]
+                turns = [
+                    line(slab, half, half).turn
+                    for line in (lib.pv_command_line, lib.pv_status_line)
+                ]
                 assert turns[0] == turns[1]
             lib.pv_turn_send(slab, half, semaphore, *rest)
 
@@ -199,7 +242,7 @@ def test_a_reset_is_sent_to_no_worker_that_is_in_a_turn(monkeypatch: pytest.Monk
         assert [vec.recv()[0][0, 0] for _ in range(2)] == [5, 6]
 
 
-# ---- closing -----------------------------------------------------------------------------------------------
+# ---- closing -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -215,7 +258,10 @@ def test_close_works_in_every_state_and_twice(backend: str, state: str) -> None:
     vec.close()
     vec.close()
     if backend != "multiprocessing":
-        assert [vec.workers.opened[worker].ready for worker in range(vec.num_workers)] == [0, 0]  # their memory is freed
+        assert [vec.workers.opened[worker].ready for worker in range(vec.num_workers)] == [
+            0,
+            0,
+        ]  # their memory is freed
     for call in _every_call(vec):
         with pytest.raises(ClosedError, match="'probe' is closed.*make a new one"):
             call()
@@ -262,14 +308,18 @@ def test_counters_spaces_and_timing_stay_readable_after_close(backend: str) -> N
     assert vec.timing(0).shape[1] == 2
 
 
-# ---- seeds -------------------------------------------------------------------------------------------------
+# ---- seeds ---------------------------------------------------------------------------------------
 
 
 def test_seeds_come_from_a_number_a_list_or_make() -> None:
     with make(num_envs=3, seed=7) as vec:
         assert vec.reset()[0][:, 0].tolist() == [7, 8, 9]  # the first reset takes the seed of make
         assert vec.reset(seed=[30, 10, 10])[0][:, :2].tolist() == [[30, 0], [10, 0], [10, 0]]
-        assert vec.reset()[0][:, :2].tolist() == [[30, 1], [10, 1], [10, 1]]  # kept; the next episode
+        assert vec.reset()[0][:, :2].tolist() == [
+            [30, 1],
+            [10, 1],
+            [10, 1],
+        ]  # kept; the next episode
         assert vec.reset(seed=(1, 2, 3))[0][:, :2].tolist() == [[1, 0], [2, 0], [3, 0]]
     with make(num_envs=2, seed=[5, 9]) as vec:
         assert vec.reset()[0][:, 0].tolist() == [5, 9]
@@ -286,7 +336,7 @@ def test_no_seed_is_a_random_one() -> None:
     assert len(drawn) == 4
 
 
-# ---- tasks -------------------------------------------------------------------------------------------------
+# ---- tasks ---------------------------------------------------------------------------------------
 
 
 def test_tasks_are_read_at_the_next_reset() -> None:
@@ -330,14 +380,21 @@ def test_unusable_tasks_are_refused(ids: Any, tasks: Any, words: list[str]) -> N
         assert vec.reset(0)[0][:, 6].tolist() == [7, 8, 9]
 
 
-# ---- peek --------------------------------------------------------------------------------------------------
+# ---- peek ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("buffers", "split"), [(1, "workers"), (2, "workers"), (2, "envs")])
 def test_peek_reads_any_env_and_changes_nothing(backend: str, buffers: int, split: str) -> None:
     workers = "auto" if backend == "serial" else 2
-    with make(backend, {"num_agents": 2}, num_envs=4, num_buffers=buffers, num_workers=workers, split=split) as vec:
+    with make(
+        backend,
+        {"num_agents": 2},
+        num_envs=4,
+        num_buffers=buffers,
+        num_workers=workers,
+        split=split,
+    ) as vec:
         vec.async_reset(20)
         for _ in range(buffers):
             vec.recv()
@@ -345,9 +402,17 @@ def test_peek_reads_any_env_and_changes_nothing(backend: str, buffers: int, spli
         for env in (3, 0, 2, 1, 3):
             state = vec.peek(env)
             shown = {name: value.tolist() for name, value in state.items()}
-            assert shown == {"seed": 20 + env, "episode": 0, "step": 0, "clock": 0, "last_action": [0, 0]}
+            assert shown == {
+                "seed": 20 + env,
+                "episode": 0,
+                "step": 0,
+                "clock": 0,
+                "last_action": [0, 0],
+            }
             assert (state["seed"].dtype, state["step"].dtype) == (np.uint64, np.uint32)
-        assert all((half.block == block).all() for half, block in zip(vec.halves, before, strict=True))
+        assert all(
+            (half.block == block).all() for half, block in zip(vec.halves, before, strict=True)
+        )
         vec.send([1] * vec.agents_per_batch)
         assert vec.recv()[0][0, 2] == 1
 
@@ -355,9 +420,18 @@ def test_peek_reads_any_env_and_changes_nothing(backend: str, buffers: int, spli
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("split", ["workers", "envs"])
 def test_peek_at_one_half_while_the_other_is_under_way(backend: str, split: str) -> None:
-    """No turn is lost or run twice, although a worker that serves both halves has one of them pending."""
+    """No turn is lost or run twice, although a worker that serves both halves has one of them
+    pending.
+    """
     workers = "auto" if backend == "serial" else 2
-    with make(backend, {"episode_length": 1000}, num_envs=4, num_buffers=2, num_workers=workers, split=split) as vec:
+    with make(
+        backend,
+        {"episode_length": 1000},
+        num_envs=4,
+        num_buffers=2,
+        num_workers=workers,
+        split=split,
+    ) as vec:
         vec.async_reset(0)
         vec.recv()
         for turn in range(50):
@@ -372,7 +446,13 @@ def test_peek_at_one_half_while_the_other_is_under_way(backend: str, split: str)
 
 def test_peek_does_not_overwrite_a_command_that_the_worker_has_not_seen() -> None:
     with puffervec.make(
-        "probe", env_kwargs={"episode_length": 9}, backend=ManyInOne, num_envs=2, num_buffers=2, num_workers=1, split="envs"
+        "probe",
+        env_kwargs={"episode_length": 9},
+        backend=ManyInOne,
+        num_envs=2,
+        num_buffers=2,
+        num_workers=1,
+        split="envs",
     ) as vec:
         vec.async_reset(0)
         vec.recv()
@@ -393,7 +473,7 @@ def test_peek_refuses_other_envs(env: Any) -> None:
             vec.peek(env)
 
 
-# ---- counters and timing -----------------------------------------------------------------------------------
+# ---- counters and timing -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -416,14 +496,16 @@ def test_timing_brackets_the_last_turn(backend: str) -> None:
             assert sent <= begin <= end <= received
 
 
-# ---- turns may wrap ----------------------------------------------------------------------------------------
+# ---- turns may wrap ------------------------------------------------------------------------------
 
 
 def wrapping(backend: str) -> type[VectorEnv]:
     """The backend, with turn words that are about to wrap."""
-    kind: Any = {"serial": puffervec.Serial, "threading": puffervec.Threading, "multiprocessing": puffervec.Multiprocessing}[
-        backend
-    ]
+    kind: Any = {
+        "serial": puffervec.Serial,
+        "threading": puffervec.Threading,
+        "multiprocessing": puffervec.Multiprocessing,
+    }[backend]
 
     class Late(kind.kind):  # type: ignore[misc, name-defined]
         several = True  # also of Serial
@@ -431,7 +513,10 @@ def wrapping(backend: str) -> type[VectorEnv]:
         def start(self, turns: Turns) -> None:
             for worker in range(self.rows.num_workers):
                 for half in range(turns.num_buffers):
-                    for line in (lib.pv_command_line(turns.slab, worker, half), lib.pv_status_line(turns.slab, worker, half)):
+                    for line in (
+                        lib.pv_command_line(turns.slab, worker, half),
+                        lib.pv_status_line(turns.slab, worker, half),
+                    ):
                         line.turn = 0xFFFFFFF0
                         line.doorbell.word = 0xFFFFFFFA
             super().start(turns)
@@ -444,7 +529,8 @@ def wrapping(backend: str) -> type[VectorEnv]:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    ("buffers", "workers", "split"), [(1, 1, "workers"), (1, 2, "workers"), (2, 2, "workers"), (2, 2, "envs")]
+    ("buffers", "workers", "split"),
+    [(1, 1, "workers"), (1, 2, "workers"), (2, 2, "workers"), (2, 2, "envs")],
 )
 def test_turns_wrap(backend: str, buffers: int, workers: int, split: str) -> None:
     kwargs = {"num_agents": 2, "leave": 1}

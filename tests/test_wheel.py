@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The sdist and the wheel, as users get them: in new environments, used from an empty folder, without a compiler on PATH.
+"""The sdist and the wheel, as users get them: in new environments, used from an empty folder,
+without a compiler on PATH.
 
-`make package` runs the slow ones too: those that compile a wheel or install the dependencies from the package index.
+`make package` runs the slow ones too: those that compile a wheel or install the dependencies from
+the package index.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ print(observations.shape)
 
 
 def copy_source(target: Path) -> None:
-    """Copy the sources, so that the source folder's own build products and lists of files stay as they are, and have no say."""
+    """Copy the sources, so that the source folder's own build products and lists of files stay as
+    they are, and have no say.
+    """
     for path in ROOT.iterdir():
         if path.is_file() and path.suffix != ".so":
             shutil.copy2(path, target / path.name)
@@ -57,16 +61,34 @@ def copy_source(target: Path) -> None:
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
     copy_source(source)
-    subprocess.run([sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(out)], cwd=source, check=True, timeout=100)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(out)],
+        cwd=source,
+        check=True,
+        timeout=100,
+    )
     (built,) = out.glob("*.tar.gz")
     return built
 
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the sdist, as an index's users without a fitting wheel do; with little optimization, which takes seconds."""
+    """Built from the sdist, as an index's users without a fitting wheel do; with little
+    optimization, which takes seconds.
+    """
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(out), str(sdist)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-build-isolation",
+        "--no-deps",
+        "-w",
+        str(out),
+        str(sdist),
+    ]
     subprocess.run(command, env={**os.environ, "PUFFERVEC_OPT": "-O1"}, check=True, timeout=300)
     (built,) = out.glob("*.whl")
     return built
@@ -74,21 +96,45 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin folder of a new virtual environment with the wheel; what it needs is borrowed from the tests' own environment."""
+    """The bin folder of a new virtual environment with the wheel; what it needs is borrowed from
+    the tests' own environment.
+    """
     venv = tmp_path_factory.mktemp("venv")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=120
+    )
     lib = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    # A folder named in a .pth file comes last, and its own .pth files (an editable puffervec) are not looked at.
+    # A folder named in a .pth file comes last, and its own .pth files (an editable puffervec) are
+    # not looked at.
     (lib / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", str(venv / "bin/python"), "install", "-q", "--disable-pip-version-check"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(venv / "bin/python"),
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+    ]
     subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=200)
     return venv / "bin"
 
 
 def _run(command: list[str], bin_folder: Path, folder: Path, timeout_s: int) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    environment |= {"PATH": str(bin_folder), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s)
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
+    environment |= {
+        "PATH": str(bin_folder),
+        "HOME": str(folder),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -102,8 +148,20 @@ def _metadata(wheel: Path) -> email.message.Message:
 @pytest.mark.slow  # make package runs it too
 def test_the_sdist_holds_what_a_build_needs_and_no_more(sdist: Path) -> None:
     names = {name.partition("/")[2] for name in tarfile.open(sdist).getnames()}
-    sources = {str(path.relative_to(ROOT)) for ending in ("c", "h", "py") for path in (ROOT / "csrc").rglob(f"*.{ending}")}
-    needed = {"setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", *sources}
+    sources = {
+        str(path.relative_to(ROOT))
+        for ending in ("c", "h", "py")
+        for path in (ROOT / "csrc").rglob(f"*.{ending}")
+    }
+    needed = {
+        "setup.py",
+        "pyproject.toml",
+        "MANIFEST.in",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        *sources,
+    }
     assert needed - names == set()
     assert {name.partition("/")[0] for name in names - needed} <= {
         "", "PKG-INFO", "setup.cfg", "csrc", "drive_env", "puffervec", "puffervec.egg-info",
@@ -120,7 +178,9 @@ def test_one_abi3_wheel_with_headers(wheel: Path) -> None:
     assert "puffervec/include/sources.crc32" in names
     assert "puffervec/_native.abi3.so" in names and "puffervec/py.typed" in names
     assert {
-        str(path.relative_to(ROOT)) for package in ("puffervec", "drive_env") for path in (ROOT / package).rglob("*.py")
+        str(path.relative_to(ROOT))
+        for package in ("puffervec", "drive_env")
+        for path in (ROOT / package).rglob("*.py")
     } <= {*names}
     assert not [name for name in names if name.startswith(("tests/", "csrc/", "bench/"))]
 
@@ -143,23 +203,34 @@ def test_metadata_says_who_where_and_for_which_python(wheel: Path) -> None:
     assert all(url.startswith(urls["Homepage"]) for url in urls.values())
     assert metadata["Author"] == "the puffervec authors" and metadata["License-Expression"] == "MIT"
     classifiers = metadata.get_all("Classifier", [])
-    assert f"Programming Language :: Python :: {sys.version_info[0]}.{sys.version_info[1]}" in classifiers
+    assert (
+        f"Programming Language :: Python :: {sys.version_info[0]}.{sys.version_info[1]}"
+        in classifiers
+    )
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
 @pytest.mark.slow
 def test_the_long_description_links_to_the_repository(wheel: Path) -> None:
-    """A package index shows the text without the files beside it. Files that are linked must be files of the repository."""
+    """A package index shows the text without the files beside it. Files that are linked must be
+    files of the repository.
+    """
     metadata = _metadata(wheel)
     home = dict(line.split(", ", 1) for line in metadata.get_all("Project-URL", []))["Homepage"]
     picture = r"!\[[^\]]*\]\(([^)\s]+)\)"
     text = str(metadata.get_payload())
-    pictures, links = re.findall(picture, text), re.findall(r"\]\(([^)\s]+)\)", re.sub(picture, "", text))
+    pictures, links = (
+        re.findall(picture, text),
+        re.findall(r"\]\(([^)\s]+)\)", re.sub(picture, "", text)),
+    )
     assert pictures and len(links) > 10
     for prefix, targets in ((f"{home}/raw/main/", pictures), (f"{home}/blob/main/", links)):
         for target in targets:
             if target.startswith(home):
-                assert target.startswith(prefix) and (ROOT / target[len(prefix) :].partition("#")[0]).exists(), target
+                assert (
+                    target.startswith(prefix)
+                    and (ROOT / target[len(prefix) :].partition("#")[0]).exists()
+                ), target
             else:
                 assert target.startswith(("https://", "#")), target
 
@@ -172,16 +243,37 @@ def test_imports_and_steps(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
-def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path, tmp_path: Path) -> None:
-    """By a plain `pip install` into an empty environment, with build isolation; and that is the vector env without torch.
+def test_what_it_needs_is_installed_with_it(
+    kind: str, sdist: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """By a plain `pip install` into an empty environment, with build isolation; and that is the
+    vector env without torch.
 
     The wheel without a compiler on the PATH.
     """
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=120)
-    pip = [str(venv / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", "constraints.txt"]
-    environment = {**os.environ, "PATH": os.environ["PATH"] if kind == "sdist" else str(venv / "bin")}
-    subprocess.run([*pip, str(sdist if kind == "sdist" else wheel)], cwd=ROOT, env=environment, check=True, timeout=500)
+    pip = [
+        str(venv / "bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        "constraints.txt",
+    ]
+    environment = {
+        **os.environ,
+        "PATH": os.environ["PATH"] if kind == "sdist" else str(venv / "bin"),
+    }
+    subprocess.run(
+        [*pip, str(sdist if kind == "sdist" else wheel)],
+        cwd=ROOT,
+        env=environment,
+        check=True,
+        timeout=500,
+    )
     assert _run(["python", "-c", STEP], venv / "bin", tmp_path, 60).strip() == "(88, 45)"
     packages = next((venv / "lib").glob("python*/site-packages"))
     assert not (packages / "torch").exists()
@@ -189,10 +281,17 @@ def test_what_it_needs_is_installed_with_it(kind: str, sdist: Path, wheel: Path,
     assert 40e6 < size < 1e6 * install.MOST_MB
     ten_lines = README_BLOCKS[0]
     assert "with puffervec.make" in ten_lines
-    said = _run(["python", "-c", f"{ten_lines}print('torch' in __import__('sys').modules)"], venv / "bin", tmp_path, 60)
+    said = _run(
+        ["python", "-c", f"{ten_lines}print('torch' in __import__('sys').modules)"],
+        venv / "bin",
+        tmp_path,
+        60,
+    )
     assert said.splitlines()[-1] == "False" and len(said.splitlines()) > 1
     assert "usage: puffer-train" in _run(["puffer-train", "--help"], venv / "bin", tmp_path, 60)
-    refused = subprocess.run([venv / "bin/puffer-train", "list"], capture_output=True, text=True, timeout=60)
+    refused = subprocess.run(
+        [venv / "bin/puffer-train", "list"], capture_output=True, text=True, timeout=60
+    )
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
     assert "pip install 'puffervec[train]'" in refused.stderr
 
@@ -207,7 +306,9 @@ def test_it_runs_where_nothing_can_be_written_beside_it(installed: Path, tmp_pat
     script = tmp_path / "script.py"
     script.write_text(f"import os\nassert not os.access({str(venv)!r}, os.W_OK)\n{STEP}")
     inner = f"PATH=/bin:/usr/bin:/sbin; {mount} && PATH={installed} && exec python {script}"
-    said = _run([shutil.which("unshare") or "", "-m", "/bin/sh", "-c", inner], installed, tmp_path, 60)
+    said = _run(
+        [shutil.which("unshare") or "", "-m", "/bin/sh", "-c", inner], installed, tmp_path, 60
+    )
     assert said.strip() == "(88, 45)"
 
 
@@ -216,7 +317,11 @@ def test_a_core_of_other_sources_is_refused(wheel: Path, tmp_path: Path) -> None
     zipfile.ZipFile(wheel).extractall(tmp_path)
     (tmp_path / "puffervec/include/sources.crc32").write_text("0x12345678\n")
     done = subprocess.run(
-        [sys.executable, "-c", "import puffervec._ffi"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", "import puffervec._ffi"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert "was built from other sources" in done.stderr and "0x12345678" in done.stderr
 
@@ -224,9 +329,27 @@ def test_a_core_of_other_sources_is_refused(wheel: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_the_sdist_builds_without_a_network(sdist: Path, tmp_path: Path) -> None:
     if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
-        pytest.skip("taking the network away needs privileges (unshare -n) that this process does not have")
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(tmp_path), str(sdist)]
-    subprocess.run(["unshare", "-n", *build], env={**os.environ, "PUFFERVEC_OPT": "-O0"}, check=True, timeout=300)
+        pytest.skip(
+            "taking the network away needs privileges (unshare -n) that this process does not have"
+        )
+    build = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-build-isolation",
+        "--no-deps",
+        "-w",
+        str(tmp_path),
+        str(sdist),
+    ]
+    subprocess.run(
+        ["unshare", "-n", *build],
+        env={**os.environ, "PUFFERVEC_OPT": "-O0"},
+        check=True,
+        timeout=300,
+    )
     assert len(list(tmp_path.glob("puffervec-*.whl"))) == 1
 
 
@@ -244,7 +367,12 @@ def test_the_index_would_take_them(sdist: Path, wheel: Path) -> None:
 
 @pytest.mark.slow
 def test_trains_for_some_seconds(installed: Path, tmp_path: Path) -> None:
-    _run(["puffer-train", "tag_grid", "--train.time-limit-s", "1", "--log.folder", "out"], installed, tmp_path, 120)
+    _run(
+        ["puffer-train", "tag_grid", "--train.time-limit-s", "1", "--log.folder", "out"],
+        installed,
+        tmp_path,
+        120,
+    )
     (metrics,) = (tmp_path / "out").rglob("metrics.jsonl")
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert lines[-1]["charts/agent_steps_per_s"] > 0

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Wings can be taken off (puffervec/doors.py): without one, the rest trains, evaluates and passes its tests.
+"""Wings can be taken off (puffervec/doors.py): without one, the rest trains, evaluates and passes
+its tests.
 
 A tree of links is puffervec without some wings; what runs there imports puffervec from it.
 """
@@ -19,7 +20,11 @@ from puffervec import doors
 from tests.test_source_rules import ROOT
 
 WINGS = doors.names()
-CORE_TESTS = ("tests/train/test_trainer.py", "tests/train/test_turn.py", "tests/commands/test_eval.py")
+CORE_TESTS = (
+    "tests/train/test_trainer.py",
+    "tests/train/test_turn.py",
+    "tests/commands/test_eval.py",
+)
 # By wing: arguments of `puffer-train` that need it, and the setting that the error names.
 ASKING = {
     "plan": (("cartpole", "--train.plan", "arena"), "train.plan"),
@@ -53,7 +58,9 @@ def run_in(tree: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 def puffer_train(tree: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return run_in(tree, "-c", "from puffervec.commands.cli import main; raise SystemExit(main())", *args)
+    return run_in(
+        tree, "-c", "from puffervec.commands.cli import main; raise SystemExit(main())", *args
+    )
 
 
 def test_there_are_wings() -> None:
@@ -69,7 +76,9 @@ def test_trains_and_evaluates_without_any_wing(tmp_path: Path) -> None:
     evaluated = puffer_train(tree, "eval", str(run), "--episodes", "4")
     assert evaluated.returncode == 0 and "return" in evaluated.stdout, evaluated.stderr
     usage = puffer_train(tree, "--help").stdout
-    assert "puffer-train eval" in usage and not any(f"puffer-train {wing} " in usage for wing in WINGS)
+    assert "puffer-train eval" in usage and not any(
+        f"puffer-train {wing} " in usage for wing in WINGS
+    )
 
 
 @pytest.mark.parametrize("wing", ASKING)
@@ -85,5 +94,15 @@ def test_what_needs_a_wing_says_so(wing: str, tmp_path: Path) -> None:
 def test_the_core_passes_its_tests_without(wing: str, tmp_path: Path) -> None:
     tree = tree_without([wing], tmp_path)
     (tree / "tests").symlink_to(ROOT / "tests")
-    tests = run_in(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow and not gpu", *CORE_TESTS)
+    tests = run_in(
+        tree,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow and not gpu",
+        *CORE_TESTS,
+    )
     assert tests.returncode == 0, tests.stdout[-2000:]

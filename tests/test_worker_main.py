@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker process is (puffervec/workers/process/worker_main.py): small, without the libraries of the learner, with its signals
-set.
+"""What a worker process is (puffervec/workers/process/worker_main.py): small, without the libraries
+of the learner, with its signals set.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def mapped_libraries(pid: int) -> set[str]:
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_worker_loads_neither_torch_nor_numpy(method: str) -> None:
-    """Its libraries tell, whatever its modules are called. One math thread: it has none of a math library's threads."""
+    """Its libraries tell, whatever its modules are called. One math thread: it has none of a math
+    library's threads.
+    """
     import torch
 
     assert torch.__version__  # loaded in the learner
@@ -40,7 +42,9 @@ def test_a_worker_loads_neither_torch_nor_numpy(method: str) -> None:
         heavy = [
             name
             for name in libraries
-            if any(word in name for word in ("torch", "numpy", "openblas", "gomp", "mkl", "gfortran"))
+            if any(
+                word in name for word in ("torch", "numpy", "openblas", "gomp", "mkl", "gfortran")
+            )
         ]
         assert heavy == []
         assert psutil.Process(pid).num_threads() == 2  # the loop, and the watch on the parent
@@ -48,11 +52,24 @@ def test_a_worker_loads_neither_torch_nor_numpy(method: str) -> None:
 
 def test_what_a_worker_imports() -> None:
     """The modules of a fresh interpreter that imports what a worker does."""
-    script = "import sys, puffervec.workers.process.worker_main, puffervec.core.shared_memory, puffervec._ffi; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = (
+        "import sys, puffervec.workers.process.worker_main, puffervec.core.shared_memory, "
+        "puffervec._ffi; print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     loaded = set(done.stdout.split())
     assert loaded.isdisjoint(
-        {"torch", "numpy", "gymnasium", "psutil", "cloudpickle", "puffervec.vec.vector_env", "puffervec.core.slab"}
+        {
+            "torch",
+            "numpy",
+            "gymnasium",
+            "psutil",
+            "cloudpickle",
+            "puffervec.vec.vector_env",
+            "puffervec.core.slab",
+        }
     )
 
 
@@ -69,12 +86,20 @@ def test_signals_of_a_worker() -> None:
         pid = vec.workers.group.processes[0].pid
         assert signal_bits(pid, "SigIgn") & 1 << (signal.SIGINT - 1)
         caught = signal_bits(pid, "SigCgt")
-        for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGUSR1):
+        for number in (
+            signal.SIGSEGV,
+            signal.SIGABRT,
+            signal.SIGBUS,
+            signal.SIGFPE,
+            signal.SIGUSR1,
+        ):
             assert caught & 1 << (number - 1), number  # faulthandler
 
 
 def test_signals_for_the_learners_group_do_not_reach_workers() -> None:
-    """As from a terminal, or a scheduler that ends a job: the learner saves, and needs them for that."""
+    """As from a terminal, or a scheduler that ends a job: the learner saves, and needs them for
+    that.
+    """
     with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
         vec.reset(0)
         pids = [process.pid for process in vec.processes]

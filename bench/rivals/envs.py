@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The envs that every library steps, as functions that make one, and the actions they get. Runs in all processes of a sample.
+"""The envs that every library steps, as functions that make one, and the actions they get. Runs in
+all processes of a sample.
 
 Gymnasium's checking wrapper is left out for everybody; time limits and order checks are in.
 """
@@ -32,7 +33,9 @@ class DoNothing(gymnasium.Env[Any, Any]):
     def __init__(self) -> None:
         self._observation = np.zeros(64, np.float32)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Return the observation."""
         return self._observation, {}
 
@@ -42,19 +45,25 @@ class DoNothing(gymnasium.Env[Any, Any]):
 
 
 class LogNormal(gymnasium.Env[Any, Any]):
-    """Steps take a time drawn from a log-normal distribution (mean STEP_S, sigma SIGMA), the same ones for the same seed."""
+    """Steps take a time drawn from a log-normal distribution (mean STEP_S, sigma SIGMA), the same
+    ones for the same seed.
+    """
 
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (8,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self, busy: bool) -> None:
-        """Args: busy: keep a core busy meanwhile, as a simulator does; else sleep, as if waiting for another machine."""
+        """Args: busy: keep a core busy meanwhile, as a simulator does; else sleep, as if waiting
+        for another machine.
+        """
         self._busy = busy
         self._observation = np.zeros(8, np.float32)
         self._times: list[float] = []
         self._step = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Draw the step times."""
         super().reset(seed=seed)
         drawn = self.np_random.lognormal(math.log(STEP_S) - SIGMA**2 / 2, SIGMA, 4096)
@@ -75,7 +84,9 @@ class LogNormal(gymnasium.Env[Any, Any]):
 
 
 class NoText(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """MiniGrid without its mission: a Text space fits into no row of numbers, and several of the libraries refuse it."""
+    """MiniGrid without its mission: a Text space fits into no row of numbers, and several of the
+    libraries refuse it.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -129,9 +140,15 @@ MAKERS: dict[str, Callable[[], Any]] = {
 
 
 def draw_actions(space: gymnasium.Space[Any], rows: int, dtype: Any = None) -> list[np.ndarray]:
-    """Return BATCHES batches of random actions, the same in every run: (rows,) int64, or (rows, D) of the space's dtype."""
+    """Return BATCHES batches of random actions, the same in every run: (rows,) int64, or (rows, D)
+    of the space's dtype.
+    """
     rng = np.random.default_rng(SEED)
     if isinstance(space, gymnasium.spaces.Discrete):
         return list(rng.integers(0, space.n, (BATCHES, rows)).astype(dtype or np.int64))
     assert isinstance(space, gymnasium.spaces.Box)
-    return list(rng.uniform(space.low, space.high, (BATCHES, rows, *space.shape)).astype(dtype or space.dtype))
+    return list(
+        rng.uniform(space.low, space.high, (BATCHES, rows, *space.shape)).astype(
+            dtype or space.dtype
+        )
+    )

@@ -18,12 +18,16 @@ from bench.rivals.runner import Job, Missing, Runner
 
 def _own(job: Job) -> Any:
     if job.workload == "cartpole":
-        return gymnasium.make_vec("CartPole-v1", job.num_envs, vectorization_mode="vector_entry_point")
+        return gymnasium.make_vec(
+            "CartPole-v1", job.num_envs, vectorization_mode="vector_entry_point"
+        )
     if job.workload == "pong":
         import ale_py
 
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        return gymnasium.make_vec("ALE/Pong-v5", job.num_envs, vectorization_mode="vector_entry_point")
+        return gymnasium.make_vec(
+            "ALE/Pong-v5", job.num_envs, vectorization_mode="vector_entry_point"
+        )
     raise Missing(f"{job.workload} has no vector env of its own")
 
 

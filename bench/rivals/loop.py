@@ -17,12 +17,16 @@ STEPS_PER_TURN = 64  # of one env
 
 
 class Loop(Runner):
-    """Steps envs one after another and resets those that are done. A reset is no step, but its time counts."""
+    """Steps envs one after another and resets those that are done. A reset is no step, but its time
+    counts.
+    """
 
     def __init__(self, envs: Sequence[Any]) -> None:
         count = STEPS_PER_TURN if len(envs) == 1 else len(envs)
         actions = [list(batch) for batch in draw_actions(envs[0].action_space, count)]
-        super().__init__(lambda batch: None, actions, count, close=lambda: [env.close() for env in envs])
+        super().__init__(
+            lambda batch: None, actions, count, close=lambda: [env.close() for env in envs]
+        )
         self._calls = [(env.step, env.reset) for env in envs] * (count // len(envs))
         for env in envs:
             env.reset(seed=SEED)

@@ -25,7 +25,9 @@ def open_runner(job: Job) -> Runner:
     try:
         from pufferlib import vector
     except ImportError as error:
-        raise Missing(f"PufferLib is not installed ({error}): see bench/README.md, --pufferlib-python") from None
+        raise Missing(
+            f"PufferLib is not installed ({error}): see bench/README.md, --pufferlib-python"
+        ) from None
     settings = dict(job.settings)
     backend = getattr(vector, settings.pop("backend"))
     maker = functools.partial(_emulated, MAKERS[job.workload])

@@ -20,9 +20,11 @@ class Job:
     """One sample.
 
     Attributes:
-        rival: module in bench/rivals. workload: name in envs.MAKERS, or what the library makes of it.
+        rival: module in bench/rivals. workload: name in envs.MAKERS, or what the library makes of
+        it.
         copies: processes that do the same at the same time, whose steps are added up.
-        pufferlib: runs in PufferLib's interpreter (older NumPy and Gymnasium, whose CartPole costs less).
+        pufferlib: runs in PufferLib's interpreter (older NumPy and Gymnasium, whose CartPole costs
+        less).
         waits: one of several copies, which begins when all are ready.
     """
 
@@ -39,7 +41,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Count:
-    """rows: observations received. resets: those of them that are no transition but the begin of an episode."""
+    """rows: observations received. resets: those of them that are no transition but the begin of an
+    episode.
+    """
 
     rows: int
     resets: int
@@ -48,8 +52,9 @@ class Count:
 class Runner:
     """Takes turns with one vector env.
 
-    In next-step mode a done row is followed by a row that is only the reset; in the others each row is a transition. So that
-    all are counted alike, a next-step library's done rows are taken off its rows.
+    In next-step mode a done row is followed by a row that is only the reset; in the others each row
+    is a transition. So that all are counted alike, a next-step library's done rows are taken off
+    its rows.
     """
 
     def __init__(
@@ -61,7 +66,9 @@ class Runner:
         next_step: bool = True,
         close: Callable[[], Any] = lambda: None,
     ) -> None:
-        """Args: turn: takes the actions of a turn and returns its done flags, (rows,) bool. actions: taken over and over."""
+        """Args: turn: takes the actions of a turn and returns its done flags, (rows,) bool.
+        actions: taken over and over.
+        """
         self._turn, self._actions, self._rows, self._next_step = turn, actions, rows, next_step
         self.close = close
         self._at = 0

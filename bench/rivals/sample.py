@@ -37,7 +37,9 @@ def _warm_up(runner: Runner, seconds: float) -> float:
 
 
 def _timed(runner: Runner, seconds: float, turn_s: float) -> dict[str, Any]:
-    """Take turns for about `seconds`. turn_s: what one is expected to take; where it was wrong, more turns are added."""
+    """Take turns for about `seconds`. turn_s: what one is expected to take; where it was wrong,
+    more turns are added.
+    """
     turns = rows = resets = 0
     taken = 0.0
     while taken < ENOUGH * seconds:
@@ -60,7 +62,9 @@ def _versions() -> dict[str, str]:
 
 
 def take(job: Job) -> dict[str, Any]:
-    """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the library cannot do it."""
+    """Return {"rows", "env_steps", "turns", "seconds", "versions"}; or {"missing": why} where the
+    library cannot do it.
+    """
     if job.copies > 1:
         return _several(job)
     try:
@@ -70,7 +74,9 @@ def take(job: Job) -> dict[str, Any]:
     try:
         turn_s = _warm_up(runner, job.warmup_s)
         if job.waits:
-            from bench.ceiling import wait_for_others  # needs puffervec, which PufferLib's interpreter has not
+            from bench.ceiling import (
+                wait_for_others,
+            )  # needs puffervec, which PufferLib's interpreter has not
 
             wait_for_others()
         return _timed(runner, job.seconds, turn_s) | {"versions": _versions()}
@@ -86,8 +92,14 @@ def _several(job: Job) -> dict[str, Any]:
     found = at_once([[sys.executable, *arguments_of(one)]] * job.copies)
     if missing := [result for result in found if "missing" in result]:
         return missing[0]
-    summed = {name: sum(result[name] for result in found) for name in ("rows", "env_steps", "turns")}
-    return {**summed, "seconds": max(result["seconds"] for result in found), "versions": found[0]["versions"]}
+    summed = {
+        name: sum(result[name] for result in found) for name in ("rows", "env_steps", "turns")
+    }
+    return {
+        **summed,
+        "seconds": max(result["seconds"] for result in found),
+        "versions": found[0]["versions"],
+    }
 
 
 def main(arguments: list[str]) -> int:

@@ -11,17 +11,31 @@ from bench.rivals.runner import Job, Missing, Runner
 
 
 def open_runner(job: Job) -> Runner:
-    """Return the runner. SubprocVecEnv forks: with its default the workers would import torch first, one after another."""
+    """Return the runner. SubprocVecEnv forks: with its default the workers would import torch
+    first, one after another.
+    """
     try:
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
     except ImportError as error:
-        raise Missing(f"Stable-Baselines3 is not installed ({error}): pip install stable-baselines3") from None
+        raise Missing(
+            f"Stable-Baselines3 is not installed ({error}): pip install stable-baselines3"
+        ) from None
     makers: list[Any] = [MAKERS[job.workload]] * job.num_envs
-    vec = DummyVecEnv(makers) if job.settings["mode"] == "dummy" else SubprocVecEnv(makers, start_method="fork")
+    vec = (
+        DummyVecEnv(makers)
+        if job.settings["mode"] == "dummy"
+        else SubprocVecEnv(makers, start_method="fork")
+    )
     vec.seed(SEED)
     vec.reset()
 
     def turn(actions: Any) -> Any:
         return vec.step(actions)[2]
 
-    return Runner(turn, draw_actions(vec.action_space, job.num_envs), job.num_envs, next_step=False, close=vec.close)
+    return Runner(
+        turn,
+        draw_actions(vec.action_space, job.num_envs),
+        job.num_envs,
+        next_step=False,
+        close=vec.close,
+    )

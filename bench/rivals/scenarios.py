@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is compared: for each workload, the ways of stepping it, ours and theirs. Runs in bench/peers.py.
+"""What is compared: for each workload, the ways of stepping it, ours and theirs. Runs in
+bench/peers.py.
 
 Variants of a kind do the same job and are compared with each other too:
 
@@ -43,8 +44,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Variants that are measured in turns. word: of --workloads; note: a line under its table; needs: a module that its env
-    comes from."""
+    """Variants that are measured in turns. word: of --workloads; note: a line under its table;
+    needs: a module that its env comes from.
+    """
 
     name: str
     word: str
@@ -70,13 +72,19 @@ def loops_label(count: int) -> str:
 
 
 def _loops(workload: str, num_envs: int, cores: int) -> list[Variant]:
-    """Return the bounds: loops over one env and over all, as many at once as there are cores, and PufferLib's interpreter."""
+    """Return the bounds: loops over one env and over all, as many at once as there are cores, and
+    PufferLib's interpreter.
+    """
     share = num_envs // cores
     return [
         _loop(workload),
         Variant(f"plain loop, {num_envs} envs", IN_PROCESS, Job("loop", workload, num_envs)),
         Variant(loops_label(cores), WORKERS, Job("loop", workload, 1, copies=cores)),
-        Variant(f"{loops_label(cores)}, {share} envs each", WORKERS, Job("loop", workload, share, copies=cores)),
+        Variant(
+            f"{loops_label(cores)}, {share} envs each",
+            WORKERS,
+            Job("loop", workload, share, copies=cores),
+        ),
         Variant(PUFFERLIB_LOOP, IN_PROCESS, Job("loop", workload, 1, pufferlib=True)),
     ]
 
@@ -97,20 +105,35 @@ def _sb3(workload: str, num_envs: int, subproc_envs: int) -> list[Variant]:
     return [
         Variant("SB3 dummy", IN_PROCESS, Job("sb3_vec", workload, num_envs, {"mode": "dummy"})),
         Variant(
-            f"SB3 SubprocVecEnv, {subproc_envs} envs", WORKERS, Job("sb3_vec", workload, subproc_envs, {"mode": "subproc"})
+            f"SB3 SubprocVecEnv, {subproc_envs} envs",
+            WORKERS,
+            Job("sb3_vec", workload, subproc_envs, {"mode": "subproc"}),
         ),
     ]
 
 
-def _pufferlib(workload: str, num_envs: int, counts: Iterable[int], first_come: dict[str, int]) -> list[Variant]:
+def _pufferlib(
+    workload: str, num_envs: int, counts: Iterable[int], first_come: dict[str, int]
+) -> list[Variant]:
     def variant(label: str, kind: str, **settings: Any) -> Variant:
-        return Variant(f"PufferLib {label}", kind, Job("pufferlib_vec", workload, num_envs, settings, pufferlib=True))
+        return Variant(
+            f"PufferLib {label}",
+            kind,
+            Job("pufferlib_vec", workload, num_envs, settings, pufferlib=True),
+        )
 
     found = [variant("serial", IN_PROCESS, backend="Serial")]
     for count in counts:
         label = f"{count} worker" + ("s" if count > 1 else "")
-        found.append(variant(label, WORKERS, backend="Multiprocessing", num_workers=count, overwork=True))
-    more: dict[str, Any] = {"backend": "Multiprocessing", "zero_copy": False, "overwork": True, **first_come}
+        found.append(
+            variant(label, WORKERS, backend="Multiprocessing", num_workers=count, overwork=True)
+        )
+    more: dict[str, Any] = {
+        "backend": "Multiprocessing",
+        "zero_copy": False,
+        "overwork": True,
+        **first_come,
+    }
     return [*found, variant("first-come", FIRST_COME, **more)]
 
 
@@ -125,14 +148,35 @@ def _first_come(workload: str, num_envs: int, num_workers: int) -> Variant:
     )  # fmt: skip
 
 
-def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: int = 8) -> Scenario:
-    """Return the scenario of a cheap Python env. processes: envs of libraries that take a process per env."""
+def _light(
+    workload: str, note: str, cores: int, num_envs: int = 64, processes: int = 8
+) -> Scenario:
+    """Return the scenario of a cheap Python env. processes: envs of libraries that take a process
+    per env.
+    """
     ours = [
         _ours(workload, num_envs, "puffervec serial", IN_PROCESS, backend="serial"),
         _ours(workload, num_envs, "puffervec.gym sync", IN_PROCESS, mode="sync"),
-        *(_ours(workload, num_envs, workers_label(n), WORKERS, num_workers=n) for n in (1, 2, 4, 8)),
-        _ours(workload, num_envs, "puffervec double-buffered, 4 workers", WORKERS, num_workers=4, num_buffers=2),
-        _ours(workload, num_envs, "puffervec.gym async, 2 workers", WORKERS, mode="async", num_workers=2),
+        *(
+            _ours(workload, num_envs, workers_label(n), WORKERS, num_workers=n)
+            for n in (1, 2, 4, 8)
+        ),
+        _ours(
+            workload,
+            num_envs,
+            "puffervec double-buffered, 4 workers",
+            WORKERS,
+            num_workers=4,
+            num_buffers=2,
+        ),
+        _ours(
+            workload,
+            num_envs,
+            "puffervec.gym async, 2 workers",
+            WORKERS,
+            mode="async",
+            num_workers=2,
+        ),
         _first_come(workload, num_envs, 4),
     ]
     theirs = [
@@ -140,7 +184,9 @@ def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: 
         *_gymnasium(workload, num_envs, processes),
         *_sb3(workload, num_envs, processes),
         *_pufferlib(workload, num_envs, (1, 2), {"num_workers": 2, "batch_size": num_envs // 2}),
-        Variant(f"Tianshou shmem, {processes} envs", WORKERS, Job("tianshou_vec", workload, processes)),
+        Variant(
+            f"Tianshou shmem, {processes} envs", WORKERS, Job("tianshou_vec", workload, processes)
+        ),
         Variant("TorchRL parallel, 2 envs", WORKERS, Job("torchrl_vec", workload, 2)),
     ]
     return Scenario(f"{workload} x{num_envs}", workload, note, (*theirs, *ours))
@@ -148,13 +194,28 @@ def _light(workload: str, note: str, cores: int, num_envs: int = 64, processes: 
 
 def _heavy(workload: str, note: str, num_envs: int, needs: str) -> Scenario:
     """Return the scenario of an env that costs more than stepping it does."""
-    own = [Variant("ALE's own (C++)", NATIVE, Job("gymnasium_vec", workload, num_envs, {"mode": "own"}))]
+    own = [
+        Variant(
+            "ALE's own (C++)", NATIVE, Job("gymnasium_vec", workload, num_envs, {"mode": "own"})
+        )
+    ]
     ours = [
         _ours(workload, num_envs, "puffervec serial", IN_PROCESS, backend="serial"),
         _ours(workload, num_envs, workers_label(2), WORKERS, num_workers=2),
-        _ours(workload, num_envs, "puffervec double-buffered, 4 workers", WORKERS, num_workers=4, num_buffers=2),
+        _ours(
+            workload,
+            num_envs,
+            "puffervec double-buffered, 4 workers",
+            WORKERS,
+            num_workers=4,
+            num_buffers=2,
+        ),
     ]
-    theirs = [_loop(workload), *_gymnasium(workload, num_envs, num_envs), *(own if workload == "pong" else [])]
+    theirs = [
+        _loop(workload),
+        *_gymnasium(workload, num_envs, num_envs),
+        *(own if workload == "pong" else []),
+    ]
     return Scenario(f"{workload} x{num_envs}", workload, note, (*theirs, *ours), needs)
 
 
@@ -162,14 +223,23 @@ def _log_normal(workload: str, note: str, num_envs: int = 8) -> Scenario:
     ours = [
         _ours(workload, num_envs, workers_label(2), WORKERS, num_workers=2),
         _ours(workload, num_envs, workers_label(num_envs), WORKERS, num_workers=num_envs),
-        _ours(workload, num_envs, "puffervec double-buffered, 8 workers", WORKERS, num_workers=num_envs, num_buffers=2),
+        _ours(
+            workload,
+            num_envs,
+            "puffervec double-buffered, 8 workers",
+            WORKERS,
+            num_workers=num_envs,
+            num_buffers=2,
+        ),
         _first_come(workload, num_envs, num_envs),
     ]
     theirs = [
         _loop(workload),
         *_gymnasium(workload, num_envs, num_envs),
         *_sb3(workload, num_envs, num_envs)[1:],
-        *_pufferlib(workload, num_envs, (num_envs,), {"num_workers": num_envs, "batch_size": num_envs // 2})[1:],
+        *_pufferlib(
+            workload, num_envs, (num_envs,), {"num_workers": num_envs, "batch_size": num_envs // 2}
+        )[1:],
     ]
     return Scenario(f"{workload} x{num_envs}", "lognormal", note, (*theirs, *ours))
 
@@ -191,10 +261,15 @@ def _cartpole_c(threads: int) -> Scenario:
         Variant("Gymnasium's own (NumPy), 1024 envs", NATIVE, numpy),
         own("serial, 1024 envs", 1024, backend="serial"),
         own("1 worker, 1024 envs", 1024, num_workers=1),
-        *(own(f"{threads} workers, {envs} envs", envs, num_workers=threads) for envs in (1024, 2048, 8192)),
+        *(
+            own(f"{threads} workers, {envs} envs", envs, num_workers=threads)
+            for envs in (1024, 2048, 8192)
+        ),
         own("double-buffered, 2048 envs by 1024", 2048, num_workers=2 * threads, num_buffers=2),
     )
-    note = f"CartPole-v1 in C, C++ and NumPy; {threads} threads or workers where nothing else is said"
+    note = (
+        f"CartPole-v1 in C, C++ and NumPy; {threads} threads or workers where nothing else is said"
+    )
     return Scenario("cartpole_c", "cartpole_c", note, variants)
 
 
@@ -205,9 +280,23 @@ def scenarios(cores: int) -> list[Scenario]:
         _light("cartpole", "Gymnasium's CartPole-v1 in Python", cores),
         _light("noop", "a Python env that does nothing, with an observation of 64 floats", cores),
         _cartpole_c(cores),
-        *(_heavy("pong", "ALE Pong, 84 x 84 x 4 uint8, wrapped in Python", n, "ale_py") for n in (8, 64)),
-        *(_heavy("minigrid", "MiniGrid DoorKey-8x8, a Dict of an image and a direction", n, "minigrid") for n in (8, 64)),
-        *(_heavy("mujoco", "MuJoCo HalfCheetah-v5, four numbers in each info", n, "mujoco") for n in (8, 64)),
+        *(
+            _heavy("pong", "ALE Pong, 84 x 84 x 4 uint8, wrapped in Python", n, "ale_py")
+            for n in (8, 64)
+        ),
+        *(
+            _heavy(
+                "minigrid",
+                "MiniGrid DoorKey-8x8, a Dict of an image and a direction",
+                n,
+                "minigrid",
+            )
+            for n in (8, 64)
+        ),
+        *(
+            _heavy("mujoco", "MuJoCo HalfCheetah-v5, four numbers in each info", n, "mujoco")
+            for n in (8, 64)
+        ),
         _log_normal("lognormal_busy", f"step times that keep a core busy, log-normal, {mean}"),
         _log_normal("lognormal_sleep", f"step times slept through, log-normal, {mean}"),
     ]

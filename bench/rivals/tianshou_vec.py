@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Tianshou's ShmemVectorEnv. No autoreset: what is done is reset by a call of its own, as its collectors do."""
+"""Tianshou's ShmemVectorEnv. No autoreset: what is done is reset by a call of its own, as its
+collectors do.
+"""
 
 from __future__ import annotations
 
@@ -29,4 +31,10 @@ def open_runner(job: Job) -> Runner:
             vec.reset(np.flatnonzero(done))
         return done
 
-    return Runner(turn, draw_actions(vec.action_space[0], job.num_envs), job.num_envs, next_step=False, close=vec.close)
+    return Runner(
+        turn,
+        draw_actions(vec.action_space[0], job.num_envs),
+        job.num_envs,
+        next_step=False,
+        close=vec.close,
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""TorchRL's ParallelEnv. What is done is reset by step_and_maybe_reset, so every row is a transition."""
+"""TorchRL's ParallelEnv. What is done is reset by step_and_maybe_reset, so every row is a
+transition.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def open_runner(job: Job) -> Runner:
     vec = ParallelEnv(job.num_envs, EnvCreator(lambda: _wrapped(job.workload)))
     vec.set_seed(SEED)
     held = [vec.reset()]
-    actions = [torch.from_numpy(batch) for batch in draw_actions(MAKERS[job.workload]().action_space, job.num_envs)]
+    actions = [
+        torch.from_numpy(batch)
+        for batch in draw_actions(MAKERS[job.workload]().action_space, job.num_envs)
+    ]
 
     def turn(batch: Any) -> Any:
         stepped, held[0] = vec.step_and_maybe_reset(held[0].set("action", batch))

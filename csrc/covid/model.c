@@ -171,8 +171,10 @@ static double reward_planner(const covid_table* table, covid_env* env, const cov
     return health * planner->health_weight + economy * planner->economic_weight;
 }
 
-static void
-add_up(const covid_table* table, covid_env* env, const covid_today* today, const double* rewards) {
+static void add_up(const covid_table* table,
+                   covid_env* env,
+                   const covid_today* today,
+                   const double* rewards) {
     int32_t levels = 0;
     for (uint32_t s = 0; s < COVID_STATES; s++)
         levels += env->level[s];

@@ -23,8 +23,10 @@ typedef struct covid_view {
     float time, subsidy_wait, subsidy, vaccine_wait;
 } covid_view;
 
-PV_CLONES static void
-look(const covid_table* table, const covid_config* config, const covid_env* env, covid_view* view) {
+PV_CLONES static void look(const covid_table* table,
+                           const covid_config* config,
+                           const covid_env* env,
+                           covid_view* view) {
     const double* const people[6] = {env->susceptible, env->infected,   env->recovered,
                                      env->dead,        env->vaccinated, env->unemployed};
     const uint8_t* in_force = covid_in_force(env, config);
@@ -91,8 +93,10 @@ static void write_planner(const covid_view* view, float* row) {
 }
 
 // Action 0 is always allowed, the others where a state or the planner may act.
-static void
-write_masks(const covid_config* config, const covid_env* env, uint8_t* states, uint8_t* planner) {
+static void write_masks(const covid_config* config,
+                        const covid_env* env,
+                        uint8_t* states,
+                        uint8_t* planner) {
     for (uint32_t s = 0; s < COVID_STATES; s++, states += COVID_MOST_LEVEL + 1) {
         states[0] = 1;
         memset(states + 1, env->time >= env->until[s], COVID_MOST_LEVEL);

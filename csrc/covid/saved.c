@@ -56,8 +56,10 @@ static int check_state(
     return PV_OK;
 }
 
-static int
-check_env(pv_block* block, const covid_block* state, uint32_t index, const covid_env* env) {
+static int check_env(pv_block* block,
+                     const covid_block* state,
+                     uint32_t index,
+                     const covid_env* env) {
     const covid_config* config = covid_config_of(block->context);
     const int32_t last = config->episode_length - !env->over;
     if (env->time < 0 || env->time > last || env->subsidy_level < 0 ||

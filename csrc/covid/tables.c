@@ -96,8 +96,9 @@ static void fill_scale(covid_table* table, const covid_facts* facts) {
     }
 }
 
-static void
-fill_planner(const pv_context* context, covid_table* table, const double most[COVID_STATES]) {
+static void fill_planner(const pv_context* context,
+                         covid_table* table,
+                         const double most[COVID_STATES]) {
     covid_planner_scale* planner = &table->planner;
     const covid_numbers* n = &table->numbers;
     double all = 0.0;

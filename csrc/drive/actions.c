@@ -91,8 +91,10 @@ static int refuse(char* text, const char* what) {
 }
 
 // Takes the values of one axis: the user's, or the model's own.
-static void
-fill_axis(const pv_drive_axis* own, const float* given, uint32_t count, drive_axis* out) {
+static void fill_axis(const pv_drive_axis* own,
+                      const float* given,
+                      uint32_t count,
+                      drive_axis* out) {
     const float* values = count ? given : own->values;
     out->count = count ? count : own->count;
     out->low = own->low;

@@ -22,8 +22,10 @@ PV_INLINE float square_to(float x, float y, float to_x, float to_y) {
 }
 
 // The segment that follows on the way to a goal, or DRIVE_NO_SEGMENT.
-static uint32_t
-segment_after(const drive_scene* scene, uint32_t segment, float goal_x, float goal_y) {
+static uint32_t segment_after(const drive_scene* scene,
+                              uint32_t segment,
+                              float goal_x,
+                              float goal_y) {
     const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
     uint32_t next = DRIVE_NO_SEGMENT;
     float least = __builtin_inff();
@@ -96,8 +98,10 @@ void drive_write_route(
 
 // ---- lights and signs ----
 
-static void
-put_control(const drive_turn* turn, const pv_control* control, const drive_pose* at, float* out) {
+static void put_control(const drive_turn* turn,
+                        const pv_control* control,
+                        const drive_pose* at,
+                        float* out) {
     const int state = drive_state(&turn->scene, control, drive_log_frame(turn)),
               sign = control->kind != PV_TRAFFIC_LIGHT;
     const int line =

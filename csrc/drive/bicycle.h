@@ -12,15 +12,17 @@
 
 #include "models.h"
 
-PV_INLINE float
-drive_limited_acceleration(const drive_mover* mover, const drive_motion* body, float wanted) {
+PV_INLINE float drive_limited_acceleration(const drive_mover* mover,
+                                           const drive_motion* body,
+                                           float wanted) {
     float change = mover->max_jerk * mover->dt_s,
           a = drive_clamp(wanted, -mover->max_acceleration, mover->max_acceleration);
     return drive_clamp(a, body->acceleration - change, body->acceleration + change);
 }
 
-PV_INLINE float
-drive_limited_steering(const drive_mover* mover, const drive_motion* body, float wanted) {
+PV_INLINE float drive_limited_steering(const drive_mover* mover,
+                                       const drive_motion* body,
+                                       float wanted) {
     float change = mover->max_steering_rate * mover->dt_s;
     return drive_clamp(wanted, body->steering - change, body->steering + change);
 }
@@ -52,21 +54,27 @@ PV_INLINE drive_wheels drive_grip(
     return (drive_wheels){slips ? cosine : at.cosine, slips ? sine : at.sine, turn};
 }
 
-PV_INLINE void
-drive_step_along(drive_motion* body, float distance, drive_wheels at, float wheelbase) {
+PV_INLINE void drive_step_along(drive_motion* body,
+                                float distance,
+                                drive_wheels at,
+                                float wheelbase) {
     body->x += distance * (body->cosine * at.cosine - body->sine * at.sine);
     body->y += distance * (body->sine * at.cosine + body->cosine * at.sine);
     body->heading = drive_wrap(body->heading + distance * at.turn / wheelbase);
 }
 
-PV_INLINE void
-drive_set_speed(const drive_mover* mover, drive_motion* body, float before, float after) {
+PV_INLINE void drive_set_speed(const drive_mover* mover,
+                               drive_motion* body,
+                               float before,
+                               float after) {
     body->acceleration = (after - before) / mover->dt_s;
     body->speed = after;
 }
 
-PV_INLINE void
-drive_bicycle(const drive_mover* mover, drive_motion* body, float acceleration, float steering) {
+PV_INLINE void drive_bicycle(const drive_mover* mover,
+                             drive_motion* body,
+                             float acceleration,
+                             float steering) {
     float a = drive_limited_acceleration(mover, body, acceleration),
           wheelbase = mover->wheelbase_factor * body->length;
     float v = drive_clamp(body->speed + a * mover->dt_s, -mover->max_reverse, mover->max_speed);

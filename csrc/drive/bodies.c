@@ -48,8 +48,10 @@ static uint32_t list_driven(drive_turn* turn, uint32_t o, int32_t row, uint32_t 
 // Lists what follower k drives, or what its log moves if that is NO_FOLLOWER. Out of line: with it
 // in list_bodies the loop over logs is no longer inlined there, and a step of real scenes takes 2
 // to 5 % longer.
-__attribute__((noinline, cold)) static uint32_t
-list_traffic(drive_turn* turn, uint32_t o, uint32_t k, uint32_t i) {
+__attribute__((noinline, cold)) static uint32_t list_traffic(drive_turn* turn,
+                                                             uint32_t o,
+                                                             uint32_t k,
+                                                             uint32_t i) {
     if (k == NO_FOLLOWER)
         return list_logged(turn, o, o + 1, i);
     return drive_follower_there(turn, k) ? list_driven(turn, o, DRIVE_FOLLOWER_ROW - (int32_t)k, i)

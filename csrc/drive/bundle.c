@@ -73,8 +73,10 @@ static drawn_sets sets_of(const pv_context* context) {
     return sets;
 }
 
-static void
-sum_weights(const float* weights, const uint32_t* order, uint32_t count, double* shares) {
+static void sum_weights(const float* weights,
+                        const uint32_t* order,
+                        uint32_t count,
+                        double* shares) {
     shares[0] = 0.0;
     for (uint32_t i = 0; i < count; i++)
         shares[i + 1] = shares[i] + (double)weights[order[i]];
@@ -188,8 +190,10 @@ static uint32_t draw_fitting_share(const drive_turn* turn,
 
 // A scene that leaves the least waste of `free` rows, by weight among those; only called where some
 // scene fits.
-static uint32_t
-draw_fitting(const drive_turn* turn, const bundle_tables* tables, uint32_t free, uint32_t draw) {
+static uint32_t draw_fitting(const drive_turn* turn,
+                             const bundle_tables* tables,
+                             uint32_t free,
+                             uint32_t draw) {
     if (tables->shares)
         return draw_fitting_share(turn, tables, free, draw);
     uint32_t total = 0;
@@ -243,8 +247,8 @@ static uint32_t fill_once(const drive_turn* turn,
 
 // The scene, of `count` in the order of `order`, that comes at `place` of a pass through set number
 // `set`.
-static uint32_t
-scene_of_pass(const drive_turn* turn, uint32_t set, uint64_t pass, uint32_t place, uint32_t count) {
+static uint32_t scene_of_pass(
+    const drive_turn* turn, uint32_t set, uint64_t pass, uint32_t place, uint32_t count) {
     uint32_t bits = LEAST_BITS;
     while (bits < 16 && (uint64_t)1 << (2 * bits) < count)
         bits++;
@@ -278,8 +282,10 @@ static uint32_t place_of(const uint32_t* order, uint32_t count, uint32_t scene) 
 
 // The place in `order` of draw number `draw`. Returns 0 if it falls to a set in which no scene can
 // be drawn.
-static int
-place_in_turn(const drive_turn* turn, const bundle_tables* tables, uint64_t draw, uint32_t* place) {
+static int place_in_turn(const drive_turn* turn,
+                         const bundle_tables* tables,
+                         uint64_t draw,
+                         uint32_t* place) {
     const drawn_sets sets = sets_of(turn->block->context);
     uint32_t first = 0, count = turn->layout->scenes, set = 0;
     for (uint64_t s = 0; s < sets.count; s++) {

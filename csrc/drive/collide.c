@@ -40,8 +40,8 @@ static box box_now(const drive_bodies* bodies, uint32_t i) {
 }
 
 // True if the heights of bodies i and j overlap, or if the scene has one level.
-static int
-levels_touch(const drive_turn* turn, uint32_t i, uint32_t j, float ground_i, float ground_j) {
+static int levels_touch(
+    const drive_turn* turn, uint32_t i, uint32_t j, float ground_i, float ground_j) {
     const uint32_t* object = turn->scratch.bodies.object;
     if (!drive_has_levels(&turn->scene))
         return 1;
@@ -174,8 +174,9 @@ static void check_pair(drive_turn* turn, uint32_t i, uint32_t j, int moved) {
 
 // Sets touch[j] to 1 for the bodies whose circle touches that of body i, 0 for others, up to a
 // multiple of 16.
-PV_CLONES static void
-circles_touch(const drive_bodies* bodies, uint32_t i, uint8_t* restrict touch) {
+PV_CLONES static void circles_touch(const drive_bodies* bodies,
+                                    uint32_t i,
+                                    uint8_t* restrict touch) {
     float x = bodies->x[i], y = bodies->y[i], radius = bodies->radius[i];
     uint32_t end = (bodies->count + PV_LANES - 1) / PV_LANES *
                    PV_LANES; // what stands behind the bodies is far away

@@ -22,8 +22,9 @@ PV_INLINE uint16_t half_of(float v) {
     return (uint16_t)(sign | (magnitude < 113u << 23 ? whole & 0x7FFu : normal >> 13));
 }
 
-PV_CLONES static void
-encode_halves(const float* restrict numbers, uint32_t count, uint16_t* restrict out) {
+PV_CLONES static void encode_halves(const float* restrict numbers,
+                                    uint32_t count,
+                                    uint16_t* restrict out) {
     PV_APART
     for (uint32_t i = 0; i < count; i++)
         out[i] = half_of(numbers[i]);

@@ -10,8 +10,10 @@
 
 // The pose of the log at time t, between its neighbours where it has a gap. Returns 0 before its
 // first frame and after its last.
-static int
-logged_pose(const drive_scene* scene, const pv_object* object, uint32_t t, drive_aim* out) {
+static int logged_pose(const drive_scene* scene,
+                       const pv_object* object,
+                       uint32_t t,
+                       drive_aim* out) {
     const uint32_t end = (uint32_t)object->frame_first + object->frame_count;
     uint32_t before = t, after = t;
     if (t < object->frame_first || t >= end)
@@ -35,8 +37,10 @@ logged_pose(const drive_scene* scene, const pv_object* object, uint32_t t, drive
 
 // The speed by which the log's positions change around time t, along the later heading: its own
 // speeds may say something else.
-static float
-logged_speed(const drive_scene* scene, const pv_object* object, uint32_t t, const drive_aim* at) {
+static float logged_speed(const drive_scene* scene,
+                          const pv_object* object,
+                          uint32_t t,
+                          const drive_aim* at) {
     drive_aim before = *at, after = *at;
     float sine, cosine;
     int steps = 0;

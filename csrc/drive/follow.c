@@ -56,8 +56,10 @@ static const pv_object* object_of(const drive_turn* turn, uint32_t k) {
     return &turn->scene.objects[turn->followers.object[turn->slot->follower + k]];
 }
 
-static const pv_frame*
-first_frame(const drive_scene* scene, const pv_object* object, uint32_t from, uint32_t* at) {
+static const pv_frame* first_frame(const drive_scene* scene,
+                                   const pv_object* object,
+                                   uint32_t from,
+                                   uint32_t* at) {
     const uint32_t end = (uint32_t)object->frame_first + object->frame_count;
     for (*at = from > object->frame_first ? from : object->frame_first; *at < end; ++*at) {
         const pv_frame* frame = drive_frame(scene, object, *at);
@@ -113,8 +115,8 @@ uint32_t drive_scene_followers(const pv_context* context, uint32_t scene_index) 
 
 // The next point of the log after frame `at`, at least POINT_M from (x, y); the frame count where
 // there is none.
-static uint32_t
-next_point(const drive_scene* scene, const pv_object* object, uint32_t at, float x, float y) {
+static uint32_t next_point(
+    const drive_scene* scene, const pv_object* object, uint32_t at, float x, float y) {
     const uint32_t end = (uint32_t)object->frame_first + object->frame_count;
     while (++at < end) {
         const pv_frame* frame = drive_frame(scene, object, at);
@@ -434,8 +436,10 @@ static leader look_ahead(driver* me) {
 
 // ---- step ----
 
-static float
-acceleration_of(const drive_turn* turn, const leader* ahead, float speed, float wanted) {
+static float acceleration_of(const drive_turn* turn,
+                             const leader* ahead,
+                             float speed,
+                             float wanted) {
     const pv_drive_config* config = turn->config;
     const float a = config->idm_acceleration_mps2, b = config->idm_braking_mps2;
     float share = speed / wanted, result = 1.0f - share * share * share * share;

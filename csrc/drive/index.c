@@ -158,8 +158,8 @@ static double limit_of(const index_demand* demand, double kth, double h) {
     return limit * limit;
 }
 
-static void
-copy_segment(const index_set* from, uint32_t i, index_set* to, uint32_t at, uint32_t segment) {
+static void copy_segment(
+    const index_set* from, uint32_t i, index_set* to, uint32_t at, uint32_t segment) {
     to->segment[at] = segment;
     to->x[at] = from->x[i], to->y[at] = from->y[i];
     to->ux[at] = from->ux[i], to->uy[at] = from->uy[i];
@@ -224,8 +224,10 @@ static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
 }
 
 // Marks the segments of a cell that may matter to some of two rows of its squares.
-PV_CLONES static void
-mark(const index_set* near, const double* squares, const double* limit, uint8_t* restrict chosen) {
+PV_CLONES static void mark(const index_set* near,
+                           const double* squares,
+                           const double* limit,
+                           uint8_t* restrict chosen) {
     doubles most, v;
     memcpy(&most, limit, sizeof most);
     for (uint32_t i = 0; i < near->count; i++) {

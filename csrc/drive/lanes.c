@@ -41,8 +41,10 @@ uint32_t drive_lane_segment_at(const drive_turn* turn,
     return best;
 }
 
-uint32_t
-drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws) {
+uint32_t drive_lane_segment_after(const drive_turn* turn,
+                                  uint32_t segment,
+                                  uint32_t step,
+                                  uint32_t draws) {
     const drive_scene* scene = &turn->scene;
     const uint32_t number = scene->polyline[segment];
     const pv_lane* lane = &scene->lanes[number];
@@ -114,8 +116,8 @@ static float along_segment(const drive_scene* scene, uint32_t s, float x, float 
 }
 
 // Fills `ahead` and `before` from a start on a lane (Bellman and Ford).
-static void
-spread(const drive_scene* scene, uint32_t lane, float along, float* ahead, uint32_t* before) {
+static void spread(
+    const drive_scene* scene, uint32_t lane, float along, float* ahead, uint32_t* before) {
     const uint32_t lanes = (uint32_t)scene->head->sections[DRIVE_SECTION_lanes].count;
     int changed = 1;
     for (uint32_t i = 0; i < lanes; i++)
@@ -161,8 +163,8 @@ static uint32_t find_ends(const drive_turn* turn, float x, float y, uint32_t* en
 }
 
 // The shortest way from a segment to a lane at the agent's goal. Returns 0 where there is none.
-static int
-find_way(const drive_turn* turn, uint32_t row, uint32_t start, float x, float y, lane_way* out) {
+static int find_way(
+    const drive_turn* turn, uint32_t row, uint32_t start, float x, float y, lane_way* out) {
     const drive_scene* scene = &turn->scene;
     const float goal_x = turn->agents.goal_x[row], goal_y = turn->agents.goal_y[row];
     uint32_t ends[MOST_ENDS], count = find_ends(turn, goal_x, goal_y, ends);

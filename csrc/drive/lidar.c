@@ -38,8 +38,8 @@ PV_INLINE void aim(rays* all, uint32_t count, float fov_deg, float range_m, cons
 
 // Tries the segment around (dx, dy), as seen from the car, along the unit vector (ux, uy). For a
 // ray r: t r = d + s u, so that t = (d x u) / (r x u) and s = (d x r) / (r x u).
-PV_INLINE void
-try_segment(rays* all, float dx, float dy, float ux, float uy, float half, int32_t kind) {
+PV_INLINE void try_segment(
+    rays* all, float dx, float dy, float ux, float uy, float half, int32_t kind) {
     const float across = dx * uy - dy * ux;
     for (uint32_t i = 0; i < all->count; i++) {
         float slope = all->x[i] * uy - all->y[i] * ux;
@@ -65,8 +65,8 @@ PV_CLONES static void meet_edges(const drive_scene* scene,
     }
 }
 
-PV_CLONES static void
-meet_bodies(const drive_turn* turn, uint32_t row, const drive_pose* at, float range_m, rays* all) {
+PV_CLONES static void meet_bodies(
+    const drive_turn* turn, uint32_t row, const drive_pose* at, float range_m, rays* all) {
     static const int32_t kinds[] = {[PV_VEHICLE] = DRIVE_ray_vehicle,
                                     [PV_PEDESTRIAN] = DRIVE_ray_pedestrian,
                                     [PV_CYCLIST] = DRIVE_ray_cyclist,

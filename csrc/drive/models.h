@@ -70,8 +70,10 @@ void drive_move(const drive_mover* mover, drive_motion* body, const float* actio
 // walkers.c: the same for pedestrians and cyclists, which have limits of their own.
 void drive_walk(const drive_mover* mover, int type, drive_motion* body, const float* action);
 
-static inline void
-drive_move_any(const drive_mover* mover, int type, drive_motion* body, const float* action) {
+static inline void drive_move_any(const drive_mover* mover,
+                                  int type,
+                                  drive_motion* body,
+                                  const float* action) {
     if (type == PV_VEHICLE)
         drive_move(mover, body, action);
     else

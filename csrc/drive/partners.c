@@ -181,8 +181,9 @@ PV_INLINE void write_entries(const drive_partner_search* search,
 
 #define PER(column) (1.0f / DRIVE_SCALE_pufferdrive_partner_##column)
 
-PV_CLONES static void
-lay_out(const drive_bodies* bodies, float (*restrict rows)[EIGHT], float bound) {
+PV_CLONES static void lay_out(const drive_bodies* bodies,
+                              float (*restrict rows)[EIGHT],
+                              float bound) {
     for (uint64_t base = 0; base < bodies->count;
          base += EIGHT) { // with 32 bits base + i might wrap: no vectors
         float v[EIGHT][EIGHT] = {0};

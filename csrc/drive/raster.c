@@ -95,8 +95,8 @@ PV_INLINE void cover(
 // Follows a side from a to b through the rows of the picture. Between two rows of pixels it is at
 // a.u + floor((v - a.v) * (b.u - a.u) / (b.v - a.v)), where a is its upper end; the quotient is
 // carried from row to row with its remainder.
-PV_INLINE void
-follow(point a, point b, extent* shape, uint8_t* plane, int32_t size, uint8_t value) {
+PV_INLINE void follow(
+    point a, point b, extent* shape, uint8_t* plane, int32_t size, uint8_t value) {
     if (a.v > b.v) {
         point upper = b;
         b = a, a = upper;
@@ -144,8 +144,8 @@ static void draw_line(const canvas* at, point a, point b, uint8_t* plane, uint8_
     follow(a, b, NULL, plane, at->size, value);
 }
 
-static void
-draw_disc(const canvas* at, point centre, int32_t radius, uint32_t channel, uint8_t value) {
+static void draw_disc(
+    const canvas* at, point centre, int32_t radius, uint32_t channel, uint8_t value) {
     extent shape;
     shape.first = larger(pixel_of(centre.v - radius), 0);
     shape.last = smaller(pixel_of(centre.v + radius), at->size - 1);
@@ -226,8 +226,10 @@ PV_INLINE void place_ends(const canvas* at,
 // Draws the segments of a type. Neighbours in the list are neighbours in the scene, so most pieces
 // of it are passed over as a whole: no circle around a segment of theirs touches the one around the
 // picture.
-PV_CLONES static void
-draw_segments(const canvas* at, const drive_scene* scene, int type, uint32_t channel) {
+PV_CLONES static void draw_segments(const canvas* at,
+                                    const drive_scene* scene,
+                                    int type,
+                                    uint32_t channel) {
     uint8_t* plane = plane_of(at, channel);
     const int32_t limit = at->size * UNIT;
     for (uint32_t base = scene->first[type]; base < scene->first[type + 1]; base += PIECE) {
@@ -336,8 +338,10 @@ static point place_of(const canvas* at, float x, float y) {
 }
 
 // Where an area is hollow within a row of pixels, it is filled there too.
-static void
-draw_area(const canvas* at, const drive_scene* scene, const pv_area* area, uint32_t channel) {
+static void draw_area(const canvas* at,
+                      const drive_scene* scene,
+                      const pv_area* area,
+                      uint32_t channel) {
     const float *x = scene->points_x + area->first, *y = scene->points_y + area->first;
     extent shape;
     int32_t top = INT_MAX, bottom = INT_MIN;

@@ -67,8 +67,8 @@ PV_INLINE uint32_t find_groups(const drive_scene* scene,
 }
 
 // Fills keys for the groups found.
-PV_INLINE void
-measure(const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
+PV_INLINE void measure(
+    const drive_scene* scene, float x, float y, float limit_square, const candidates* found) {
     for (uint32_t g = 0; g < found->count; g++) {
         const pv_road_group* group = &scene->groups[found->groups[g]];
         int32_t* restrict keys = keys_of(found, g);
@@ -216,8 +216,10 @@ PV_INLINE turned gpudrive_view(const drive_pose* at) {
                     .crossed = {s * metre, -s * metre, 0, 0, 0, 0, 0, 0}};
 }
 
-PV_INLINE void
-write_gpudrive_entry(const turned* how, const float* row, float heading, float* out) {
+PV_INLINE void write_gpudrive_entry(const turned* how,
+                                    const float* row,
+                                    float heading,
+                                    float* out) {
     numbers v = entry_of(how, row);
     const float type = row[6];
     memcpy(out, &v, 4 * sizeof(float));
@@ -309,8 +311,10 @@ PV_INLINE uint32_t list_types(const drive_scene* scene,
 }
 
 // Hands out the road edges up to a distance, from among groups that are measured. There are few.
-PV_INLINE void
-list_edges(const drive_scene* scene, const candidates* close, float within_m, drive_near* edges) {
+PV_INLINE void list_edges(const drive_scene* scene,
+                          const candidates* close,
+                          float within_m,
+                          drive_near* edges) {
     const int32_t limit = pv_bits_of(within_m * within_m);
     uint32_t count = 0;
     for (uint32_t g = 0; g < close->count; g++) {

@@ -288,8 +288,10 @@ static int check_segments(const checker* check, const drive_scene* scene) {
 }
 
 // Frames of one object lie within the scene and agree with its flags.
-static int
-check_object(const checker* check, const drive_scene* scene, uint32_t o, uint64_t* frames) {
+static int check_object(const checker* check,
+                        const drive_scene* scene,
+                        uint32_t o,
+                        uint64_t* frames) {
     const pv_object* object = &scene->objects[o];
     uint64_t at = offset_of(scene->head, DRIVE_SECTION_objects) + o * sizeof *object;
     const float sizes[3] = {object->width_m, object->length_m, object->height_m};

@@ -289,8 +289,9 @@ static inline int drive_has_levels(const drive_scene* scene) {
 }
 
 // The object's frame at time t, or NULL if it is not there.
-static inline const pv_frame*
-drive_frame(const drive_scene* scene, const pv_object* object, uint32_t t) {
+static inline const pv_frame* drive_frame(const drive_scene* scene,
+                                          const pv_object* object,
+                                          uint32_t t) {
     if (t < object->frame_first || t - object->frame_first >= object->frame_count)
         return NULL;
     const pv_frame* frame = &scene->frames[object->frames_index + (t - object->frame_first)];

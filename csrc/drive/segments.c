@@ -13,8 +13,8 @@
 
 // Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and
 // half length.
-PV_INLINE float
-segment_square(float x, float y, float ux, float uy, float half, float px, float py) {
+PV_INLINE float segment_square(
+    float x, float y, float ux, float uy, float half, float px, float py) {
     float dx = x - px, dy = y - py;
     float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
     float across = dx * uy - dy * ux;
@@ -116,8 +116,10 @@ PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float
 
 // The 8 of a list from `base` on. Where there are fewer, the first of them stands for the others,
 // in `last`.
-PV_INLINE const uint16_t*
-eight_from(const uint16_t* list, uint32_t base, uint32_t count, uint16_t* last) {
+PV_INLINE const uint16_t* eight_from(const uint16_t* list,
+                                     uint32_t base,
+                                     uint32_t count,
+                                     uint16_t* last) {
     if (count - base >= PIECE)
         return list + base;
     for (uint32_t i = 0; i < PIECE; i++)

@@ -526,8 +526,10 @@ uint32_t drive_lane_segment_at(const drive_turn* turn,
                                float reach_m);
 // The segment that follows on a way along the lane graph. Of several exits one is drawn, keyed by
 // step, draws and the lane: a way that is walked twice is the same.
-uint32_t
-drive_lane_segment_after(const drive_turn* turn, uint32_t segment, uint32_t step, uint32_t draws);
+uint32_t drive_lane_segment_after(const drive_turn* turn,
+                                  uint32_t segment,
+                                  uint32_t step,
+                                  uint32_t draws);
 // How much of the shortest way from its start to its goal the agent has come: the share up to the
 // way's point nearest to it. Below 0 where there is no way along the lanes.
 float drive_way_share(const drive_turn* turn, uint32_t row);

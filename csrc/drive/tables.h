@@ -239,8 +239,11 @@ enum { DRIVE_REWARDS(, DRIVE_REWARD_NUMBER) DRIVE_REWARD_COUNT };
 #define DRIVE_CHOICE_SETS(X) \
     X(control) \
     X(observation) \
-    X(segments) X(raster_channels) X(row_dtype) X(others) X(goal_behavior) X(collision_behavior) \
-        X(offroad_behavior) X(dynamics) X(actions) X(scene_draws)
+    X(segments) \
+    X(raster_channels) \
+    X(row_dtype) \
+    X(others) \
+    X(goal_behavior) X(collision_behavior) X(offroad_behavior) X(dynamics) X(actions) X(scene_draws)
 
 #define CHOICE(set, name) DRIVE_IS_##set##_##name,
 #define CHOICES(set) enum { DRIVE_CHOICES_##set(CHOICE) DRIVE_CHOICE_COUNT_##set };
@@ -553,13 +556,30 @@ DRIVE_REWARDS(, CHECK)
     X(channel, green, "", 1.0f, 1, "... green") \
     X(channel, stops, "", 1.0f, 1, "stop lines of stop signs; 128: of yield signs")
 
+// clang-format off
 #define DRIVE_COLUMN_SETS(X) \
     X(ego) \
     X(partner) \
-    X(segment) X(action) X(curvature) X(delta) X(jerk) X(channel) X(typed_partner) \
-        X(pufferdrive_ego) X(pufferdrive_partner) X(pufferdrive_road) X(gpudrive_ego) \
-            X(gpudrive_partner) X(gpudrive_road) X(pufferdrive_jerk_ego) X(ray) X(weight) X(route) \
-                X(control) X(motion)
+    X(segment) \
+    X(action) \
+    X(curvature) \
+    X(delta) \
+    X(jerk) \
+    X(channel) \
+    X(typed_partner) \
+    X(pufferdrive_ego) \
+    X(pufferdrive_partner) \
+    X(pufferdrive_road) \
+    X(gpudrive_ego) \
+    X(gpudrive_partner) \
+    X(gpudrive_road) \
+    X(pufferdrive_jerk_ego) \
+    X(ray) \
+    X(weight) \
+    X(route) \
+    X(control) \
+    X(motion)
+// clang-format on
 
 #define DRIVE_MOST_COLUMNS 32 // of a block
 

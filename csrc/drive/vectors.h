@@ -139,8 +139,10 @@ list_up_to(const void* keys, const uint32_t* vectors, uint32_t count, int32_t li
 }
 
 #if defined(PV_HAS_CLONES)
-__attribute__((target("arch=x86-64-v4"))) static inline uint32_t
-keep_wide(float* square, uint32_t count, int32_t limit, uint32_t* index) {
+__attribute__((target("arch=x86-64-v4"))) static inline uint32_t keep_wide(float* square,
+                                                                           uint32_t count,
+                                                                           int32_t limit,
+                                                                           uint32_t* index) {
     const __m512i most = _mm512_set1_epi32(limit), step = _mm512_set1_epi32(PV_LANES);
     __m512i places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     uint32_t kept = 0;
@@ -219,8 +221,10 @@ PV_INLINE numbers entry_of(const turned* how, const float* row) {
 }
 
 // The row of entry i.
-PV_INLINE const float*
-row_of(const float* rows, const uint32_t* places, const uint32_t* index, uint32_t i) {
+PV_INLINE const float* row_of(const float* rows,
+                              const uint32_t* places,
+                              const uint32_t* index,
+                              uint32_t i) {
     return rows + 8 * (uint64_t)(index ? index[places[i]] : places[i]);
 }
 

@@ -313,8 +313,10 @@ static float nearest_tagger(
 
 // Whether any runner of the env may be near enough to a tagger: a quick look, since in most steps
 // there is none.
-PV_CLONES static int
-any_near(const tag_state* state, uint64_t first, uint32_t agents, int32_t taggers) {
+PV_CLONES static int any_near(const tag_state* state,
+                              uint64_t first,
+                              uint32_t agents,
+                              int32_t taggers) {
     const float margin = state->constants->margin, square = margin * margin * 1.00001f;
     const float* restrict x = state->x + first;
     const float* restrict y = state->y + first;

@@ -172,8 +172,10 @@ typedef struct tag_view {
 } tag_view;
 
 // The view of an env of the tile that begins with env `tile`.
-static inline tag_view
-tag_view_of(const pv_block* block, const tag_state* state, uint32_t tile, uint32_t env) {
+static inline tag_view tag_view_of(const pv_block* block,
+                                   const tag_state* state,
+                                   uint32_t tile,
+                                   uint32_t env) {
     const tag_config* config = tag_config_of(block->context);
     const uint64_t agents = tag_agents(config), at = (env - tile) * agents,
                    floats_of_env = agents * (7 * tag_others(config) + 1);

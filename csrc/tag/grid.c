@@ -236,8 +236,10 @@ static void tag_close(pv_block* block) {
 // ---- observations ----
 
 // The shares of the grid at which the agents of these rows stand.
-static inline void
-show(const tag_config* config, const tag_state* state, uint64_t first, uint32_t rows) {
+static inline void show(const tag_config* config,
+                        const tag_state* state,
+                        uint64_t first,
+                        uint32_t rows) {
     const float length = (float)config->grid_length;
     const int32_t* restrict x = state->x + first;
     const int32_t* restrict y = state->y + first;
@@ -347,8 +349,10 @@ static inline int32_t clip(int32_t value, int32_t high) {
 }
 
 // Moves the rows of a chunk and gives each the reward of a step without a tag.
-static inline void
-move(const pv_block* block, const tag_state* state, uint64_t first, uint32_t rows) {
+static inline void move(const pv_block* block,
+                        const tag_state* state,
+                        uint64_t first,
+                        uint32_t rows) {
     const tag_config* config = config_of(block->context);
     const int32_t high = config->grid_length;
     const float penalty = config->wall_hit_penalty;
@@ -374,8 +378,10 @@ move(const pv_block* block, const tag_state* state, uint64_t first, uint32_t row
 
 // Lets time pass in the envs of a chunk. Returns whether one of them was over, or is now by the
 // time limit.
-static inline int
-tick(const tag_config* config, const tag_state* state, uint32_t begin, uint32_t envs) {
+static inline int tick(const tag_config* config,
+                       const tag_state* state,
+                       uint32_t begin,
+                       uint32_t envs) {
     const int32_t last = config->episode_length;
     const float length = (float)last;
     int32_t* restrict time = state->time + begin;
@@ -395,8 +401,9 @@ tick(const tag_config* config, const tag_state* state, uint32_t begin, uint32_t 
 
 // Replaces the step reward by the tag reward, keeping the wall penalty: a reward is one of four
 // values.
-static __attribute__((noinline, cold)) void
-reward_tag(const tag_config* config, float* rewards, uint32_t taggers) {
+static __attribute__((noinline, cold)) void reward_tag(const tag_config* config,
+                                                       float* rewards,
+                                                       uint32_t taggers) {
     const float cost = config->step_cost_for_tagger, penalty = config->wall_hit_penalty;
     for (uint32_t i = 0; i <= taggers; i++) {
         float without_wall = i < taggers ? -cost : cost;
@@ -454,8 +461,10 @@ PV_INLINE int step_chunk(
 
 // Loops over few agents are short: with their number known they are unrolled, which takes an eighth
 // off a step with full rows, and a third off one with partial rows.
-typedef int
-step_function(const pv_block* block, const tag_state* state, uint32_t begin, uint32_t envs);
+typedef int step_function(const pv_block* block,
+                          const tag_state* state,
+                          uint32_t begin,
+                          uint32_t envs);
 #define STEP(name, agents) \
     PV_CLONES static int name(const pv_block* block, const tag_state* state, uint32_t begin, \
                               uint32_t envs) { \

@@ -47,8 +47,10 @@ PV_INLINE void store(void* to, ints stored) {
 }
 
 // Whether a tagger stands on the runner's cell.
-PV_INLINE int
-is_tagged(const tag_ends* ends, const int32_t* x, const int32_t* y, uint32_t taggers) {
+PV_INLINE int is_tagged(const tag_ends* ends,
+                        const int32_t* x,
+                        const int32_t* y,
+                        uint32_t taggers) {
     const uint32_t last = last_vector(taggers);
     ints found =
         (load(x + last) == x[taggers]) & (load(y + last) == y[taggers]) & load(ends->taggers);

@@ -81,8 +81,8 @@ PV_INLINE void transpose(pv_floats* v) {
 }
 
 // Writes eight neighbours at once: their records become columns.
-PV_INLINE void
-write_eight(const float* records, const uint32_t* ids, pv_floats own, float* out, uint32_t most) {
+PV_INLINE void write_eight(
+    const float* records, const uint32_t* ids, pv_floats own, float* out, uint32_t most) {
     pv_floats v[8];
     for (int r = 0; r < 8; r++)
         v[r] = pv_load(records + 8 * ids[r]) + own;
@@ -496,8 +496,10 @@ PV_CLONES static void observe_env(const tag_state* state,
     }
 }
 
-PV_CLONES void
-tag_observe_nearest(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count) {
+PV_CLONES void tag_observe_nearest(const pv_block* block,
+                                   const tag_state* state,
+                                   uint32_t first,
+                                   uint32_t count) {
     const tag_config* config = tag_config_of(block->context);
     const uint32_t agents = tag_agents(config), most = tag_others(config);
     for (uint32_t env = first; env < first + count; env++) {

@@ -88,8 +88,10 @@ PV_INLINE void observe_many(const tag_view* view, uint32_t others, int stale) {
     }
 }
 
-PV_CLONES static void
-observe_all(const pv_block* block, const tag_state* state, uint32_t first, uint32_t count) {
+PV_CLONES static void observe_all(const pv_block* block,
+                                  const tag_state* state,
+                                  uint32_t first,
+                                  uint32_t count) {
     const uint32_t others = tag_others(tag_config_of(block->context));
     for (uint32_t env = first; env < first + count; env++) {
         const tag_view view = tag_view_of(block, state, first, env);

@@ -189,8 +189,10 @@ static void set_presence(
 
 // Writes the rows of a state that was set. A runner tagged in the last step is seen for the last
 // time.
-static void
-write_rows(const pv_block* block, const tag_state* state, uint32_t env, const uint8_t* in) {
+static void write_rows(const pv_block* block,
+                       const tag_state* state,
+                       uint32_t env,
+                       const uint8_t* in) {
     const uint32_t agents = tag_agents(tag_config_of(block->context));
     const uint64_t first = (uint64_t)env * agents;
     const pv_rows* rows = &block->rows[0];

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How drive looks, for replays, films and snapshots: the first scene of an env, its agents, and what they see and do.
+"""How drive looks, for replays, films and snapshots: the first scene of an env, its agents, and
+what they see and do.
 
 Runs in the learner. `drawing` reads the env's readable state (`vec.peek`) and the compiled scene.
 """
@@ -37,11 +38,17 @@ COLOURS = {
     ROLE: "#7b3ff2", **GROUND,
 }  # fmt: skip
 CLOSE_M = 60.0  # across, where one agent is looked at
-FACTS = {"speed": "speed m/s", "steering": "steering rad", "model_acceleration": "acceleration m/s2"}
+FACTS = {
+    "speed": "speed m/s",
+    "steering": "steering rad",
+    "model_acceleration": "acceleration m/s2",
+}
 
 
 def drawing(config: DriveConfig, state: State) -> Drawing:
-    """The first scene of the env that is in this state. Raises: SceneError, ConfigError: see `prepare_scenes`."""
+    """The first scene of the env that is in this state. Raises: SceneError, ConfigError: see
+    `prepare_scenes`.
+    """
     scenes, number = _scenes(config, stamps_of(config.scenes)), int(state["slot_scene"][0])
     return SceneDrawing(config, scenes, number, state).drawing()
 
@@ -70,7 +77,10 @@ class SceneDrawing:
         by_row = [""] * (int(self.rows.max()) + 1 if len(self.rows) else 0)
         for row, name in zip(self.rows.tolist(), self.names, strict=True):
             by_row[row] = name
-        logs = [(name, self.objects.log_of(agent)) for name, agent in zip(self.names, self.agents.tolist(), strict=True)]
+        logs = [
+            (name, self.objects.log_of(agent))
+            for name, agent in zip(self.names, self.agents.tolist(), strict=True)
+        ]
         roads = roads_of(self.arrays, self.head["segment_count"])
         ways = [Line(way, role="log", of=name) for name, way in logs if len(way) > 1]
         return Drawing(
@@ -92,11 +102,18 @@ class SceneDrawing:
         )
 
     def view(self) -> tuple[float, float, float, float]:
-        """Return the box around what the agents do in the log and aim at, without goals far beyond roads and logs."""
+        """Return the box around what the agents do in the log and aim at, without goals far beyond
+        roads and logs.
+        """
         points = [point for agent in self.agents.tolist() for point in self.objects.log_of(agent)]
-        goals = [(float(item["goal_x_m"]), float(item["goal_y_m"])) for item in self.objects.records[self.agents]]
+        goals = [
+            (float(item["goal_x_m"]), float(item["goal_y_m"]))
+            for item in self.objects.records[self.agents]
+        ]
         roads = np.stack([self.arrays["x"], self.arrays["y"]], axis=-1)
-        far = beyond(np.reshape(goals, (-1, 2)), np.concatenate([np.reshape(points, (-1, 2)), roads]))
+        far = beyond(
+            np.reshape(goals, (-1, 2)), np.concatenate([np.reshape(points, (-1, 2)), roads])
+        )
         points += [goal for goal, is_far in zip(goals, far, strict=True) if not is_far]
         places = np.array(points or [(0.0, 0.0)])
         low, high = places.min(axis=0) - MARGIN_M, places.max(axis=0) + MARGIN_M
@@ -108,18 +125,31 @@ class SceneDrawing:
         for row, name in present:
             if not state["reached"][row]:
                 goal = float(state["goal_x"][row]), float(state["goal_y"][row])
-                yield Circle(*goal, self.config.goal_radius_m, role="goal", name=f"goal of {name}", of=name, filled=False)
+                yield Circle(
+                    *goal,
+                    self.config.goal_radius_m,
+                    role="goal",
+                    name=f"goal of {name}",
+                    of=name,
+                    filled=False,
+                )
         yield from lights_of(self.arrays, self.config.init_step + int(state["slot_clock"][0]))
         for number, *pose in self.objects.others(state):
             item = self.objects.records[number]
             size = float(item["length_m"]), float(item["width_m"])
-            yield self.body(self.objects.names[number], NOT_DRIVEN[int(item["type"])], tuple(pose), size)
+            yield self.body(
+                self.objects.names[number], NOT_DRIVEN[int(item["type"])], tuple(pose), size
+            )
         for row, name in present:
-            x, y, heading, length, width = (float(state[key][row]) for key in ("x", "y", "heading", "length", "width"))
+            x, y, heading, length, width = (
+                float(state[key][row]) for key in ("x", "y", "heading", "length", "width")
+            )
             yield self.body(name, "agent", (x, y, heading), (length, width))
         yield from self.events.of(state, before)
 
-    def body(self, name: str, role: str, pose: tuple[float, ...], size: tuple[float, float]) -> Shape:
+    def body(
+        self, name: str, role: str, pose: tuple[float, ...], size: tuple[float, float]
+    ) -> Shape:
         """A car or cyclist as a box, a pedestrian as a circle."""
         x, y, heading = pose
         if name.startswith("pedestrian"):
@@ -134,11 +164,16 @@ class SceneDrawing:
     def poses(self, state: State) -> dict[str, tuple[int, tuple[float, float, float]]]:
         """By name, row and pose of each agent that is in the scene."""
         return {
-            name: (row, (float(state["x"][row]), float(state["y"][row]), float(state["heading"][row])))
+            name: (
+                row,
+                (float(state["x"][row]), float(state["y"][row]), float(state["heading"][row])),
+            )
             for row, name in self.present(state)
         }
 
-    def pictures(self, rows: Mapping[str, NDArray[Any]], state: State) -> dict[str, NDArray[np.uint8]]:
+    def pictures(
+        self, rows: Mapping[str, NDArray[Any]], state: State
+    ) -> dict[str, NDArray[np.uint8]]:
         """The bird's-eye view of each agent, in colours; nothing where the settings have none."""
         there = self.present(state) if "raster" in rows else []
         return {name: as_colours(channels_of(rows, row)) for row, name in there}
@@ -147,15 +182,30 @@ class SceneDrawing:
         """Speed, and what the model of dynamics keeps; how far the goal is."""
         found = {}
         for row, name in self.present(state):
-            away = np.hypot(state["goal_x"][row] - state["x"][row], state["goal_y"][row] - state["y"][row])
-            found[name] = {said: float(state[key][row]) for key, said in FACTS.items() if key in state}
+            away = np.hypot(
+                state["goal_x"][row] - state["x"][row], state["goal_y"][row] - state["y"][row]
+            )
+            found[name] = {
+                said: float(state[key][row]) for key, said in FACTS.items() if key in state
+            }
             found[name]["goal m"] = float(away)
         return found
 
     def numbers(self, state: State) -> dict[str, float]:
-        """Shares of the agents; those that had a contact or left the road only where the settings count it."""
-        asked = {"driving": "active", "at goal": "reached", "collided": "contacts", "left the road": "departures"}
-        return {name: float((state[key][self.rows] > 0).mean()) for name, key in asked.items() if key in state}
+        """Shares of the agents; those that had a contact or left the road only where the settings
+        count it.
+        """
+        asked = {
+            "driving": "active",
+            "at goal": "reached",
+            "collided": "contacts",
+            "left the road": "departures",
+        }
+        return {
+            name: float((state[key][self.rows] > 0).mean())
+            for name, key in asked.items()
+            if key in state
+        }
 
     def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
         """What actions mean on the axes of the model: see csrc/drive/actions.c."""

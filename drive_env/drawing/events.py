@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Find what happens to agents in a step: contacts, departures from the road, arrivals at goals, and red lights.
+"""Find what happens to agents in a step: contacts, departures from the road, arrivals at goals, and
+red lights.
 
 A contact is one event for both parties.
 
-Runs in the learner, on two readable states. The env counts the contacts of each agent; with whom, the boxes say.
+Runs in the learner, on two readable states. The env counts the contacts of each agent; with whom,
+the boxes say.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from drive_env.drawing.objects import Objects
 from drive_env.evaluate.contacts import STANDS_MPS, Body, angle_of
 from puffervec.contract.drawing import Event, State
 
-# What begins in a step: a count that grows, or where the settings count nothing, a flag that rises; and the verb.
+# What begins in a step: a count that grows, or where the settings count nothing, a flag that rises;
+# and the verb.
 BEGINS = {
     "off-road": ("departures", "offroad", "left the road"),
     "at goal": ("goal_step", "reached", "arrived"),
@@ -52,9 +55,13 @@ class Party:
 
 
 class Events:
-    """Finds the events of an episode. Args: rows, agents: of the agents, each with the object that it moves."""
+    """Finds the events of an episode. Args: rows, agents: of the agents, each with the object that
+    it moves.
+    """
 
-    def __init__(self, objects: Objects, rows: NDArray[Any], agents: NDArray[np.int64], dt_s: float) -> None:
+    def __init__(
+        self, objects: Objects, rows: NDArray[Any], agents: NDArray[np.int64], dt_s: float
+    ) -> None:
         self._objects, self._dt_s = objects, dt_s
         self._rows = dict(zip(rows.tolist(), agents.tolist(), strict=True))
 
@@ -87,10 +94,17 @@ class Events:
         for row, count in begun.items():
             own = parties[self._rows[row]]
             found = self._met(own, count, parties, _first_object(state, before, row))
-            pairs |= dict.fromkeys(frozenset((own.number, other)) for other in found or [own.number])
-        faults = {self._rows[row]: _fault(state, before, row, count) for row, count in begun.items()}
+            pairs |= dict.fromkeys(
+                frozenset((own.number, other)) for other in found or [own.number]
+            )
+        faults = {
+            self._rows[row]: _fault(state, before, row, count) for row, count in begun.items()
+        }
         for pair in pairs:
-            yield _collision([parties[number] for number in sorted(pair, key=lambda n: parties[n].row is None)], faults)
+            yield _collision(
+                [parties[number] for number in sorted(pair, key=lambda n: parties[n].row is None)],
+                faults,
+            )
 
     def _parties(self, state: State, before: State) -> Iterator[Party]:
         """Yield the bodies that are there after a step, and the agents that took it."""
@@ -99,7 +113,8 @@ class Events:
                 size = float(state["length"][row]), float(state["width"][row])
                 speed = float(state["speed"][row])
                 was, now = (
-                    _body([float(one[key][row]) for key in ("x", "y", "heading")], speed, size) for one in (before, state)
+                    _body([float(one[key][row]) for key in ("x", "y", "heading")], speed, size)
+                    for one in (before, state)
                 )
                 yield Party(self._objects.names[number], number, was, now, row)
         old = {number: pose for number, *pose in self._objects.others(before)}
@@ -123,13 +138,18 @@ class Events:
         for number, other in parties.items():
             if number == own.number or gap_m(own.now, other.now) > NEAR_M:
                 continue
-            touched = own.before is not None and other.before is not None and gap_m(own.before, other.before) < -NEAR_M
+            touched = (
+                own.before is not None
+                and other.before is not None
+                and gap_m(own.before, other.before) < -NEAR_M
+            )
             gaps.append((number != first, touched, gap_m(own.now, other.now), number))
         return [number for *_, number in sorted(gaps)[:count]]
 
 
 def gap_m(a: Body, b: Body) -> float:
-    """Return the gap between two boxes along the side that separates them most, in m; below 0 where they overlap.
+    """Return the gap between two boxes along the side that separates them most, in m; below 0 where
+    they overlap.
 
     >>> gap_m(Body(0, 0, 0, 0, 4, 2), Body(5, 0, 0, 0, 4, 2))
     1.0
@@ -158,14 +178,22 @@ def _speed(was: Sequence[float], now: Sequence[float]) -> float:
 
 
 def _first_object(state: State, before: State, row: int) -> int | None:
-    """Return the object of an agent's first contact, None if that is not in this step or the env does not record it."""
-    if "contact_object" not in state or before["contact_object"][row] or not state["contact_object"][row]:
+    """Return the object of an agent's first contact, None if that is not in this step or the env
+    does not record it.
+    """
+    if (
+        "contact_object" not in state
+        or before["contact_object"][row]
+        or not state["contact_object"][row]
+    ):
         return None
     return int(state["contact_object"][row]) - 1
 
 
 def _fault(state: State, before: State, row: int, count: int) -> bool | None:
-    """Return whether an agent is at fault in the contacts of a step; None where the env does not say it of each."""
+    """Return whether an agent is at fault in the contacts of a step; None where the env does not
+    say it of each.
+    """
     if "faults" not in state:
         return None
     faults = int(state["faults"][row]) - int(before["faults"][row])
@@ -175,9 +203,13 @@ def _fault(state: State, before: State, row: int, count: int) -> bool | None:
 def _collision(pair: list[Party], faults: Mapping[int, bool | None]) -> Event:
     """Return the event of one or two parties, the first of which is an agent."""
     if len(pair) == 1:
-        return Event(pair[0].now.x, pair[0].now.y, role="collision", of=pair[0].name, did="collided")
+        return Event(
+            pair[0].now.x, pair[0].now.y, role="collision", of=pair[0].name, did="collided"
+        )
     angle = angle_of(pair[0].was, pair[1].was)
-    if angle == "rear-ended" or (angle != "rear-end" and faults.get(pair[1].number) and not faults.get(pair[0].number)):
+    if angle == "rear-ended" or (
+        angle != "rear-end" and faults.get(pair[1].number) and not faults.get(pair[0].number)
+    ):
         pair, angle = pair[::-1], angle.removesuffix("ed")
     own, other = pair
     known = {party.name: faults.get(party.number) for party in pair if party.row is not None}

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where the objects of a scene are that no agent moves: in their log, at rest, or as followers (csrc/drive/follow.c)."""
+"""Where the objects of a scene are that no agent moves: in their log, at rest, or as followers
+(csrc/drive/follow.c).
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,26 @@ _NOUNS = {"vehicle": "car", "other": "object"}
 class Objects:
     """The objects of a scene, with their log.
 
-    names: by object. records: (objects,) of packed.OBJECT. poses: (3, frames, objects) x, y, heading; there: (frames, objects).
+    names: by object. records: (objects,) of packed.OBJECT. poses: (3, frames, objects) x, y,
+        heading; there: (frames, objects).
     """
 
-    def __init__(self, config: DriveConfig, head: Any, arrays: dict[str, NDArray[Any]], agents: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        config: DriveConfig,
+        head: Any,
+        arrays: dict[str, NDArray[Any]],
+        agents: NDArray[np.int64],
+    ) -> None:
         """Args: agents: the objects that agents move."""
         self.config, self.arrays = config, arrays
         self.records = arrays["objects"]
         count, frames = len(self.records), int(head["frame_count"])
         self.poses, self.there = np.zeros((3, frames, count)), np.zeros((frames, count), np.bool_)
         for number, item in enumerate(self.records):
-            self.poses[:, :, number], self.there[:, number] = logged_poses(item, arrays["frames"], frames)
+            self.poses[:, :, number], self.there[:, number] = logged_poses(
+                item, arrays["frames"], frames
+            )
         kinds = [OBJECT_TYPES[kind] for kind in self.records["type"]]
         self.names = [f"{_NOUNS.get(kind, kind)} {number}" for number, kind in enumerate(kinds)]
         self.followers = self._followers(agents) if config.others == "idm" else []
@@ -57,13 +68,19 @@ class Objects:
     def log_of(self, number: int) -> list[tuple[float, float]]:
         """The logged way of an object from the start on."""
         span = self.there[self.config.init_step :, number]
-        return [(float(x), float(y)) for x, y in self.poses[:2, self.config.init_step :, number].T[span]]
+        return [
+            (float(x), float(y)) for x, y in self.poses[:2, self.config.init_step :, number].T[span]
+        ]
 
     def _followers(self, agents: NDArray[np.int64]) -> list[int]:
-        """The objects that follow their log by the intelligent driver model, in the order of the env's state."""
+        """The objects that follow their log by the intelligent driver model, in the order of the
+        env's state.
+        """
         found = []
         for number in np.flatnonzero(self.records["type"] == VEHICLE).tolist():
-            seen = np.flatnonzero(self.there[self.config.init_step :, number]) + self.config.init_step
+            seen = (
+                np.flatnonzero(self.there[self.config.init_step :, number]) + self.config.init_step
+            )
             if number in agents or not len(seen):
                 continue
             first, last = self.poses[:2, seen[0], number], self.poses[:2, seen[-1], number]
@@ -73,15 +90,24 @@ class Objects:
 
     def _follower(self, state: State, place: int, number: int) -> tuple[float, float, float]:
         """x, y and heading on the piece of its path where a follower is."""
-        x, y, heading = (float(state[f"follower_from_{name}"][place]) for name in ("x", "y", "heading"))
+        x, y, heading = (
+            float(state[f"follower_from_{name}"][place]) for name in ("x", "y", "heading")
+        )
         to, along = int(state["follower_to"][place]), float(state["follower_along"][place])
         if state["follower_phase"][place] == FOLLOWS_LOG:
             item = self.records[number]
             end = self.arrays["frames"][int(item["frames_index"]) + to - int(item["frame_first"])]
-            end_x, end_y, end_heading = float(end["x_m"]), float(end["y_m"]), float(end["heading"]) / packed.HEADING_SCALE
+            end_x, end_y, end_heading = (
+                float(end["x_m"]),
+                float(end["y_m"]),
+                float(end["heading"]) / packed.HEADING_SCALE,
+            )
         else:
             ux, uy, half = (float(self.arrays[name][to]) for name in ("ux", "uy", "half"))
-            end_x, end_y = float(self.arrays["x"][to]) + half * ux, float(self.arrays["y"][to]) + half * uy
+            end_x, end_y = (
+                float(self.arrays["x"][to]) + half * ux,
+                float(self.arrays["y"][to]) + half * uy,
+            )
             end_heading = float(np.arctan2(uy, ux))
         length = float(np.hypot(end_x - x, end_y - y))
         share = min(along / length, 1.0) if length > 0 else 0.0

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an agent observes, where it is in the world: other cars, segments of the road, the way, lights, what rays meet.
+"""What an agent observes, where it is in the world: other cars, segments of the road, the way,
+lights, what rays meet.
 
-Blocks are told apart by their columns (csrc/drive/tables.h). What is no place, and the raster, is not shown.
+Blocks are told apart by their columns (csrc/drive/tables.h). What is no place, and the raster, is
+not shown.
 """
 
 from __future__ import annotations
@@ -31,10 +33,16 @@ class Sight:
         self._columns = columns()
         self._ray_angles = ray_angles(config)
 
-    def of(self, rows: Mapping[str, NDArray[Any]], agents: Mapping[str, tuple[int, Pose]]) -> dict[str, list[Shape]]:
-        """What agents see. Args: rows: by block, (rows, ...). agents: by name, the row and the pose."""
+    def of(
+        self, rows: Mapping[str, NDArray[Any]], agents: Mapping[str, tuple[int, Pose]]
+    ) -> dict[str, list[Shape]]:
+        """What agents see. Args: rows: by block, (rows, ...). agents: by name, the row and the
+        pose.
+        """
         flat = {name: part for name, part in rows.items() if part.ndim < 4}
-        blocks = [in_si(part, self._columns[name], self._config.range_m) for name, part in flat.items()]
+        blocks = [
+            in_si(part, self._columns[name], self._config.range_m) for name, part in flat.items()
+        ]
         return {
             agent: [shape for block in blocks for shape in self._shapes(block, row, pose)]
             for agent, (row, pose) in agents.items()
@@ -46,7 +54,10 @@ class Sight:
             yield Circle(float(x), float(y), self._config.goal_radius_m, role=ROLE, filled=False)
         if "there" not in block:
             return
-        mine = {name: values[row][block["there"][row]].astype(np.float64) for name, values in block.items()}
+        mine = {
+            name: values[row][block["there"][row]].astype(np.float64)
+            for name, values in block.items()
+        }
         if "x" not in mine:
             yield from self._rays(mine, np.flatnonzero(block["there"][row]), pose)
             return
@@ -58,20 +69,32 @@ class Sight:
             for values in zip(x, y, mine["length"], mine["width"], angle, strict=True):
                 yield Box(*map(float, values), role=ROLE, filled=False)
         elif "left_x" in mine:
-            left, right = (_placed(pose, mine[f"{side}_x"], mine[f"{side}_y"]) for side in ("left", "right"))
+            left, right = (
+                _placed(pose, mine[f"{side}_x"], mine[f"{side}_y"]) for side in ("left", "right")
+            )
             for ends in zip(*left, *right, strict=True):
-                yield Line(((float(ends[0]), float(ends[1])), (float(ends[2]), float(ends[3]))), role=ROLE)
+                yield Line(
+                    ((float(ends[0]), float(ends[1])), (float(ends[2]), float(ends[3]))), role=ROLE
+                )
         else:
             for at in zip(x, y, strict=True):
                 yield Circle(float(at[0]), float(at[1]), POINT_M, role=ROLE)
 
-    def _rays(self, mine: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64], pose: Pose) -> Iterator[Shape]:
+    def _rays(
+        self, mine: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64], pose: Pose
+    ) -> Iterator[Shape]:
         """Lines from the car to what its rays meet."""
         if "distance" not in mine:
             return
         angles = pose[2] + self._ray_angles[numbers]
         for distance, angle in zip(mine["distance"].tolist(), angles.tolist(), strict=True):
-            yield Line((pose[:2], (pose[0] + distance * math.cos(angle), pose[1] + distance * math.sin(angle))), role=ROLE)
+            yield Line(
+                (
+                    pose[:2],
+                    (pose[0] + distance * math.cos(angle), pose[1] + distance * math.sin(angle)),
+                ),
+                role=ROLE,
+            )
 
 
 def ray_angles(config: DriveConfig) -> NDArray[np.float64]:

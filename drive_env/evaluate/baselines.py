@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`; evaluated as policies are.
+"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`;
+evaluated as policies are.
 
-Runs in the learner. An actor may have `overrides`, a dict of config values that it needs. `lane-follow` sees what a policy
-sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route. `log` lets the env move the
-cars by their logs, which evaluates the data itself; `idm` along the logs' paths, with gaps and lights minded; `expert` plays
-actions that follow the logs.
+Runs in the learner. An actor may have `overrides`, a dict of config values that it needs.
+`lane-follow` sees what a policy
+sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route.
+`log` lets the env move the cars by their logs, which evaluates the data itself; `idm` along the
+logs' paths, with gaps and lights minded; `expert` plays actions that follow the logs.
 """
 
 from __future__ import annotations
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
 # The joint action is acceleration index * 13 + steering index, as in csrc/drive/actions.c.
 ACCELERATIONS_MPS2 = np.array([-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0], dtype=np.float32)
 STEERINGS_RAD = np.array(
-    [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0], dtype=np.float32
+    [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0],
+    dtype=np.float32,
 )
 
-# The action space that baselines with a mind of their own act in, and the rows that they read: the same ones whatever the
-# run's policy observes. Numbers of segments stay as they are where a baseline needs none, since the index of scenes depends on
+# The action space that baselines with a mind of their own act in, and the rows that they read: the
+# same ones whatever the run's policy observes. Numbers of segments stay as they are where a
+# baseline needs none, since the index of scenes depends on
 # them: others would compile the scenes again.
 DEFAULT_ACTIONS: dict[str, Any] = {
     "dynamics": "bicycle", "actions": "discrete", "action_values": (), **dict.fromkeys(PLAYERS, 0),
@@ -42,7 +46,9 @@ COMPACT_ROWS: dict[str, Any] = {
     "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
 }  # fmt: skip
 
-TARGET_MPS = 11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
+TARGET_MPS = (
+    11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
+)
 LATERAL_MPS2 = 3.0
 WHEELBASE_FACTOR = 0.6
 
@@ -57,7 +63,9 @@ def action_of(acceleration_mps2: Single, steering_rad: Single) -> NDArray[np.int
 class RandomActor:
     """Every action equally likely, from a seed."""
 
-    overrides: Mapping[str, Any] = dict.fromkeys(PLAYERS, 0)  # else the agents would not obey its actions
+    overrides: Mapping[str, Any] = dict.fromkeys(
+        PLAYERS, 0
+    )  # else the agents would not obey its actions
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
@@ -72,8 +80,12 @@ class RandomActor:
         if group.action_kind == "discrete":
             return self._rng.integers(0, group.action_sizes[0], rows, dtype=np.int32)
         if group.action_kind == "multi_discrete":
-            return self._rng.integers(0, group.action_sizes, (rows, group.action_dims), dtype=np.int32)
-        return self._rng.uniform(group.action_low, group.action_high, (rows, group.action_dims)).astype(np.float32)
+            return self._rng.integers(
+                0, group.action_sizes, (rows, group.action_dims), dtype=np.int32
+            )
+        return self._rng.uniform(
+            group.action_low, group.action_high, (rows, group.action_dims)
+        ).astype(np.float32)
 
 
 class StopActor:
@@ -92,7 +104,9 @@ class StopActor:
 
 
 class LaneFollowActor:
-    """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car ahead."""
+    """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car
+    ahead.
+    """
 
     overrides: Mapping[str, Any] = {**COMPACT_ROWS, "partners": 12, "lanes": 16, **DEFAULT_ACTIONS}
 
@@ -110,15 +124,20 @@ class LaneFollowActor:
         wheelbase = WHEELBASE_FACTOR * ego["length"]
         target = np.minimum(TARGET_MPS, np.sqrt(LATERAL_MPS2 / np.maximum(np.abs(curvature), 1e-3)))
         wanted = (target - ego["speed"]) / 0.5
-        wanted = np.minimum(wanted, following_acceleration(ego, seen["partners"], curvature.astype(np.float32)))
-        return action_of(wanted.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32))
+        wanted = np.minimum(
+            wanted, following_acceleration(ego, seen["partners"], curvature.astype(np.float32))
+        )
+        return action_of(
+            wanted.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32)
+        )
 
 
 def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Single]:
-    """The point of the lanes ahead to steer for, in the car's frame: (N,) x and y; straight ahead where there is no lane.
+    """The point of the lanes ahead to steer for, in the car's frame: (N,) x and y; straight ahead
+        where there is no lane.
 
-    Of points along the observed segments that run roughly with the car, the one about `reach_m` away that is least to the
-    side and turns least is taken.
+    Of points along the observed segments that run roughly with the car, the one about `reach_m`
+    away that is least to the side and turns least is taken.
     """
     along = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
     px = lanes["x"][..., None] + along * (lanes["half_length"] * lanes["cos"])[..., None]
@@ -126,7 +145,11 @@ def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Sin
     distance = np.hypot(px, py)
     bearing = np.arctan2(py, px)
     heading = np.arctan2(lanes["sin"], lanes["cos"])[..., None]
-    cost = np.abs(distance - reach_m[:, None, None]) / reach_m[:, None, None] + 1.5 * np.abs(bearing) + 0.5 * np.abs(heading)
+    cost = (
+        np.abs(distance - reach_m[:, None, None]) / reach_m[:, None, None]
+        + 1.5 * np.abs(bearing)
+        + 0.5 * np.abs(heading)
+    )
     usable = lanes["there"][..., None].astype(bool) & (px > 1.0) & (np.abs(heading) < 1.0)
     cost = np.where(usable, cost, np.inf).reshape(len(px), -1)
     best = cost.argmin(axis=1)
@@ -137,14 +160,22 @@ def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Sin
     return x.astype(np.float32), y.astype(np.float32)
 
 
-def following_acceleration(ego: Mapping[str, Single], partners: Mapping[str, Single], curvature: Single) -> Single:
-    """Acceleration that keeps a gap to the nearest car in front, (N,) m/s^2; large where there is none.
+def following_acceleration(
+    ego: Mapping[str, Single], partners: Mapping[str, Single], curvature: Single
+) -> Single:
+    """Acceleration that keeps a gap to the nearest car in front, (N,) m/s^2; large where there is
+    none.
 
-    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for
-    partners whose box reaches into the corridor along the arc that the car steers.
+    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke
+    and Helbing 2000), for partners whose box reaches into the corridor along the arc that the car
+    steers.
     """
-    reach = (partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])) / 2
-    side = (partners["length"] * np.abs(partners["sin"]) + partners["width"] * np.abs(partners["cos"])) / 2
+    reach = (
+        partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])
+    ) / 2
+    side = (
+        partners["length"] * np.abs(partners["sin"]) + partners["width"] * np.abs(partners["cos"])
+    ) / 2
     aside = partners["y"] - curvature[:, None] * partners["x"] ** 2 / 2
     in_way = (np.abs(aside) < side + ego["width"][:, None] / 2 + 0.2) & (partners["x"] > 0)
     gap = partners["x"] - reach - ego["length"][:, None] / 2
@@ -173,7 +204,9 @@ class LogActor:
 
 
 class IdmActor:
-    """Lets the env drive the agents by IDM along the path of their log, and on along its lane (csrc/drive/follow.c)."""
+    """Lets the env drive the agents by IDM along the path of their log, and on along its lane
+    (csrc/drive/follow.c).
+    """
 
     overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "idm_agents": 1}
 
@@ -186,7 +219,9 @@ class IdmActor:
 
 
 class ExpertActor:
-    """Lets the env play the actions by which the model of dynamics follows the log (drive_env.motion)."""
+    """Lets the env play the actions by which the model of dynamics follows the log
+    (drive_env.motion).
+    """
 
     overrides: Mapping[str, Any] = {**dict.fromkeys(PLAYERS, 0), "expert_actions": 1}
 
@@ -196,7 +231,11 @@ class ExpertActor:
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
         """(rows,) or (rows, D) zeros; the env takes its own."""
         group = vec.spec.groups[0]
-        shape = (row_count(obs),) if group.action_kind == "discrete" else (row_count(obs), group.action_dims)
+        shape = (
+            (row_count(obs),)
+            if group.action_kind == "discrete"
+            else (row_count(obs), group.action_dims)
+        )
         return np.zeros(shape, np.float32 if group.action_kind == "continuous" else np.int32)
 
 

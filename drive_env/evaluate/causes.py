@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many agents failed by which cause: tables made of the lines of agents (failures.py). Runs in the learner."""
+"""How many agents failed by which cause: tables made of the lines of agents (failures.py). Runs in
+the learner.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ GROUPED = ("other", "driver", "angle", "rule")
 
 
 def causes_of(agents: Sequence[Row]) -> list[Row]:
-    """A line per cause, the most frequent first, and one for all: agents, their share with its 95 % interval, at fault.
+    """A line per cause, the most frequent first, and one for all: agents, their share with its 95 %
+        interval, at fault.
 
     Args: agents: a line per agent and episode, with its cause, None where it did not fail.
     """
@@ -25,14 +28,19 @@ def causes_of(agents: Sequence[Row]) -> list[Row]:
 
 
 def contacts_of(agents: Sequence[Row]) -> list[Row]:
-    """A line per kind of collision: with whom, who moved it, at which angle, under which rule. Likewise."""
+    """A line per kind of collision: with whom, who moved it, at which angle, under which rule.
+    Likewise.
+    """
     return _shares(agents, [row for row in agents if row["cause"] == "collision"], GROUPED)
 
 
 def _shares(agents: Sequence[Row], failed: Sequence[Row], by: Sequence[str]) -> list[Row]:
     if not failed:
         return []
-    places = [{key: at for at, key in enumerate(dict.fromkeys(row[name] for row in agents))} for name in ("seed", "scene")]
+    places = [
+        {key: at for at, key in enumerate(dict.fromkeys(row[name] for row in agents))}
+        for name in ("seed", "scene")
+    ]
 
     def counted(own: Sequence[Row]) -> Floats:
         found = np.zeros([len(of) for of in places])
@@ -44,7 +52,12 @@ def _shares(agents: Sequence[Row], failed: Sequence[Row], by: Sequence[str]) -> 
 
     def line(named: dict[str, Cell], own: Sequence[Row]) -> Row:
         share = Interval(len(own) / len(agents), *clustered(counted(own), counts))
-        return {**named, "agents": len(own), "share": share, "at_fault": sum(row["at_fault"] == 1 for row in own)}
+        return {
+            **named,
+            "agents": len(own),
+            "share": share,
+            "at_fault": sum(row["at_fault"] == 1 for row in own),
+        }
 
     keys = [tuple(row[name] for name in by) for row in failed]
     ranked = [key for key, _ in Counter(keys).most_common()]

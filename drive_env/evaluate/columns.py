@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rates and means that the records of the driving env give (csrc/drive/records.h), for the log and for evaluations.
+"""Rates and means that the records of the driving env give (csrc/drive/records.h), for the log and
+for evaluations.
 
-Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another record.
+Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another
+record.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ RATES = {  # shares of agents, printed for each scene
     "collision": "collisions",
     "offroad": "offroads",
 }
-MORE_RATES = {  # further shares of agents or steps, which the setting `metrics` makes the env record
+# Further shares of agents or steps, which the setting `metrics` makes the env record
+MORE_RATES = {
     "at_fault": "at_fault",
     "red_light": "red_light",
     "wrong_way": "wrong_way",
@@ -37,16 +40,22 @@ MEANS = {  # and means
     "ade_m": "ade_m/logged",
     "fde_m": "fde_m/logged",
 }
-MOST = {"route_share": 1.0}  # What a mean is at most, where there is such a number; all are 0 or more.
-MEANINGS = {  # of columns that tables show, for people who do not know the env; docs/drive.md says more
+MOST = {
+    "route_share": 1.0
+}  # What a mean is at most, where there is such a number; all are 0 or more.
+# Of columns that tables show, for people who do not know the env; docs/drive.md says more
+MEANINGS = {
     "agents": "vehicles that were driven, over all episodes",
-    "score": "share of the agents that reached their goal with no collision and no departure from the road before",
+    "score": "share of the agents that reached their goal with no collision and no departure from the "
+    "road before",
     "goal": "share that reached their goal",
     "collision": "share that touched another object",
     "offroad": "share that left the road",
     "at_fault": "share that caused a contact",
-    "comfortable": "share of the half-seconds in which accelerations and jerks were within the limits of comfort",
-    "lawful": "share that ran no red light or stop sign, kept to its side, and was at most 5 mph above a limit",
+    "comfortable": "share of the half-seconds in which accelerations and jerks were within the limits of "
+    "comfort",
+    "lawful": "share that ran no red light or stop sign, kept to its side, and was at most 5 mph above "
+    "a limit",
     "goal_time": "time to the goal over that of the log",
     "path_m": "mean distance from the path of the log, in metres",
 }

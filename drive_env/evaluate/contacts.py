@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who hit whom in an agent's first contact, at which angle, and under which rule. docs/drive.md has the thresholds.
+"""Who hit whom in an agent's first contact, at which angle, and under which rule. docs/drive.md has
+the thresholds.
 
-Runs in the learner, on what the env keeps of the contact (csrc/drive/collide.c) and on the map of the compiled scene.
-A body that drives backward is taken by the direction of its motion.
+Runs in the learner, on what the env keeps of the contact (csrc/drive/collide.c) and on the map of
+the compiled scene. A body that drives backward is taken by the direction of its motion.
 """
 
 from __future__ import annotations
@@ -20,10 +21,18 @@ from drive_env.scenes.schema import OBJECT_TYPES, PEDESTRIAN, VEHICLE
 from puffervec._ffi import lib
 
 State = Mapping[str, Any]
-DRIVERS = {int(lib.PV_DRIVE_BY_LOG): "log", int(lib.PV_DRIVE_BY_POLICY): "policy", int(lib.PV_DRIVE_BY_IDM): "idm"}
+DRIVERS = {
+    int(lib.PV_DRIVE_BY_LOG): "log",
+    int(lib.PV_DRIVE_BY_POLICY): "policy",
+    int(lib.PV_DRIVE_BY_IDM): "idm",
+}
 STANDS_MPS = 0.1  # slower is standing, as in C
 SAME_RAD, OPPOSITE_RAD = math.radians(45), math.radians(135)  # between them the two cross
-REACH_M, TURNED_COSINE, TURNED_COST_M = 4.0, math.cos(math.radians(30)), 3.0  # the lane of a body, as in csrc/drive/measure.c
+REACH_M, TURNED_COSINE, TURNED_COST_M = (
+    4.0,
+    math.cos(math.radians(30)),
+    3.0,
+)  # the lane of a body, as in csrc/drive/measure.c
 AGAINST_COSINE = -0.5  # of a body that drives against its lane
 STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in none
 TURNS_RAD = math.radians(30)  # a lane that turns by more, from its start to its end
@@ -34,7 +43,9 @@ PARKED_M = 1.0  # a vehicle whose log stays within this
 
 @dataclass(frozen=True)
 class Body:
-    """One of the two. Positions in m, scene frame; heading: of its motion, rad; speed: m/s, at least 0."""
+    """One of the two. Positions in m, scene frame; heading: of its motion, rad; speed: m/s, at
+    least 0.
+    """
 
     x: float
     y: float
@@ -46,7 +57,9 @@ class Body:
 
 @dataclass(frozen=True)
 class Lane:
-    """The lane that a body is in: its number in the scene, and the cosine of the angle between the body's motion and it."""
+    """The lane that a body is in: its number in the scene, and the cosine of the angle between the
+    body's motion and it.
+    """
 
     number: int
     cosine: float
@@ -62,7 +75,9 @@ def id_of(objects: np.ndarray, number: int) -> int | str:
     return found if found >= 0 else f"#{number}"
 
 
-def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int) -> dict[str, Any]:
+def contact_of(
+    state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int
+) -> dict[str, Any]:
     """Return the columns of an agent's first contact; of an agent without one all are None.
 
     Args:
@@ -70,18 +85,38 @@ def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_se
     """
     number = int(state["contact_object"][row]) - 1
     if not 0 <= number < len(arrays["objects"]):
-        return dict.fromkeys(("other", "other_id", "driver", "angle", "rule", "at_fault", "speed_mps", "other_speed_mps"))
+        return dict.fromkeys(
+            (
+                "other",
+                "other_id",
+                "driver",
+                "angle",
+                "rule",
+                "at_fault",
+                "speed_mps",
+                "other_speed_mps",
+            )
+        )
     item = arrays["objects"][number]
     driver = int(state["contact_driver"][row])
-    own, other = _body(state, row, "contact", arrays["objects"][state["object"][row]]), _body(state, row, "other", item)
+    own, other = (
+        _body(state, row, "contact", arrays["objects"][state["object"][row]]),
+        _body(state, row, "other", item),
+    )
     kind = OBJECT_TYPES[item["type"]]
-    parked = driver == lib.PV_DRIVE_BY_LOG and item["type"] == VEHICLE and _reach_m(item, arrays["frames"]) < PARKED_M
+    parked = (
+        driver == lib.PV_DRIVE_BY_LOG
+        and item["type"] == VEHICLE
+        and _reach_m(item, arrays["frames"]) < PARKED_M
+    )
     return {
         "other": "parked vehicle" if parked else kind,
         "other_id": id_of(arrays["objects"], number),
         "driver": None if parked else DRIVERS[driver],
         "angle": angle_of(own, other),
-        "rule": _rule(state, row, number, own, other, int(item["type"]), Roads(arrays, lane_segments)),
+        "rule": _rule(
+            state, row, number, own, other, int(item["type"]), Roads(arrays, lane_segments)
+        ),
         "at_fault": int(state["contact_fault"][row]),
         "speed_mps": float(state["contact_speed"][row]),
         "other_speed_mps": float(state["other_speed"][row]),
@@ -89,9 +124,18 @@ def contact_of(state: State, row: int, arrays: Mapping[str, np.ndarray], lane_se
 
 
 def _body(state: State, row: int, name: str, item: Any) -> Body:
-    x, y, heading, speed = (float(state[f"{name}_{part}"][row]) for part in ("x", "y", "heading", "speed"))
+    x, y, heading, speed = (
+        float(state[f"{name}_{part}"][row]) for part in ("x", "y", "heading", "speed")
+    )
     backward = speed < -STANDS_MPS
-    return Body(x, y, heading + math.pi * backward, abs(speed), float(item["length_m"]), float(item["width_m"]))
+    return Body(
+        x,
+        y,
+        heading + math.pi * backward,
+        abs(speed),
+        float(item["length_m"]),
+        float(item["width_m"]),
+    )
 
 
 def _reach_m(item: Any, frames: np.ndarray) -> float:
@@ -101,7 +145,7 @@ def _reach_m(item: Any, frames: np.ndarray) -> float:
     return float(np.hypot(own["x_m"] - own["x_m"][0], own["y_m"] - own["y_m"][0]).max())
 
 
-# ---- the angle ----------------------------------------------------------------------------------------------------
+# ---- the angle -----------------------------------------------------------------------------------
 
 
 def turned(own: Body, other: Body) -> float:
@@ -116,8 +160,8 @@ def turned(own: Body, other: Body) -> float:
 def end_met(own: Body, other: Body) -> str:
     """Which part of its own box meets the other: "front", "rear" or "side".
 
-    Along and across the own heading there is a gap between the boxes before the contact; that which closes last decides. Where
-    both are closed, it is the one with the smaller overlap.
+    Along and across the own heading there is a gap between the boxes before the contact; that which
+    closes last decides. Where both are closed, it is the one with the smaller overlap.
     """
     c, s = math.cos(own.heading), math.sin(own.heading)
     dx, dy = other.x - own.x, other.y - own.y
@@ -144,7 +188,7 @@ def angle_of(own: Body, other: Body) -> str:
     return "head-on" if turn >= OPPOSITE_RAD and part != "side" else "side"
 
 
-# ---- the rule -----------------------------------------------------------------------------------------------------
+# ---- the rule ------------------------------------------------------------------------------------
 
 
 class Roads:
@@ -156,8 +200,12 @@ class Roads:
         self.lanes, self.links = arrays["lanes"], arrays["links"]
 
     def lane_at(self, body: Body) -> Lane | None:
-        """The lane that a body is in: the nearest one within 4 m; those more than 30 degrees off count as 3 m farther."""
-        x, y, ux, uy, half = (self.arrays[name][: self.count].astype(float) for name in ("x", "y", "ux", "uy", "half"))
+        """The lane that a body is in: the nearest one within 4 m; those more than 30 degrees off
+        count as 3 m farther.
+        """
+        x, y, ux, uy, half = (
+            self.arrays[name][: self.count].astype(float) for name in ("x", "y", "ux", "uy", "half")
+        )
         dx, dy = body.x - x, body.y - y
         along = np.clip(dx * ux + dy * uy, -half, half)
         distance = np.hypot(dx - along * ux, dy - along * uy)
@@ -185,7 +233,9 @@ class Roads:
         """Headings of a lane's first and of its last segment, rad."""
         first = int(self.lanes[lane]["first_segment"])
         last = first + int(self.lanes[lane]["segment_count"]) - 1
-        start, end = (math.atan2(self.arrays["uy"][at], self.arrays["ux"][at]) for at in (first, last))
+        start, end = (
+            math.atan2(self.arrays["uy"][at], self.arrays["ux"][at]) for at in (first, last)
+        )
         return start, end
 
     def turns_left(self, lane: int) -> bool:
@@ -197,7 +247,12 @@ class Roads:
         """Whether the middle of a body is on a crosswalk, or within 2 m of one."""
         for area in self.arrays["areas"][self.arrays["areas"]["kind"] == lib.PV_CROSSWALK]:
             at = slice(int(area["first"]), int(area["first"]) + int(area["count"]))
-            if _within(body.x, body.y, self.arrays["points_x"][at].astype(float), self.arrays["points_y"][at].astype(float)):
+            if _within(
+                body.x,
+                body.y,
+                self.arrays["points_x"][at].astype(float),
+                self.arrays["points_y"][at].astype(float),
+            ):
                 return True
         return False
 
@@ -213,10 +268,17 @@ def _within(x: float, y: float, px: np.ndarray, py: np.ndarray) -> bool:
     return bool(((x < px + (y - py) / np.where(dy == 0, 1, dy) * dx) & spans).sum() % 2)
 
 
-def _rule(state: State, row: int, other_number: int, own: Body, other: Body, kind: int, roads: Roads) -> str | None:
+def _rule(
+    state: State, row: int, other_number: int, own: Body, other: Body, kind: int, roads: Roads
+) -> str | None:
     """The rule that holds where the two met; None: none that is known."""
     now = int(state["contact_step"][row])
-    rows = [row, *np.flatnonzero((state["slot"] == state["slot"][row]) & (state["object"] == other_number)).tolist()]
+    rows = [
+        row,
+        *np.flatnonzero(
+            (state["slot"] == state["slot"][row]) & (state["object"] == other_number)
+        ).tolist(),
+    ]
     for rule, name in (("red light", "red_light_step"), ("stop sign", "stop_sign_step")):
         if any(0 < int(state[name][at]) <= now for at in rows):
             return rule
@@ -243,4 +305,8 @@ def rule_of_lanes(own: Body, other: Body, roads: Roads) -> str | None:
         return "lane change"
     starts = [roads.directions(lane)[0] for lane in (a, b)]
     opposite = abs((starts[0] - starts[1] + math.pi) % (2 * math.pi) - math.pi) >= OPPOSITE_RAD
-    return "left turn" if opposite and (roads.turns_left(a) or roads.turns_left(b)) else "crossing lanes"
+    return (
+        "left turn"
+        if opposite and (roads.turns_left(a) or roads.turns_left(b))
+        else "crossing lanes"
+    )

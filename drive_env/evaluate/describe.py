@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sums up the scenes of a config for the command line: how many, what was left out, bytes, padding, and how far agents see.
+"""Sums up the scenes of a config for the command line: how many, what was left out, bytes, padding,
+and how far agents see.
 
-Runs in the learner before training. It looks at the first frame of the scenes and at a few bundles; nothing is stepped.
+Runs in the learner before training. It looks at the first frame of the scenes and at a few bundles;
+nothing is stepped.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Reach:
 
     median_seen: float  # objects in the observation
     median_reach_m: float  # distance of the farthest one, over agents that see any
-    full: float  # share of agents for whom the block is full, so that objects farther away may be missing
+    # Share of agents for whom the block is full, so that objects farther away may be missing
+    full: float
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,28 @@ class SceneSummary:
     def text(self) -> str:
         """The summary as a few lines of text."""
         lines = [
-            f"scenes: {self.scenes} ({self.source}), {self.agents} agents, at most {self.most_agents} in one; "
-            f"{self.mean_kb:.0f} kB each, the largest {self.largest_kb:.0f} kB; padding rows {self.padding:.1%}",
+            f"scenes: {self.scenes} ({self.source}), {self.agents} agents, at most "
+            f"{self.most_agents} in one; {self.mean_kb:.0f} kB each, the largest "
+            f"{self.largest_kb:.0f} kB; padding rows {self.padding:.1%}",
         ]
         if self.without_agents:
             lines.append(f"  {self.without_agents} of them have no agent and are never used")
         lines += (f"  {line}" for line in remarks_on(self.left_out))
         floats = sum(math.prod(shape) for shape in self.observation.values() if len(shape) < 3)
-        lines.append(f"observation: {f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}")
+        lines.append(
+            "observation: "
+            f"{f'{floats} floats: ' if floats else ''}{'; '.join(map(self._block, self.observation))}"
+        )
         return "\n".join(lines)
 
     def _block(self, name: str) -> str:
         shape, item = " x ".join(map(str, self.observation[name])), self.reach.get(name)
         if item is None:
             return f"{name} {shape}{' bytes' if len(self.observation[name]) > 2 else ''}"
-        seen = f"median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for {item.full:.0%}"
+        seen = (
+            f"median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for "
+            f"{item.full:.0%}"
+        )
         return f"{name} {shape} ({seen})"
 
 
@@ -106,7 +116,9 @@ def measure_padding(config: DriveConfig) -> float:
         return float(1.0 - masks.mean())
 
 
-def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tuple[int, ...]], dict[str, Reach]]:
+def measure_reach(
+    config: DriveConfig, scenes: SceneSet
+) -> tuple[dict[str, tuple[int, ...]], dict[str, Reach]]:
     """Shapes of the observation's blocks, and what all agents of all scenes see in the first frame."""
     agents = scenes.agents(config)
     chosen = np.flatnonzero(agents)
@@ -118,8 +130,14 @@ def measure_reach(config: DriveConfig, scenes: SceneSet) -> tuple[dict[str, tupl
         received = vec.recv()
         rows, live = received[0], received[6]
         reader = ObservationReader(vec)
-        seen = reader.read({name: part[live] for name, part in rows.items()} if isinstance(rows, dict) else rows[live])
-    return reader.blocks, {name: reach_of(block) for name, block in seen.items() if "there" in block}
+        seen = reader.read(
+            {name: part[live] for name, part in rows.items()}
+            if isinstance(rows, dict)
+            else rows[live]
+        )
+    return reader.blocks, {
+        name: reach_of(block) for name, block in seen.items() if "there" in block
+    }
 
 
 def reach_of(block: Block) -> Reach:

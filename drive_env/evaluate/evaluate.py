@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Drives every scene a number of times and makes a table of rates, per scene and in total.
 
-Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task. The table is made from the
-first `episodes` records of each env, so C is the judge. Shaping rewards are off. The driver is an `Actor`: a baseline
-(drive_env.evaluate.baselines) or a policy wrapped by the trainer.
+Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task.
+The table is made from the first `episodes` records of each env, so C is the judge. Shaping rewards
+are off. The driver is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy wrapped by
+the trainer.
 """
 
 from __future__ import annotations
@@ -40,7 +41,16 @@ from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.schema import Floats
-from puffervec.contract.evaluation import Actor, Evaluation, Interval, Report, Row, Suite, progress_part, report_progress
+from puffervec.contract.evaluation import (
+    Actor,
+    Evaluation,
+    Interval,
+    Report,
+    Row,
+    Suite,
+    progress_part,
+    report_progress,
+)
 from puffervec.core.infos import Infos
 from puffervec.errors import ConfigError, PuffervecError, SceneError
 from puffervec.system import extras
@@ -49,7 +59,18 @@ from puffervec.system.folder import replace_file, said
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
-__all__ = ["BASELINES", "EVALUATION", "RATES", "Actor", "Outcome", "Results", "baseline", "draw", "drawings", "evaluate"]
+__all__ = [
+    "BASELINES",
+    "EVALUATION",
+    "RATES",
+    "Actor",
+    "Outcome",
+    "Results",
+    "baseline",
+    "draw",
+    "drawings",
+    "evaluate",
+]
 
 BATCH_ROWS = 8192  # agent rows of one batch of envs, to bound memory
 SHOWN = ("scene", "agents", *RATES, "comfortable", "lawful", "goal_time", "path_m")
@@ -66,7 +87,9 @@ class Results:
     intervals: Mapping[str, tuple[float, float]]  # 95 %, by name in RATES
     mean_return: float  # per agent, NaN where there are no agents
     mean_length: float  # steps per episode
-    more: Mapping[str, Interval | None] = field(default_factory=dict)  # by name in MORE_RATES and MEANS
+    more: Mapping[str, Interval | None] = field(
+        default_factory=dict
+    )  # by name in MORE_RATES and MEANS
 
     def rate(self, name: str) -> float:
         """Share of the agents, NaN where there are none."""
@@ -74,7 +97,10 @@ class Results:
 
     def row(self) -> Row:
         """As a line of a table."""
-        rates = {name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None for name in RATES}
+        rates = {
+            name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None
+            for name in RATES
+        }
         return {
             "scene": self.name,
             "episodes": self.episodes,
@@ -92,7 +118,9 @@ class Outcome:
 
     scenes: tuple[Results, ...]
     total: Results
-    remarks: tuple[str, ...] = ()  # what part of the scenes was driven, the first files that were left out
+    remarks: tuple[
+        str, ...
+    ] = ()  # what part of the scenes was driven, the first files that were left out
     left_out: tuple[LeftOut, ...] = ()  # all of them
     agents: tuple[Row, ...] = ()  # a line per agent and episode
 
@@ -109,7 +137,8 @@ class Outcome:
             rows=[scene.row() for scene in self.scenes],
             total=self.total.row(),
             remarks=[
-                "rates are shares of the agents; in the total's 95 % intervals scenes, and seeds, are clusters",
+                "rates are shares of the agents; in the total's 95 % intervals scenes, and seeds, "
+                "are clusters",
                 *([medians_of(self.agents)] if self.agents else []),
                 *at_goal_of(self.agents),
                 *self.remarks,
@@ -124,7 +153,9 @@ class Outcome:
                 "contacts": contacts_of(self.agents),
                 "failures": self.failures,
                 "agents": self.agents,
-                "left_out": [{"file": str(item.path), "reason": item.reason} for item in self.left_out],
+                "left_out": [
+                    {"file": str(item.path), "reason": item.reason} for item in self.left_out
+                ],
             },
             unprinted=("agents", "left_out"),
             columns={"failures": SHOWN_FAILURES},
@@ -133,16 +164,24 @@ class Outcome:
 
 
 def evaluate(
-    actor: Actor, config: DriveConfig, *, episodes: int = 1, seed: int = 0, seeds: int = 1, backend: str = "serial"
+    actor: Actor,
+    config: DriveConfig,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    seeds: int = 1,
+    backend: str = "serial",
 ) -> Outcome:
     """Drive every scene of `config.scenes` and count.
 
     Args:
-        actor: who drives. If it has an attribute `overrides` (a dict of config values), these are put into the config.
+        actor: who drives. If it has an attribute `overrides` (a dict of config values), these are
+        put into the config.
         config: settings of the env; shaping rewards, resampling and num_agents are replaced.
         episodes: per scene and seed, at least 1.
         seed: scene i runs in an env seeded with seed + i.
-        seeds: how many are driven, each SEED_STEP above the last one; an actor that draws goes on with its draws.
+        seeds: how many are driven, each SEED_STEP above the last one; an actor that draws goes on
+        with its draws.
         backend: "serial", "threading" or "multiprocessing".
 
     Raises:
@@ -170,22 +209,49 @@ def evaluate(
                 own = seed + number * SEED_STEP
                 left = partial(add_agents, vec, scenes, agents_driven, number)
                 with progress_part(number * len(starts) + first // batch, seeds * len(starts)):
-                    run_batch(actor, vec, todo[first : first + batch], (number + 1) * episodes, own, limit, records, left)
-    remarks = (*remarks_on_empty(scenes.names, agents, config), *remarks_on_split(config), *remarks_on(prepared.left_out))
+                    run_batch(
+                        actor,
+                        vec,
+                        todo[first : first + batch],
+                        (number + 1) * episodes,
+                        own,
+                        limit,
+                        records,
+                        left,
+                    )
+    remarks = (
+        *remarks_on_empty(scenes.names, agents, config),
+        *remarks_on_split(config),
+        *remarks_on(prepared.left_out),
+    )
     if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
-        remarks = (f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)", *remarks)
-    agents_driven.sort(key=lambda row: (str(row["scene"]), *(int(str(row[name])) for name in ("seed", "episode", "object"))))
+        remarks = (
+            f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)",
+            *remarks,
+        )
+    agents_driven.sort(
+        key=lambda row: (
+            str(row["scene"]),
+            *(int(str(row[name])) for name in ("seed", "episode", "object")),
+        )
+    )
     found = summarise(scenes.names, records, names, seeds)
-    return dataclasses.replace(found, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven))
+    return dataclasses.replace(
+        found, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven)
+    )
 
 
 def _alike(runs: list[Any], episodes: int) -> bool:
     """Whether the episodes of all seeds of a scene came out the same."""
-    return all(np.array_equal(run[2], runs[number % episodes][2]) for number, run in enumerate(runs))
+    return all(
+        np.array_equal(run[2], runs[number % episodes][2]) for number, run in enumerate(runs)
+    )
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
-    """Turns in which every env must leave its records; each episode takes one more for its reset row."""
+    """Turns in which every env must leave its records; each episode takes one more for its reset
+    row.
+    """
     return (max(config.max_steps, frames) + 2) * episodes + 2
 
 
@@ -193,10 +259,12 @@ def run_batch(
     actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]],
     left: Callable[[Any, int], None],
 ) -> None:  # fmt: skip
-    """Drive some scenes, one per env, until each has `episodes` records, those that it had before included.
+    """Drive some scenes, one per env, until each has `episodes` records, those that it had before
+    included.
 
     Args:
-        scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and are not counted.
+        scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and
+        are not counted.
         records: filled per scene with (length, return, values of all names).
         left: called with each record that counts, and the number of its scene's episode.
     """
@@ -214,12 +282,17 @@ def run_batch(
             scene = int(record["task"])
             if int(record["env"]) < len(scenes) and scene in open_scenes:
                 left(record, len(records[scene]))
-                records[scene].append((int(record["length"]), float(record["return"]), np.array(record["values"])))
+                records[scene].append(
+                    (int(record["length"]), float(record["return"]), np.array(record["values"]))
+                )
                 if len(records[scene]) >= episodes:
                     open_scenes.discard(scene)
         if not open_scenes:
             return
-    raise PuffervecError(f"evaluation: scenes {sorted(open_scenes)[:5]} left no record of {episodes} episodes in {limit} turns")
+    raise PuffervecError(
+        f"evaluation: scenes {sorted(open_scenes)[:5]} left no record of {episodes} episodes in "
+        f"{limit} turns"
+    )
 
 
 def _received(vec: VectorEnv) -> tuple[Any, Infos]:
@@ -227,12 +300,14 @@ def _received(vec: VectorEnv) -> tuple[Any, Infos]:
     return received[0], received[4]
 
 
-def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...], seeds: int = 1) -> Outcome:
+def summarise(
+    names: list[str], records: Mapping[int, list[Any]], columns: tuple[str, ...], seeds: int = 1
+) -> Outcome:
     """Turn records into rates and intervals.
 
     Args:
-        names: of all scenes. records: per scene index (length, mean return of its agents, values), as many of one seed as of
-            another, one seed after the other. columns: names of values.
+        names: of all scenes. records: per scene index (length, mean return of its agents, values),
+            as many of one seed as of another, one seed after the other. columns: names of values.
     """
     agents_at = columns.index("agents")
     found, sums = [], np.zeros((seeds, len(names), len(columns)))
@@ -251,7 +326,9 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
                 agents=agents,
                 counts=counts,
                 intervals={rate: wilson(counts[rate], agents) for rate in RATES},
-                mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents if agents else float("nan"),
+                mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents
+                if agents
+                else float("nan"),
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
                 more=more_of(sums[:, index : index + 1], columns),
             )
@@ -260,7 +337,8 @@ def summarise(names: list[str], records: Mapping[int, list[Any]], columns: tuple
 
 
 def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None]:
-    """Return rates and means with their intervals over scenes, None where there is nothing to divide by.
+    """Return rates and means with their intervals over scenes, None where there is nothing to
+    divide by.
 
     Args: sums: (seeds, scenes, columns) of records.
     """
@@ -269,13 +347,18 @@ def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None
         total, _, count = of.partition("/")
         if not {total, count or "agents"} <= set(columns):
             continue
-        values, counts = sums[..., columns.index(total)], sums[..., columns.index(count or "agents")]
+        values, counts = (
+            sums[..., columns.index(total)],
+            sums[..., columns.index(count or "agents")],
+        )
         if counts.sum() == 0:
             found[name] = None
             continue
         of_all = float(values.sum() / counts.sum())
         is_rate, most = name in MORE_RATES, MOST.get(name, math.inf)
-        found[name] = Interval(of_all, *(clustered(values, counts) if is_rate else mean_interval(values, counts, most)))
+        found[name] = Interval(
+            of_all, *(clustered(values, counts) if is_rate else mean_interval(values, counts, most))
+        )
     return found
 
 
@@ -290,14 +373,22 @@ def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Res
         episodes=episodes,
         agents=agents,
         counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
-        intervals={rate: clustered(sums[..., columns.index(of)], counts) for rate, of in RATES.items()},
-        mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents if agents else float("nan"),
-        mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes if episodes else float("nan"),
+        intervals={
+            rate: clustered(sums[..., columns.index(of)], counts) for rate, of in RATES.items()
+        },
+        mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents
+        if agents
+        else float("nan"),
+        mean_length=sum(scene.mean_length * scene.episodes for scene in driven) / episodes
+        if episodes
+        else float("nan"),
         more=more_of(sums, columns),
     )
 
 
-def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | None = None, seed: int = 0) -> str:
+def draw(
+    path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | None = None, seed: int = 0
+) -> str:
     """Drive one scene once and draw it.
 
     Args:
@@ -308,7 +399,8 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
         The scene's file name.
 
     Raises:
-        SceneError: there is no such scene, or it has no agents. ConfigError: the file cannot be written.
+        SceneError: there is no such scene, or it has no agents. ConfigError: the file cannot be
+        written.
         MissingExtraError: Pillow is not installed.
     """
     ((name, picture),) = drawings(actor, config, [scene], seed=seed)
@@ -322,7 +414,9 @@ def draw(path: Path, actor: Actor, config: DriveConfig, *, scene: int | str | No
 def drawings(
     actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
 ) -> Iterator[tuple[str, bytes]]:
-    """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of `draw`."""
+    """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of
+    `draw`.
+    """
     extras.require("drawing", "PIL")
     from drive_env.render.picture import png_of
     from drive_env.render.recording import record, roads_of
@@ -338,7 +432,11 @@ def drawings(
             head, arrays = found.scene(index)
             yield (
                 found.names[index],
-                png_of(found.names[index], roads_of(arrays, head["segment_count"], config.init_step), tracks),
+                png_of(
+                    found.names[index],
+                    roads_of(arrays, head["segment_count"], config.init_step),
+                    tracks,
+                ),
             )
 
 
@@ -350,15 +448,19 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
     else:
         index = scene
     if not 0 <= index < len(names):
-        raise SceneError(f"there is no scene {scene!r}; there are 0 to {len(names) - 1}: {', '.join(names[:3])}, ...")
+        raise SceneError(
+            f"there is no scene {scene!r}; there are 0 to {len(names) - 1}: "
+            f"{', '.join(names[:3])}, ..."
+        )
     if agents[index] == 0:
         raise SceneError(f"{names[index]} has no agent")
     return index
 
 
 def held_out(config: DriveConfig) -> DriveConfig:
-    """A run's config as it is evaluated: on the held-out scenes where it was trained on generated ones, and on the split
-    "validation" where it was trained on "train"."""
+    """A run's config as it is evaluated: on the held-out scenes where it was trained on generated
+    ones, and on the split "validation" where it was trained on "train".
+    """
     kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
     if all(kind in EVALUATED_ON for kind in kinds):
         others = dict.fromkeys(EVALUATED_ON[kind] for kind in kinds)
@@ -375,9 +477,14 @@ def seen_in_training(trained: DriveConfig, evaluated: DriveConfig) -> str:
 
     known = {key(name) for name, _ in sets_of(trained.scenes)}
     both = [name for name, _ in sets_of(evaluated.scenes) if key(name) in known]
-    if not both or ("all" not in (trained.split, evaluated.split) and trained.split != evaluated.split):
+    if not both or (
+        "all" not in (trained.split, evaluated.split) and trained.split != evaluated.split
+    ):
         return ""
-    return f"TRAINED ON THESE: the run was trained on scenes of {', '.join(both)}, so these rates say nothing of new scenes"
+    return (
+        f"TRAINED ON THESE: the run was trained on scenes of {', '.join(both)}, so these rates "
+        "say nothing of new scenes"
+    )
 
 
 def _report(actor: Actor, config: DriveConfig, **how: Any) -> Report:
@@ -386,22 +493,30 @@ def _report(actor: Actor, config: DriveConfig, **how: Any) -> Report:
 
 def _generated_in(config: DriveConfig) -> list[str]:
     """Return the generated sets among a config's scenes."""
-    return [name for name, _ in sets_of(config.scenes) if name.partition(":")[0] in {*EVALUATED_ON, *EVALUATED_ON.values()}]
+    return [
+        name
+        for name, _ in sets_of(config.scenes)
+        if name.partition(":")[0] in {*EVALUATED_ON, *EVALUATED_ON.values()}
+    ]
 
 
 def _report_of_real(actor: Actor, config: DriveConfig, **how: Any) -> Report:
     """As `_report`. Raises: ConfigError: there is a generated set among the scenes."""
     if generated := _generated_in(config):
         raise ConfigError(
-            f"--suite real: the scenes {generated[0]!r} are generated: give --scenes FOLDER (`puffer-scenes download` gets "
-            "public ones)"
+            f"--suite real: the scenes {generated[0]!r} are generated: give --scenes FOLDER "
+            "(`puffer-scenes download` gets public ones)"
         )
     return _report(actor, config, **how)
 
 
 def _on_generated(config: DriveConfig) -> DriveConfig:
     """The held-out scenes of the run's own kind where it has one."""
-    return config if _generated_in(config) else dataclasses.replace(config, scenes=HELD_OUT_SCENES, split="all")
+    return (
+        config
+        if _generated_in(config)
+        else dataclasses.replace(config, scenes=HELD_OUT_SCENES, split="all")
+    )
 
 
 def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
@@ -424,11 +539,19 @@ def same_task(config: DriveConfig, other: DriveConfig) -> DriveConfig:
 SUITES = {
     "generated": Suite(_report, "held-out generated scenes", settings=_on_generated),
     "real": Suite(_report_of_real, "scenes of a data set, all moving cars by the policy"),
-    "self-play": Suite(_report, "all moving cars by the policy", settings=_with(control="moving", others="log")),
-    "human-replay": Suite(
-        _report, "the self-driving car by the policy, others by their log", settings=_with(control="sdc", others="log")
+    "self-play": Suite(
+        _report, "all moving cars by the policy", settings=_with(control="moving", others="log")
     ),
-    "idm": Suite(_report, "the self-driving car by the policy, others by IDM", settings=_with(control="sdc", others="idm")),
+    "human-replay": Suite(
+        _report,
+        "the self-driving car by the policy, others by their log",
+        settings=_with(control="sdc", others="log"),
+    ),
+    "idm": Suite(
+        _report,
+        "the self-driving car by the policy, others by IDM",
+        settings=_with(control="sdc", others="idm"),
+    ),
     "realism": Suite(evaluate_realism, "how likely the log is among 32 roll-outs", ROLLOUTS),
 }
 EVALUATION = Evaluation(

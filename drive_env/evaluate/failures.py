@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How each agent drove, and why it failed: a line for each, from the state of an env at the end of a scene's episode.
+"""How each agent drove, and why it failed: a line for each, from the state of an env at the end of
+a scene's episode.
 
 Runs in the learner, with the setting `metrics`.
 """
@@ -24,11 +25,16 @@ PEAKS = ("peak_acceleration", "peak_braking", "peak_lateral")
 SHOWN_FAILURES = (
     "scene", "episode", "id", "cause", "why", "other", "other_id", "driver", "angle", "rule", "at_fault", "contact_step",
 )  # fmt: skip
-WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)  # an agent that drove farther against its lane drove the wrong way
+WRONG_WAY_M = float(
+    lib.PV_DRIVE_WRONG_WAY_M
+)  # an agent that drove farther against its lane drove the wrong way
 
 
-def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, record: Any, episode: int) -> None:
-    """Add a line for each agent of an episode that has just ended; `why` says what was not flawless.
+def add_agents(
+    vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, record: Any, episode: int
+) -> None:
+    """Add a line for each agent of an episode that has just ended; `why` says what was not
+    flawless.
 
     Args: seed, episode: numbers of the seed, and of the scene's episode over all seeds.
     """
@@ -36,7 +42,11 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
     head, arrays = scenes.scene(scene)
     for row in rows:
-        agent = {name: values[row].item() for name, values in state.items() if values.shape == state["slot"].shape}
+        agent = {
+            name: values[row].item()
+            for name, values in state.items()
+            if values.shape == state["slot"].shape
+        }
         agent["starts_at_goal"] = starts_at_goal(arrays, agent["object"], vec.config)
         logged, spans = agent["displacement_steps"], agent["spans"]
         into.append(
@@ -53,7 +63,9 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
                 "departure_step": agent["departure_step"] or None,
                 "goal_step": agent["goal_step"] or None,
                 "starts_at_goal": int(agent["starts_at_goal"]),
-                "goal_m": float(np.hypot(agent["goal_x"] - agent["x"], agent["goal_y"] - agent["y"])),
+                "goal_m": float(
+                    np.hypot(agent["goal_x"] - agent["x"], agent["goal_y"] - agent["y"])
+                ),
                 "least_ttc_s": agent["least_ttc"],
                 "wrong_way_m": agent["wrong_way"],
                 "ade_m": agent["displacement_sum"] / logged if logged else None,
@@ -65,28 +77,42 @@ def add_agents(vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, rec
 
 
 def starts_at_goal(arrays: Mapping[str, Any], number: int, config: Any) -> bool:
-    """Whether an agent starts within the goal radius of its goal: it is driven, and never counts as a success."""
+    """Whether an agent starts within the goal radius of its goal: it is driven, and never counts as
+    a success.
+    """
     item = arrays["objects"][number]
     start = arrays["frames"][item["frames_index"] + config.init_step - item["frame_first"]]
-    return bool(np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"]) <= config.goal_radius_m)
+    return bool(
+        np.hypot(item["goal_x_m"] - start["x_m"], item["goal_y_m"] - start["y_m"])
+        <= config.goal_radius_m
+    )
 
 
 def medians_of(agents: Sequence[Row]) -> str:
     """Return a remark: medians over agents of their largest accelerations."""
-    found = (f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}" for name in PEAKS)
+    found = (
+        f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}"
+        for name in PEAKS
+    )
     return f"medians over agents of the largest: {', '.join(found)} m/s2"
 
 
 def at_goal_of(agents: Sequence[Row]) -> list[str]:
     """Return a remark on agents that cannot score, if there are any."""
     count = sum(row["starts_at_goal"] == 1 for row in agents)
-    return [f"{count} of the {len(agents)} agents start at their goal and cannot score"] if count else []
+    return (
+        [f"{count} of the {len(agents)} agents start at their goal and cannot score"]
+        if count
+        else []
+    )
 
 
 def cause_of(agent: Mapping[str, Any]) -> str | None:
-    """Return the first thing that went wrong, from an agent's readable state at the end; None where nothing did.
+    """Return the first thing that went wrong, from an agent's readable state at the end; None where
+    nothing did.
 
-    Where a contact and a departure are in one step, it is the contact. What spoils no score comes last.
+    Where a contact and a departure are in one step, it is the contact. What spoils no score comes
+    last.
 
     >>> cause_of({"contact_step": 30, "departure_step": 20, "reached": 0})
     'off-road'
@@ -103,7 +129,8 @@ def cause_of(agent: Mapping[str, Any]) -> str | None:
 
 
 def reasons_of(agent: Mapping[str, Any]) -> list[str]:
-    """Return why an agent's drive was not flawless, from its readable state at the end; empty where it was.
+    """Return why an agent's drive was not flawless, from its readable state at the end; empty where
+    it was.
 
     >>> agent = {"contacts": 2, "faults": 1, "departures": 0, "red_lights": 0, "signs_run": 1, "wrong_way": 9.0, "reached": 0}
     >>> reasons_of(agent)

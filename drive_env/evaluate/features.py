@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the realism of roll-outs is measured by: motion, other objects, road edges, as time series per object.
+"""What the realism of roll-outs is measured by: motion, other objects, road edges, as time series
+per object.
 
-Definitions: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4 and appendix; in the plane.
-NumPy only, float64; runs in the learner.
+Definitions: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4 and
+appendix; in the plane. NumPy only, float64; runs in the learner.
 
-Axis letters: N evaluated objects, M all objects, T times; further axes in front (roll-outs) are allowed where `...` stands.
+Axis letters: N evaluated objects, M all objects, T times; further axes in front (roll-outs) are
+allowed where `...` stands.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ FOLLOWED_RAD = np.radians(75.0)  # what is ahead drives roughly the same way
 ALIGNED_RAD = np.radians(10.0)  # ... and exactly so where the overlap is small
 SMALL_OVERLAP_M = 0.5
 NOBODY_M = 1e10  # distance where there is no other object
-ROUNDING = 0.7  # radius of a box's corners as a share of half its shorter side, as in the challenge's code
+ROUNDING = (
+    0.7  # radius of a box's corners as a share of half its shorter side, as in the challenge's code
+)
 CLOSED_M = 1.0  # a polyline whose ends are nearer than this is a ring
 
 
@@ -34,7 +38,8 @@ class Boxes:
     """Boxes over time.
 
     Attributes:
-        x, y, heading: (..., M, T), metres and radians. length, width: (M,), metres. valid: (..., M, T).
+        x, y, heading: (..., M, T), metres and radians. length, width: (M,), metres. valid: (..., M,
+            T).
     """
 
     x: Floats
@@ -48,14 +53,17 @@ class Boxes:
         """Corners, (..., M, T, 4, 2), counter-clockwise from the front left one."""
         ahead = np.stack([np.cos(self.heading), np.sin(self.heading)], -1)
         left = np.stack([-ahead[..., 1], ahead[..., 0]], -1)
-        half_length, half_width = self.length[:, None, None, None] / 2, self.width[:, None, None, None] / 2
+        half_length, half_width = (
+            self.length[:, None, None, None] / 2,
+            self.width[:, None, None, None] / 2,
+        )
         signs = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)], np.float64)
         middle = np.stack([self.x, self.y], -1)[..., None, :]
         along = signs[:, :1] * half_length * ahead[..., None, :]
         return np.asarray(middle + along + signs[:, 1:] * half_width * left[..., None, :])
 
 
-# ---- motion -----------------------------------------------------------------------------------------------------
+# ---- motion --------------------------------------------------------------------------------------
 
 
 def central(values: Floats) -> Floats:
@@ -92,11 +100,12 @@ def motion(x: Floats, y: Floats, heading: Floats, dt_s: float) -> dict[str, Floa
     }
 
 
-# ---- other objects ----------------------------------------------------------------------------------------------
+# ---- other objects -------------------------------------------------------------------------------
 
 
 def distance_to_nearest(boxes: Boxes, evaluated: NDArray[np.int64]) -> Floats:
-    """Return the signed distance from each evaluated box to the nearest other one, (N, T); minus the depth of an overlap.
+    """Return the signed distance from each evaluated box to the nearest other one, (N, T); minus
+    the depth of an overlap.
 
     Boxes have rounded corners: each is a smaller box with a margin of its `rounding` all around.
 
@@ -104,7 +113,9 @@ def distance_to_nearest(boxes: Boxes, evaluated: NDArray[np.int64]) -> Floats:
     """
     radius = np.hypot(boxes.length, boxes.width) / 2
     rounding = ROUNDING * np.minimum(boxes.length, boxes.width) / 2
-    cores = dataclasses.replace(boxes, length=boxes.length - 2 * rounding, width=boxes.width - 2 * rounding)
+    cores = dataclasses.replace(
+        boxes, length=boxes.length - 2 * rounding, width=boxes.width - 2 * rounding
+    )
     corners = cores.corners()
     found = np.full((len(evaluated), boxes.x.shape[1]), NOBODY_M)
     for row, i in enumerate(evaluated):
@@ -112,14 +123,20 @@ def distance_to_nearest(boxes: Boxes, evaluated: NDArray[np.int64]) -> Floats:
         centre[~boxes.valid] = np.inf
         centre[i] = np.inf
         least = centre.min(axis=0)  # boxes are at most as far apart as their centres
-        j, t = np.nonzero((centre - radius[:, None] - radius[i] <= least) & boxes.valid[i] & np.isfinite(centre))
+        j, t = np.nonzero(
+            (centre - radius[:, None] - radius[i] <= least) & boxes.valid[i] & np.isfinite(centre)
+        )
         gaps = box_gap(cores, corners, np.full_like(j, i), j, t) - rounding[i] - rounding[j]
         np.minimum.at(found[row], t, gaps)
     return found
 
 
-def box_gap(boxes: Boxes, corners: Floats, i: NDArray[np.int64], j: NDArray[np.int64], t: NDArray[np.int64]) -> Floats:
-    """Signed distance between boxes i and j at times t, (P,) each: Euclidean, or minus the least way that parts them."""
+def box_gap(
+    boxes: Boxes, corners: Floats, i: NDArray[np.int64], j: NDArray[np.int64], t: NDArray[np.int64]
+) -> Floats:
+    """Signed distance between boxes i and j at times t, (P,) each: Euclidean, or minus the least
+    way that parts them.
+    """
     outside, depth = np.full(len(i), np.inf), np.full(len(i), np.inf)
     for a, b in ((i, j), (j, i)):
         c, s = np.cos(boxes.heading[a, t]), np.sin(boxes.heading[a, t])
@@ -127,19 +144,25 @@ def box_gap(boxes: Boxes, corners: Floats, i: NDArray[np.int64], j: NDArray[np.i
         along = rel[..., 0] * c[:, None] + rel[..., 1] * s[:, None]
         across = rel[..., 1] * c[:, None] - rel[..., 0] * s[:, None]
         half_length, half_width = boxes.length[a] / 2, boxes.width[a] / 2
-        beyond = np.maximum(np.abs(along) - half_length[:, None], 0), np.maximum(np.abs(across) - half_width[:, None], 0)
+        beyond = (
+            np.maximum(np.abs(along) - half_length[:, None], 0),
+            np.maximum(np.abs(across) - half_width[:, None], 0),
+        )
         outside = np.minimum(outside, np.hypot(*beyond).min(axis=1))
         for values, half in ((along, half_length), (across, half_width)):
-            depth = np.minimum(depth, np.minimum(values.max(axis=1) + half, half - values.min(axis=1)))
+            depth = np.minimum(
+                depth, np.minimum(values.max(axis=1) + half, half - values.min(axis=1))
+            )
     return np.where(depth >= 0, -depth, outside)
 
 
 def time_to_collision(boxes: Boxes, evaluated: NDArray[np.int64], dt_s: float) -> Floats:
-    """Seconds until each evaluated box hits the one that it follows, at constant speeds, (N, T); at most MOST_TTC_S.
+    """Seconds until each evaluated box hits the one that it follows, at constant speeds, (N, T); at
+    most MOST_TTC_S.
 
-    It follows the nearest valid box that is wholly ahead of its front, overlaps the strip straight ahead of it, and heads
-    within 75 degrees of its own heading, or within 10 degrees where the overlap is half a metre or
-    less.
+    It follows the nearest valid box that is wholly ahead of its front, overlaps the strip straight
+    ahead of it, and heads within 75 degrees of its own heading, or within 10 degrees where the
+    overlap is half a metre or less.
     """
     speed = motion(boxes.x, boxes.y, boxes.heading, dt_s)["linear_speed"]
     found = np.full((len(evaluated), boxes.x.shape[1]), MOST_TTC_S)
@@ -150,7 +173,11 @@ def time_to_collision(boxes: Boxes, evaluated: NDArray[np.int64], dt_s: float) -
         dx, dy = boxes.x - boxes.x[i], boxes.y - boxes.y[i]
         half_length, half_width = boxes.length[:, None] / 2, boxes.width[:, None] / 2
         gap = dx * c + dy * s - boxes.length[i] / 2 - (half_length * cosine + half_width * sine)
-        beside = np.abs(dy * c - dx * s) - boxes.width[i] / 2 - (half_length * sine + half_width * cosine)
+        beside = (
+            np.abs(dy * c - dx * s)
+            - boxes.width[i] / 2
+            - (half_length * sine + half_width * cosine)
+        )
         turn = np.abs(wrapped(turn))
         follows = (gap > 0) & (turn <= FOLLOWED_RAD) & (beside < 0) & boxes.valid
         follows &= (beside < -SMALL_OVERLAP_M) | (turn <= ALIGNED_RAD)
@@ -160,18 +187,21 @@ def time_to_collision(boxes: Boxes, evaluated: NDArray[np.int64], dt_s: float) -
         times = np.arange(gap.shape[1])
         with np.errstate(invalid="ignore", divide="ignore"):
             closing = speed[i] - speed[ahead, times]
-            found[row] = np.where(closing > 0, np.minimum(gap[ahead, times] / closing, MOST_TTC_S), MOST_TTC_S)
+            found[row] = np.where(
+                closing > 0, np.minimum(gap[ahead, times] / closing, MOST_TTC_S), MOST_TTC_S
+            )
     return found
 
 
-# ---- road edges -------------------------------------------------------------------------------------------------
+# ---- road edges ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Edges:
     """Road edges as segments, with the road to their left. Arrays (S,).
 
-    before, after: index of the segment before and behind each on its polyline; itself at an open end.
+    before, after: index of the segment before and behind each on its polyline; itself at an open
+        end.
     """
 
     x0: Floats
@@ -183,7 +213,9 @@ class Edges:
 
 
 def edges_of(start: Floats, end: Floats, polyline: NDArray[np.int64]) -> Edges:
-    """Join segments to polylines. Args: start, end: (S, 2); polyline: (S,) numbers, equal ones consecutive and in order."""
+    """Join segments to polylines. Args: start, end: (S, 2); polyline: (S,) numbers, equal ones
+    consecutive and in order.
+    """
     count = len(polyline)
     before, after = np.arange(count) - 1, np.arange(count) + 1
     first = np.flatnonzero(np.diff(polyline, prepend=-1))

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """How likely the log is among roll-outs: histograms per object, and their weighted mean.
 
-Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4. Bins, smoothing and weights: the
-challenge of 2024 (its file challenge_2024_config.textproto). NumPy only; runs in the learner.
+Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4. Bins,
+smoothing and weights: the challenge of 2024 (its file challenge_2024_config.textproto). NumPy only;
+runs in the learner.
 
-The roll-outs' values of a feature of one object, all times together, make a histogram with a pseudocount in each bin. The log's
-value at a time has the probability of its bin. A feature's likelihood is exp(mean of log-probabilities over valid objects and
-times). Of the two indications an object counts once: whether it collides, or is off the road, at any valid time.
+The roll-outs' values of a feature of one object, all times together, make a histogram with a
+pseudocount in each bin. The log's value at a time has the probability of its bin. A feature's
+likelihood is exp(mean of log-probabilities over valid objects and times). Of the two indications an
+object counts once: whether it collides, or is off the road, at any valid time.
 """
 
 from __future__ import annotations
@@ -53,14 +55,18 @@ GROUPS = ("kinematic", "interaction", "map")
 def log_probability(estimator: Estimator, log: Floats, rollouts: Floats) -> Floats:
     """Log-probability of each logged value under the roll-outs' histogram of its object.
 
-    Args: log: (N, T). rollouts: (R, N, T). Values outside the bins are put into the outermost ones. NaN count in the last
-        bin, as in the challenge's code: at the end of a series, where a central difference has no next value.
+    Args: log: (N, T). rollouts: (R, N, T). Values outside the bins are put into the outermost ones.
+        NaN count in the last bin, as in the challenge's code: at the end of a series, where a
+        central difference has no next value.
     Returns: (N, T).
     """
     objects = len(log)
     values = rollouts.transpose(1, 0, 2).reshape(objects, -1)
     flat = (_bins(estimator, values) + np.arange(objects)[:, None] * estimator.bins).reshape(-1)
-    counts = np.bincount(flat, minlength=objects * estimator.bins).reshape(objects, estimator.bins) + estimator.pseudocount
+    counts = (
+        np.bincount(flat, minlength=objects * estimator.bins).reshape(objects, estimator.bins)
+        + estimator.pseudocount
+    )
     share = np.log(counts / counts.sum(axis=1, keepdims=True))
     return np.asarray(np.take_along_axis(share, _bins(estimator, log), axis=1))
 
@@ -68,13 +74,16 @@ def log_probability(estimator: Estimator, log: Floats, rollouts: Floats) -> Floa
 def _bins(estimator: Estimator, values: Floats) -> NDArray[np.int64]:
     edges = np.linspace(estimator.low, estimator.high, estimator.bins + 1)
     clipped = np.nan_to_num(np.clip(values, estimator.low, estimator.high), nan=estimator.high)
-    return np.clip(np.searchsorted(edges, clipped, side="right") - 1, 0, estimator.bins - 1).astype(np.int64)
+    return np.clip(np.searchsorted(edges, clipped, side="right") - 1, 0, estimator.bins - 1).astype(
+        np.int64
+    )
 
 
 def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
     """Likelihood of a feature, in (0, 1]; NaN where nothing is valid.
 
-    Args: name: in ESTIMATORS. log, valid: (N, T). rollouts: (R, N, T). `collision` and `offroad` are 0 or 1 per time.
+    Args: name: in ESTIMATORS. log, valid: (N, T). rollouts: (R, N, T). `collision` and `offroad`
+        are 0 or 1 per time.
     """
     estimator = ESTIMATORS[name]
     if estimator.bins == 2:
@@ -87,7 +96,8 @@ def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
 
 
 def combined(likelihoods: Mapping[str, float]) -> dict[str, float]:
-    """Weighted means of likelihoods: `realism` of all, and each group's. Features that are NaN are left out, and their weight.
+    """Weighted means of likelihoods: `realism` of all, and each group's. Features that are NaN are
+        left out, and their weight.
 
     >>> found = combined({name: 0.5 for name in ESTIMATORS})
     >>> {name: round(value, 6) for name, value in found.items()}
@@ -99,6 +109,12 @@ def combined(likelihoods: Mapping[str, float]) -> dict[str, float]:
 
 def _mean(likelihoods: Mapping[str, float], group: str | None) -> float:
     known = [name for name, value in likelihoods.items() if value == value]
-    used = {name: ESTIMATORS[name].weight for name in known if group in (None, ESTIMATORS[name].group)}
+    used = {
+        name: ESTIMATORS[name].weight for name in known if group in (None, ESTIMATORS[name].group)
+    }
     total = sum(used.values())
-    return sum(weight * likelihoods[name] for name, weight in used.items()) / total if total else float("nan")
+    return (
+        sum(weight * likelihoods[name] for name, weight in used.items()) / total
+        if total
+        else float("nan")
+    )

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads observation rows by name and in SI units, by the blocks and columns that csrc/drive/tables.h lists.
+"""Reads observation rows by name and in SI units, by the blocks and columns that
+csrc/drive/tables.h lists.
 
 Runs in the learner, for baselines, summaries and tests; policies take the rows as they are.
 """
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 BYTE_ZERO = 128.0  # DRIVE_BYTE_ZERO in csrc/drive/tables.h
 Single = NDArray[np.float32]
 Block = Mapping[str, NDArray[Any]]
-Rows = NDArray[Any] | Mapping[str, NDArray[Any]]  # as `recv` gives them: one array, or a dict by block where there is a raster
+Rows = (
+    NDArray[Any] | Mapping[str, NDArray[Any]]
+)  # as `recv` gives them: one array, or a dict by block where there is a raster
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,13 @@ def row_count(rows: Rows) -> int:
 
 def _columns(block: Any) -> Iterator[Column]:
     for item in block.columns[0 : block.column_count]:
-        yield Column(_text(item.name), _text(item.unit), float(item.scale), float(item.most), _text(item.meaning))
+        yield Column(
+            _text(item.name),
+            _text(item.unit),
+            float(item.scale),
+            float(item.most),
+            _text(item.meaning),
+        )
 
 
 def _text(chars: Any) -> str:
@@ -72,7 +81,9 @@ class ObservationReader:
 
     @property
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the blocks that are in a row: (columns,), (objects, columns), or (channels, pixels, pixels)."""
+        """Shapes of the blocks that are in a row: (columns,), (objects, columns), or (channels,
+        pixels, pixels).
+        """
         return {field.name: field.shape for field, _ in self._blocks}
 
     def read(self, rows: Rows) -> dict[str, Block]:
@@ -82,10 +93,14 @@ class ObservationReader:
             rows: observations of N rows.
 
         Returns:
-            {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}. Copies. "there" is True for
-            the objects that are there. The channels of a raster are (N, pixels, pixels) uint8, as they are.
+            {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}.
+            Copies. "there" is True for the objects that are there. The channels of a raster are (N,
+            pixels, pixels) uint8, as they are.
         """
-        return {field.name: _read(_values(rows, field), field, listed, self._range_m) for field, listed in self._blocks}
+        return {
+            field.name: _read(_values(rows, field), field, listed, self._range_m)
+            for field, listed in self._blocks
+        }
 
 
 def _values(rows: Rows, field: Field) -> NDArray[Any]:
@@ -93,26 +108,33 @@ def _values(rows: Rows, field: Field) -> NDArray[Any]:
     if isinstance(rows, Mapping):
         return rows[field.name]
     first = field.offset // field.dtype.itemsize
-    return rows.reshape(len(rows), -1)[:, first : first + field.size].reshape(len(rows), *field.shape)
+    return rows.reshape(len(rows), -1)[:, first : first + field.size].reshape(
+        len(rows), *field.shape
+    )
 
 
 def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...], range_m: float) -> Block:
     if field.keeps_shape:
-        return {column.name: values[:, at].copy() for at, column in enumerate(listed[: values.shape[1]])}
+        return {
+            column.name: values[:, at].copy() for at, column in enumerate(listed[: values.shape[1]])
+        }
     return in_si(values, listed, range_m)
 
 
 def in_si(values: NDArray[Any], listed: tuple[Column, ...], range_m: float) -> Block:
     """Values of a block of numbers by column, as `ObservationReader.read`.
 
-    Args: values: (N, columns) or (N, objects, columns), as stored. listed: its columns. range_m: the setting.
+    Args: values: (N, columns) or (N, objects, columns), as stored. listed: its columns. range_m:
+        the setting.
     """
     there = (values != 0).any(axis=-1)
     block: dict[str, NDArray[Any]] = {}
     for at, column in enumerate(listed):
         stored = values[..., at].astype(np.float32)
         if values.dtype == np.uint8:
-            stored = np.where(there, stored - BYTE_ZERO, 0) * np.float32((column.most or range_m) / (BYTE_ZERO - 2))
+            stored = np.where(there, stored - BYTE_ZERO, 0) * np.float32(
+                (column.most or range_m) / (BYTE_ZERO - 2)
+            )
         else:
             stored = stored * np.float32(column.scale)
         block[column.name] = stored

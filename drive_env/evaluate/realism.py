@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 """How much roll-outs look like the log: `puffer-train eval drive --suite realism`.
 
-From frame 10 of each scene on (one second of history), the driver moves the agents for up to 8 s, 32 times. All other objects
-follow their log, and nobody is removed. Features of both (features.py) give likelihoods of the log (likelihood.py), a score per
-scene, and its mean over the scenes.
+From frame 10 of each scene on (one second of history), the driver moves the agents for up to 8 s,
+32 times. All other objects follow their log, and nobody is removed. Features of both (features.py)
+give likelihoods of the log (likelihood.py), a score per scene, and its mean over the scenes.
 
-Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). What differs from the challenge: the setting
-`control` says which objects are driven and judged, all is in the plane, and there is no term for
-traffic lights; docs/drive.md lists the rest, and tests/drive_env/test_realism_official.py compares
-with the challenge's code. Runs in the learner.
+Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). What differs from the
+challenge: the setting `control` says which objects are driven and judged, all is in the plane, and
+there is no term for traffic lights; docs/drive.md lists the rest, and
+tests/drive_env/test_realism_official.py compares with the challenge's code. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.evaluate import features
-from drive_env.evaluate.envs import SEED_STEP, evaluation_config, make_envs, remarks_on_empty, remarks_on_split
+from drive_env.evaluate.envs import (
+    SEED_STEP,
+    evaluation_config,
+    make_envs,
+    remarks_on_empty,
+    remarks_on_split,
+)
 from drive_env.evaluate.features import Boxes, Edges
 from drive_env.evaluate.intervals import mean_interval
 from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
@@ -51,8 +57,8 @@ COLUMNS = ("realism", *GROUPS, *ESTIMATORS, "ade_m", "min_ade_m")
 class Driven:
     """Roll-outs of one scene beside its log.
 
-    evaluated: (N,) objects that were driven; vehicles: (N,) which of them are vehicles. All boxes are
-    of M objects and T frames, of which the first HISTORY + 1 are the log's.
+    evaluated: (N,) objects that were driven; vehicles: (N,) which of them are vehicles. All boxes
+    are of M objects and T frames, of which the first HISTORY + 1 are the log's.
     """
 
     log: Boxes
@@ -66,7 +72,10 @@ class Driven:
 def log_of(head: Any, arrays: dict[str, NDArray[Any]]) -> Boxes:
     """Return the boxes of a compiled scene's log, up to HISTORY + STEPS."""
     objects, times = arrays["objects"], min(int(head["frame_count"]), HISTORY + 1 + STEPS)
-    poses, there = np.full((3, len(objects), times), np.nan), np.zeros((len(objects), times), np.bool_)
+    poses, there = (
+        np.full((3, len(objects), times), np.nan),
+        np.zeros((len(objects), times), np.bool_),
+    )
     for number, item in enumerate(objects):
         found, there[number] = logged_poses(item, arrays["frames"], times)
         poses[:, number, there[number]] = found[:, there[number]]
@@ -81,13 +90,19 @@ def road_edges(head: Any, arrays: dict[str, NDArray[Any]]) -> Edges | None:
     of = slice(int(ends[kind]), int(ends[kind + 1]))
     if of.start == of.stop:
         return None
-    x, y, ux, uy, half = (arrays[name][of].astype(np.float64) for name in ("x", "y", "ux", "uy", "half"))
+    x, y, ux, uy, half = (
+        arrays[name][of].astype(np.float64) for name in ("x", "y", "ux", "uy", "half")
+    )
     middle, along = np.stack([x, y], -1), np.stack([ux * half, uy * half], -1)
-    return features.edges_of(middle - along, middle + along, arrays["polyline"][of].astype(np.int64))
+    return features.edges_of(
+        middle - along, middle + along, arrays["polyline"][of].astype(np.int64)
+    )
 
 
 def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int) -> Driven:
-    """Roll one scene out in all envs of `vec` at once, whose config has OVERRIDES. Env r is seeded with seed + r."""
+    """Roll one scene out in all envs of `vec` at once, whose config has OVERRIDES. Env r is seeded
+    with seed + r.
+    """
     head, arrays = scenes.scene(scene)
     log, count = log_of(head, arrays), vec.num_envs
     vec.set_tasks(np.arange(count), np.full(count, scene))
@@ -103,7 +118,9 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
             state = vec.peek(number)
             there = valid[number, evaluated, time] = state["active"][: len(evaluated)] == 1
             for name, values in poses.items():
-                values[number, evaluated, time] = np.where(there, state[name][: len(evaluated)], np.nan)
+                values[number, evaluated, time] = np.where(
+                    there, state[name][: len(evaluated)], np.nan
+                )
         if time + 1 < log.x.shape[1]:
             vec.send(actor.act(obs, vec))
             obs = vec.recv()[0]
@@ -113,8 +130,9 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
 
 
 def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
-    """Return the features of the evaluated objects after the history, (N, T) each, of the log or one roll-out; NaN where the
-    object is not there."""
+    """Return the features of the evaluated objects after the history, (N, T) each, of the log or
+    one roll-out; NaN where the object is not there.
+    """
     own = driven.evaluated
     nearest = features.distance_to_nearest(boxes, own)
     found = {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
@@ -122,11 +140,17 @@ def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
     if driven.edges is not None:
         corners = np.nan_to_num(boxes.corners()[own])
         edge = np.stack(
-            [features.distance_to_road_edge(corners[:, t], driven.edges).max(-1) for t in range(corners.shape[1])], 1
+            [
+                features.distance_to_road_edge(corners[:, t], driven.edges).max(-1)
+                for t in range(corners.shape[1])
+            ],
+            1,
         )
         found |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
     found = {name: np.where(boxes.valid[own], values, np.nan) for name, values in found.items()}
-    found |= features.motion(boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s)  # of the frames beside each
+    found |= features.motion(
+        boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s
+    )  # of the frames beside each
     return {name: values[:, HISTORY + 1 :] for name, values in found.items()}
 
 
@@ -140,11 +164,13 @@ def likelihoods(driven: Driven) -> dict[str, float]:
     """Return the likelihood of the log by feature, NaN where the scene has nothing to tell it by.
 
     As in the challenge, a speed counts where the log is valid in the frames beside it, both of them
-    after the history, an acceleration where the speeds beside it count, and the time to collision of
-    vehicles only.
+    after the history, an acceleration where the speeds beside it count, and the time to collision
+    of vehicles only.
     """
     log = series_of(driven, driven.log)
-    each = [series_of(driven, one(driven.rollouts, number)) for number in range(len(driven.rollouts.x))]
+    each = [
+        series_of(driven, one(driven.rollouts, number)) for number in range(len(driven.rollouts.x))
+    ]
     there = driven.log.valid[driven.evaluated][:, HISTORY + 1 :]
     speed = features.central_valid(there)
     acceleration = features.central_valid(speed)
@@ -159,20 +185,23 @@ def likelihoods(driven: Driven) -> dict[str, float]:
 
 
 def displacements(driven: Driven) -> tuple[float, float]:
-    """Return the mean distance from the log over objects, times and roll-outs, and that of the best roll-out of the scene; in
-    metres."""
+    """Return the mean distance from the log over objects, times and roll-outs, and that of the best
+    roll-out of the scene; in metres.
+    """
     own, after = driven.evaluated, slice(HISTORY + 1, None)
     log, valid = driven.log, driven.log.valid[own, after]
     if not valid.any():
         return float("nan"), float("nan")
     distance = np.hypot(
-        driven.rollouts.x[:, own, after] - log.x[own, after], driven.rollouts.y[:, own, after] - log.y[own, after]
+        driven.rollouts.x[:, own, after] - log.x[own, after],
+        driven.rollouts.y[:, own, after] - log.y[own, after],
     )
     known = valid & np.isfinite(distance)
     counts = known.sum(axis=2)
     means = np.where(known, distance, 0.0).sum(axis=2)[counts > 0] / counts[counts > 0]
     each = [
-        row[count > 0] / count[count > 0] for row, count in zip(np.where(known, distance, 0.0).sum(axis=2), counts, strict=True)
+        row[count > 0] / count[count > 0]
+        for row, count in zip(np.where(known, distance, 0.0).sum(axis=2), counts, strict=True)
     ]
     return float(means.mean()), min(float(row.mean()) for row in each if len(row))
 
@@ -186,7 +215,8 @@ def row_of(name: str, driven: Driven) -> tuple[Row, list[str]]:
     remarks = []
     if driven.edges is not None and _mostly_off(driven):
         remarks.append(
-            f"{name}: most logged cars are to the right of the road edges, whose left is the road: its map likelihoods"
+            f"{name}: most logged cars are to the right of the road edges, whose left is the "
+            "road: its map likelihoods"
         )
         remarks[-1] += " say little"
     return {**row, **{column: numbers[column] for column in COLUMNS}}, remarks
@@ -205,13 +235,23 @@ def means_of(seeds: Sequence[Sequence[Row]]) -> list[Row]:
     found: list[Row] = []
     for rows in zip(*seeds, strict=True):
         values = np.array([[row[column] for column in COLUMNS] for row in rows], np.float64)
-        counted = {name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")}
-        found.append({"scene": rows[0]["scene"], **counted, **dict(zip(COLUMNS, values.mean(axis=0).tolist(), strict=True))})
+        counted = {
+            name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")
+        }
+        found.append(
+            {
+                "scene": rows[0]["scene"],
+                **counted,
+                **dict(zip(COLUMNS, values.mean(axis=0).tolist(), strict=True)),
+            }
+        )
     return found
 
 
 def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
-    """Return the means over the scenes with 95 % intervals over scenes and seeds. Args: as of `means_of`."""
+    """Return the means over the scenes with 95 % intervals over scenes and seeds. Args: as of
+    `means_of`.
+    """
     rows = [row for of in seeds for row in of]
     total: dict[str, Any] = {"scene": f"mean of {len(seeds[0])} scenes"}
     total |= {name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")}
@@ -220,23 +260,36 @@ def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
         known = np.isfinite(values).astype(np.float64)
         values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
         most = np.inf if column.endswith("_m") else 1.0  # metres, or likelihoods
-        total[column] = Interval(values.sum() / known.sum(), *mean_interval(values, known, most)) if known.any() else None
+        total[column] = (
+            Interval(values.sum() / known.sum(), *mean_interval(values, known, most))
+            if known.any()
+            else None
+        )
     return total
 
 
 def evaluate_realism(
-    actor: Actor, config: Any, *, episodes: int = ROLLOUTS, seed: int = 0, seeds: int = 1, backend: str = "serial"
+    actor: Actor,
+    config: Any,
+    *,
+    episodes: int = ROLLOUTS,
+    seed: int = 0,
+    seeds: int = 1,
+    backend: str = "serial",
 ) -> Report:
     """Roll every scene out and compare with its log.
 
     Args:
-        actor: who drives; one that draws its actions, since roll-outs that are all alike make narrow histograms.
-        config: settings of the env; OVERRIDES replace some. episodes: roll-outs of each scene, at least 2.
-        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. seeds, backend: as for `evaluate`; a
-            scene's row is its mean over seeds.
+        actor: who drives; one that draws its actions, since roll-outs that are all alike make
+        narrow histograms.
+        config: settings of the env; OVERRIDES replace some. episodes: roll-outs of each scene, at
+        least 2.
+        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. seeds,
+            backend: as for `evaluate`; a scene's row is its mean over seeds.
 
     Raises:
-        ConfigError: too few roll-outs. SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`.
+        ConfigError: too few roll-outs. SceneError: no scene has agents and more than HISTORY + 4
+            frames; see `prepare_scenes`.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
         raise ConfigError(f"episodes is {episodes!r}; realism needs 2 roll-outs of a scene or more")
@@ -246,19 +299,27 @@ def evaluate_realism(
     remarks, alike = dict[str, None](), True
     for number in range(seeds):
         found.append([])
-        for name, driven in _rollouts(actor, config, prepared.scenes, episodes, seed + number * SEED_STEP, backend):
+        for name, driven in _rollouts(
+            actor, config, prepared.scenes, episodes, seed + number * SEED_STEP, backend
+        ):
             row, said = row_of(name, driven)
             alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
             found[-1].append(row)
             remarks |= dict.fromkeys(said)
-    about = [f"likelihoods of the log under {episodes} roll-outs from frame {HISTORY}; realism is their weighted mean"]
+    about = [
+        f"likelihoods of the log under {episodes} roll-outs from frame {HISTORY}; realism is "
+        "their weighted mean"
+    ]
     if alike:
         about.append(
-            "all roll-outs of a scene are alike: a policy that always takes its likeliest action has no spread (--sample)"
+            "all roll-outs of a scene are alike: a policy that always takes its likeliest action "
+            "has no spread (--sample)"
         )
     about += remarks_on_empty(prepared.scenes.names, prepared.scenes.agents(config), config)
     about += [*remarks_on_split(config), *remarks_on(prepared.left_out)]
-    return Report(rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism")
+    return Report(
+        rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism"
+    )
 
 
 def _rollouts(
@@ -268,5 +329,10 @@ def _rollouts(
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, episodes, seed, backend) as vec:
         for index in np.flatnonzero(agents):
-            if int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4:  # a logged acceleration takes five frames
-                yield scenes.names[index], drive(actor, vec, scenes, int(index), seed + int(index) * episodes)
+            if (
+                int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4
+            ):  # a logged acceleration takes five frames
+                yield (
+                    scenes.names[index],
+                    drive(actor, vec, scenes, int(index), seed + int(index) * episodes),
+                )

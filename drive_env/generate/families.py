@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Kinds of generated streets: what roads there are, and what traffic is on them.
 
-Runs in the learner (drive_env.generate.streets). A family draws a `Plan` from ranges; `difficulty`, from 0 to 1, moves the draw
-towards more cars, walkers and speed. Around the place that a family is about lie further streets, so that maps have the size of
-real ones. To add a family: a function and a line in FAMILIES.
+Runs in the learner (drive_env.generate.streets). A family draws a `Plan` from ranges; `difficulty`,
+from 0 to 1, moves the draw towards more cars, walkers and speed. Around the place that a family is
+about lie further streets, so that maps have the size of real ones. To add a family: a function and
+a line in FAMILIES.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class Plan:
     left: float = 0.5
     changes: float = 0.1
     parked: Range = (0.15, 0.6)  # share of the places along kerbs that are taken
-    sight_m: Range = (45.0, 85.0)  # from the middle, up to which others than cars that drive are seen
+    sight_m: Range = (
+        45.0,
+        85.0,
+    )  # from the middle, up to which others than cars that drive are seen
     hidden: bool = False  # a pedestrian steps out from behind a parked van
     over: float = 0.0  # height of the roads of level 1 over the others
 
@@ -57,7 +61,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Draw:
-    """What families draw from: the random numbers, the difficulty, and whether ranges are the wider ones of held-out scenes."""
+    """What families draw from: the random numbers, the difficulty, and whether ranges are the wider
+    ones of held-out scenes.
+    """
 
     rng: np.random.Generator
     difficulty: float
@@ -81,7 +87,9 @@ class Draw:
 
     def side(self) -> Profile:
         """Draw the cross-section of a side street."""
-        return Profile(1, self.within(2.8, 3.4), 0.0, self.within(0.5, 1.2), 2.3 if self.chance(0.35) else 0.0)
+        return Profile(
+            1, self.within(2.8, 3.4), 0.0, self.within(0.5, 1.2), 2.3 if self.chance(0.35) else 0.0
+        )
 
 
 YARDS = 0.028  # cars behind the kerb per metre of road, on average
@@ -93,11 +101,18 @@ def yards(draw: Draw) -> float:
 
 
 def surround(
-    draw: Draw, plan: Plan, ends: list[int], reach_m: float = 75.0, share: float = 0.95, again: float = 0.5, sides: bool = True
+    draw: Draw,
+    plan: Plan,
+    ends: list[int],
+    reach_m: float = 75.0,
+    share: float = 0.95,
+    again: float = 0.5,
+    sides: bool = True,
 ) -> None:
     """Put crossings with side streets at the ends of roads.
 
-    Args: share: of the ends. again: share of the new roads' ends that get one as well; sides: also of those to the sides.
+    Args: share: of the ends. again: share of the new roads' ends that get one as well; sides: also
+        of those to the sides.
     """
     farther: list[int] = []
     for end in ends:
@@ -107,7 +122,9 @@ def surround(
         link = plan.links[number]
         here = plan.nodes[end].place_m
         step = here - plan.nodes[link.first if end == link.last else link.last].place_m
-        ahead = float(np.arctan2(step[1], step[0])) + (link.lean[1] if end == link.last else link.lean[0])
+        ahead = float(np.arctan2(step[1], step[0])) + (
+            link.lean[1] if end == link.last else link.lean[0]
+        )
         profile = link.narrow if link.narrow and end == link.last else link.profile
         kind = str(draw.rng.choice(["cross", "left", "right", "end"], p=[0.5, 0.2, 0.2, 0.1]))
         turns = {"cross": (-1, 0, 1), "left": (1, 0), "right": (-1, 0), "end": (-1, 1)}[kind]
@@ -130,15 +147,25 @@ def surround(
         surround(draw, plan, farther, 0.8 * reach_m, again, 0.0, False)
 
 
-def star(draw: Draw, plan: Plan, profiles: list[Profile], skew: float = 0.12, **node: Any) -> list[int]:
-    """Put a crossing into the middle, with as many arms as there are cross-sections. Returns the nodes at their ends."""
+def star(
+    draw: Draw, plan: Plan, profiles: list[Profile], skew: float = 0.12, **node: Any
+) -> list[int]:
+    """Put a crossing into the middle, with as many arms as there are cross-sections. Returns the
+    nodes at their ends.
+    """
     middle = plan.node(0.0, 0.0, corner_m=draw.within(5.0, 9.0), **node)
     ends = []
     for number, profile in enumerate(profiles):
         angle = number * (np.pi / 2) + draw.rng.uniform(-skew, skew)
         length = draw.within(85.0, 120.0)
         ends.append(plan.node(length * np.cos(angle), length * np.sin(angle)))
-        plan.link(middle, ends[-1], profile, yards=yards(draw), lean=(0.0, float(draw.rng.uniform(-0.2, 0.2))))
+        plan.link(
+            middle,
+            ends[-1],
+            profile,
+            yards=yards(draw),
+            lean=(0.0, float(draw.rng.uniform(-0.2, 0.2))),
+        )
     return ends
 
 
@@ -149,15 +176,31 @@ def road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any)
     return ends
 
 
-# ---- families ----------------------------------------------------------------------------------------------
+# ---- families ------------------------------------------------------------------------------------
 
 
 def straight(draw: Draw) -> Plan:
     """A road between two crossings, now and then with a jam."""
     plan = Plan(spread_m=60.0)
     if draw.chance(0.15):
-        surround(draw, plan, road(draw, plan, draw.street(lanes=3 if draw.chance(0.5) else 2), draw.within(150.0, 200.0)))
-        return replace(plan, cars=(25.0, 60.0), speed_mps=(2.0, 6.0), parked=(0.0, 0.2), walkers=(0.0, 3.0), spread_m=50.0)
+        surround(
+            draw,
+            plan,
+            road(
+                draw,
+                plan,
+                draw.street(lanes=3 if draw.chance(0.5) else 2),
+                draw.within(150.0, 200.0),
+            ),
+        )
+        return replace(
+            plan,
+            cars=(25.0, 60.0),
+            speed_mps=(2.0, 6.0),
+            parked=(0.0, 0.2),
+            walkers=(0.0, 3.0),
+            spread_m=50.0,
+        )
     surround(draw, plan, road(draw, plan, draw.street(), draw.within(140.0, 190.0)))
     return plan
 
@@ -175,7 +218,13 @@ def tee(draw: Draw) -> Plan:
     """A side road that ends at another road, with a stop sign or without."""
     plan = Plan()
     main = draw.street()
-    ends = star(draw, plan, [main, draw.side(), main], control=STOP if draw.chance(0.8) else FREE, major=(0, 2))
+    ends = star(
+        draw,
+        plan,
+        [main, draw.side(), main],
+        control=STOP if draw.chance(0.8) else FREE,
+        major=(0, 2),
+    )
     surround(draw, plan, ends, sides=False)
     return plan
 
@@ -187,7 +236,13 @@ def cross(draw: Draw) -> Plan:
     surround(
         draw,
         plan,
-        star(draw, plan, [main, side, main, side], control=STOP if draw.chance(0.7) else FREE, major=(0, 2)),
+        star(
+            draw,
+            plan,
+            [main, side, main, side],
+            control=STOP if draw.chance(0.7) else FREE,
+            major=(0, 2),
+        ),
         sides=False,
     )
     return plan
@@ -196,15 +251,24 @@ def cross(draw: Draw) -> Plan:
 def roundabout(draw: Draw) -> Plan:
     """A roundabout with three or four arms."""
     plan = Plan(turning=0.6, speed_mps=(6.0, 11.0), spread_m=35.0)
-    arms = [draw.side() if draw.chance(0.6) else draw.street(lanes=1) for _ in range(4 if draw.chance(0.7) else 3)]
-    surround(draw, plan, star(draw, plan, arms, skew=0.08, ring_m=draw.within(13.0, 19.0)), sides=False)
+    arms = [
+        draw.side() if draw.chance(0.6) else draw.street(lanes=1)
+        for _ in range(4 if draw.chance(0.7) else 3)
+    ]
+    surround(
+        draw, plan, star(draw, plan, arms, skew=0.08, ring_m=draw.within(13.0, 19.0)), sides=False
+    )
     return plan
 
 
 def merge(draw: Draw) -> Plan:
     """A ramp that joins a fast road."""
-    plan = Plan(spread_m=70.0, speed_mps=(11.0, 19.0), walkers=(0.0, 0.4), cyclists=(0.0, 0.0), changes=0.1)
-    profile = replace(draw.street(lanes=2), median_m=0.0, parking_m=0.0, width_m=draw.within(3.2, 3.7))
+    plan = Plan(
+        spread_m=70.0, speed_mps=(11.0, 19.0), walkers=(0.0, 0.4), cyclists=(0.0, 0.0), changes=0.1
+    )
+    profile = replace(
+        draw.street(lanes=2), median_m=0.0, parking_m=0.0, width_m=draw.within(3.2, 3.7)
+    )
     ends = road(draw, plan, profile, draw.within(250.0, 300.0), shape=ramps.on_ramp)
     surround(draw, plan, ends[1:])
     return plan
@@ -215,7 +279,11 @@ def lane_drop(draw: Draw) -> Plan:
     plan = Plan(spread_m=60.0, cars=(6.0, 16.0))
     wide = replace(draw.street(lanes=3 if draw.chance(0.3) else 2), median_m=0.0, parking_m=0.0)
     narrow = replace(wide, lanes=wide.lanes - 1)
-    surround(draw, plan, road(draw, plan, wide, draw.within(170.0, 210.0), narrow=narrow, shape=ramps.lane_drop))
+    surround(
+        draw,
+        plan,
+        road(draw, plan, wide, draw.within(170.0, 210.0), narrow=narrow, shape=ramps.lane_drop),
+    )
     return plan
 
 
@@ -242,7 +310,14 @@ def driveways(draw: Draw) -> Plan:
 
 def lot(draw: Draw) -> Plan:
     """A parking lot beside a street."""
-    plan = Plan(speed_mps=(6.0, 11.0), walkers=(2.0, 22.0), turning=0.6, crossing=0.15, parked=(0.2, 0.8), spread_m=40.0)
+    plan = Plan(
+        speed_mps=(6.0, 11.0),
+        walkers=(2.0, 22.0),
+        turning=0.6,
+        crossing=0.15,
+        parked=(0.2, 0.8),
+        spread_m=40.0,
+    )
     street = draw.street()
     aisle = Profile(1, draw.within(2.6, 3.1), 0.0, 0.4, 0.0)
     entry = plan.node(0.0, 0.0, control=STOP, corner_m=4.5)
@@ -268,7 +343,12 @@ def signal(draw: Draw) -> Plan:
     """A crossing with traffic lights, whose phases change."""
     plan = Plan(cars=(7.0, 20.0), walkers=(0.0, 10.0), crossing=0.5)
     main, side = draw.street(lanes=2 if draw.chance(0.7) else 1), draw.street(parking=0.2)
-    surround(draw, plan, star(draw, plan, [main, side, main, side], control=SIGNAL, crosswalks=0.9), sides=False)
+    surround(
+        draw,
+        plan,
+        star(draw, plan, [main, side, main, side], control=SIGNAL, crosswalks=0.9),
+        sides=False,
+    )
     return plan
 
 
@@ -286,20 +366,35 @@ def unprotected_left(draw: Draw) -> Plan:
     main, side = draw.street(lanes=2 if draw.chance(0.5) else 1), draw.side()
     control = SIGNAL if draw.chance(0.5) else FREE
     arms = [main, side, main, side] if draw.chance(0.7) else [main, side, main]
-    surround(draw, plan, star(draw, plan, arms, control=control, major=() if control == SIGNAL else (0, 2)), sides=False)
+    surround(
+        draw,
+        plan,
+        star(draw, plan, arms, control=control, major=() if control == SIGNAL else (0, 2)),
+        sides=False,
+    )
     return plan
 
 
 def cut_in(draw: Draw) -> Plan:
     """A road of several lanes on which many change lanes, close to others."""
-    plan = Plan(cars=(10.0, 26.0), changes=0.6, walkers=(0.0, 3.0), spread_m=50.0, speed_mps=(5.0, 14.0))
-    surround(draw, plan, road(draw, plan, draw.street(lanes=3 if draw.chance(0.4) else 2), draw.within(160.0, 210.0)))
+    plan = Plan(
+        cars=(10.0, 26.0), changes=0.6, walkers=(0.0, 3.0), spread_m=50.0, speed_mps=(5.0, 14.0)
+    )
+    surround(
+        draw,
+        plan,
+        road(
+            draw, plan, draw.street(lanes=3 if draw.chance(0.4) else 2), draw.within(160.0, 210.0)
+        ),
+    )
     return plan
 
 
 def occluded(draw: Draw) -> Plan:
     """A pedestrian who steps out from behind a parked van."""
-    plan = Plan(hidden=True, spread_m=40.0, walkers=(1.0, 6.0), parked=(0.4, 0.9), speed_mps=(5.0, 10.0))
+    plan = Plan(
+        hidden=True, spread_m=40.0, walkers=(1.0, 6.0), parked=(0.4, 0.9), speed_mps=(5.0, 10.0)
+    )
     profile = replace(draw.street(lanes=1), parking_m=2.4)
     surround(draw, plan, road(draw, plan, profile, draw.within(130.0, 170.0)))
     return plan
@@ -308,7 +403,17 @@ def occluded(draw: Draw) -> Plan:
 def crosswalk(draw: Draw) -> Plan:
     """Pedestrians who cross between two crossings."""
     plan = Plan(crossing=0.8, spread_m=45.0, walkers=(2.0, 9.0))
-    surround(draw, plan, road(draw, plan, draw.street(), draw.within(140.0, 180.0), crossing_at=draw.within(0.35, 0.65)))
+    surround(
+        draw,
+        plan,
+        road(
+            draw,
+            plan,
+            draw.street(),
+            draw.within(140.0, 180.0),
+            crossing_at=draw.within(0.35, 0.65),
+        ),
+    )
     return plan
 
 
@@ -337,7 +442,12 @@ def levels(draw: Draw) -> Plan:
     surround(draw, plan, road(draw, plan, draw.street(), draw.within(150.0, 190.0)), reach_m=45.0)
     angle, length = np.pi / 2 + draw.rng.uniform(-0.3, 0.3), draw.within(110.0, 140.0)
     far = length * np.array([np.cos(angle), np.sin(angle)])
-    plan.link(plan.node(*far), plan.node(*-far), replace(draw.street(), parking_m=0.0, median_m=0.0), level=1)
+    plan.link(
+        plan.node(*far),
+        plan.node(*-far),
+        replace(draw.street(), parking_m=0.0, median_m=0.0),
+        level=1,
+    )
     return plan
 
 

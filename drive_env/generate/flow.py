@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Traffic for generated streets: cars that follow, queue, stop, yield and wait.
 
-Runs in the learner (drive_env.generate.streets). Cars are planned one after another: who is in front on a lane before who is
-behind, and otherwise who has priority. For a new car, `traffic.blocked` says when and where on its path it would touch
-somebody who is planned already; red lights block their stop lines. The car then drives by the intelligent driver model
-(Treiber, Hennecke, Helbing 2000) behind whatever blocks its path next, in several variants at once: without stopping, or
-stopping before one of the places that are blocked at some time, until one of several times. The variant without contact that
-gets farthest is taken. If there is none, the car is left out.
+Runs in the learner (drive_env.generate.streets). Cars are planned one after another: who is in
+front on a lane before who is behind, and otherwise who has priority. For a new car,
+`traffic.blocked` says when and where on its path it would touch somebody who is planned already;
+red lights block their stop lines. The car then drives by the intelligent driver model (Treiber,
+Hennecke, Helbing 2000) behind whatever blocks its path next, in several variants at once: without
+stopping, or stopping before one of the places that are blocked at some time, until one of several
+times. The variant without contact that gets farthest is taken. If there is none, the car is left
+out.
 """
 
 from __future__ import annotations
@@ -40,9 +42,16 @@ from drive_env.generate.traffic import (
 from drive_env.scenes.schema import FRAME_S, VEHICLE, Floats
 
 TIME_S = SAMPLE_FRAMES * FRAME_S  # of a step of the plan
-ACCELERATE_MPS2, BRAKE_MPS2, HARDEST_MPS2 = 1.6, 2.0, 5.0  # wanted, comfortable, and what a driver does at most
+ACCELERATE_MPS2, BRAKE_MPS2, HARDEST_MPS2 = (
+    1.6,
+    2.0,
+    5.0,
+)  # wanted, comfortable, and what a driver does at most
 HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # beyond the margin that `blocked` keeps
-FIRMER_MPS2, SOFTER_MPS2 = 1.4, 0.6  # by which acceleration changes at most in a step, downwards and upwards
+FIRMER_MPS2, SOFTER_MPS2 = (
+    1.4,
+    0.6,
+)  # by which acceleration changes at most in a step, downwards and upwards
 RELEASES_S = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5, 99.0)
 MOST_HOLDS = 5
 PAST_M = 0.3  # by which a car may roll over the place where it is to stop
@@ -51,13 +60,19 @@ STOP_S, STANDS_MPS = 1.0, 0.4  # at a stop sign, at least, and what counts as st
 LINE_M = 0.7  # from a stop line to the bumper of who stops there
 SPAWN_M = 9.0  # least distance of two cars on a lane at the start
 ELSEWHERE = 0.006  # how likely cars are far from the middle, relative to there
-QUEUE_M, QUEUE, AT_CROSSING = 22.0, 9.0, 2.5  # before lights and signs, and before other crossings, more cars start
+QUEUE_M, QUEUE, AT_CROSSING = (
+    22.0,
+    9.0,
+    2.5,
+)  # before lights and signs, and before other crossings, more cars start
 CLEAR_M = 12.0  # around a car that appears on the way
 
 
 @dataclass(frozen=True)
 class Actor(Car):
-    """A car, cyclist or pedestrian, with its log. level: of the road; others on another level do not meet it."""
+    """A car, cyclist or pedestrian, with its log. level: of the road; others on another level do
+    not meet it.
+    """
 
     kind: int = VEHICLE
     level: int = 0
@@ -68,7 +83,12 @@ class Actor(Car):
         span = slice(self.first, self.last + 1)
         reach = (self.length_m + self.width_m) / 2
         x, y = self.x_m[span], self.y_m[span]
-        return float(x.min()) - reach, float(y.min()) - reach, float(x.max()) + reach, float(y.max()) + reach
+        return (
+            float(x.min()) - reach,
+            float(y.min()) - reach,
+            float(x.max()) + reach,
+            float(y.max()) + reach,
+        )
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class Route:
-    """A way that a car may take. stops: arc length, group of lights, and whether a stop sign stands there."""
+    """A way that a car may take. stops: arc length, group of lights, and whether a stop sign stands
+    there.
+    """
 
     points_m: Floats
     stops: tuple[tuple[float, int, bool], ...]
@@ -108,13 +130,21 @@ def starts_of(streets: Streets) -> dict[Tag, list[int]]:
 
 
 def draw_route(
-    rng: np.random.Generator, streets: Streets, starts: dict[Tag, list[int]], first: int, at_m: float, reach_m: float, ask: Ask
+    rng: np.random.Generator,
+    streets: Streets,
+    starts: dict[Tag, list[int]],
+    first: int,
+    at_m: float,
+    reach_m: float,
+    ask: Ask,
 ) -> Route:
     """Draw a way from a place on a lane on, at least reach_m long unless the streets end before."""
     lane = streets.lanes[first]
     points, lanes, stops = [lane.points_m], [first], []
     length = float(arc_length(lane.points_m)[-1])
-    beside = [index for index in (_neighbour(lane, starts, step) for step in (-1, 1)) if index is not None]
+    beside = [
+        index for index in (_neighbour(lane, starts, step) for step in (-1, 1)) if index is not None
+    ]
     if beside and length - at_m > 45.0 and rng.random() < ask.changes:
         first = beside[int(rng.integers(len(beside)))]
         points = [blended(rng, lane.points_m, streets.lanes[first].points_m, at_m)]
@@ -132,7 +162,9 @@ def draw_route(
         lanes.append(chosen)
         length += float(arc_length(lane.points_m)[-1])
     start = streets.lanes[lanes[0]]
-    return Route(np.concatenate(points), tuple(stops), tuple(lanes), turn, rank, start.slow, start.level)
+    return Route(
+        np.concatenate(points), tuple(stops), tuple(lanes), turn, rank, start.slow, start.level
+    )
 
 
 def _neighbour(lane: Lane, starts: dict[Tag, list[int]], step: int) -> int | None:
@@ -148,18 +180,31 @@ def blended(rng: np.random.Generator, here: Floats, there: Floats, at_m: float) 
     share = np.clip((where - begin) / rng.uniform(24.0, 34.0), 0.0, 1.0)
     share = share**3 * (10 - 15 * share + 6 * share**2)
     other = arc_length(there)
-    beside = np.stack([np.interp(where * other[-1] / where[-1], other, axis) for axis in there.T], axis=-1)
+    beside = np.stack(
+        [np.interp(where * other[-1] / where[-1], other, axis) for axis in there.T], axis=-1
+    )
     return np.asarray(here + share[:, None] * (beside - here))
 
 
-def choose_lane(rng: np.random.Generator, streets: Streets, choices: Sequence[int], ask: Ask) -> int:
+def choose_lane(
+    rng: np.random.Generator, streets: Streets, choices: Sequence[int], ask: Ask
+) -> int:
     """Draw one of the lanes that go on."""
-    shares = {"straight": 1 - ask.turning, "left": ask.turning * ask.left, "right": ask.turning * (1 - ask.left), "": 1.0}
+    shares = {
+        "straight": 1 - ask.turning,
+        "left": ask.turning * ask.left,
+        "right": ask.turning * (1 - ask.left),
+        "": 1.0,
+    }
     weights = np.array([shares[streets.lanes[index].turn] for index in choices])
-    return choices[int(rng.choice(len(choices), p=weights / weights.sum()))] if weights.sum() > 0 else choices[0]
+    return (
+        choices[int(rng.choice(len(choices), p=weights / weights.sum()))]
+        if weights.sum() > 0
+        else choices[0]
+    )
 
 
-# ---- who goes where ----------------------------------------------------------------------------------------
+# ---- who goes where ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -176,8 +221,12 @@ class Wish:
     kind: int = VEHICLE
 
 
-def draw_wishes(rng: np.random.Generator, streets: Streets, ask: Ask, count: int, kind: int = VEHICLE) -> list[Wish]:
-    """Draw cars (or cyclists) and their ways: more of them near the middle, no two of them at the same place."""
+def draw_wishes(
+    rng: np.random.Generator, streets: Streets, ask: Ask, count: int, kind: int = VEHICLE
+) -> list[Wish]:
+    """Draw cars (or cyclists) and their ways: more of them near the middle, no two of them at the
+    same place.
+    """
     starts = starts_of(streets)
     places, weights = [], []
     for index, lane in enumerate(streets.lanes):
@@ -210,17 +259,23 @@ def draw_wishes(rng: np.random.Generator, streets: Streets, ask: Ask, count: int
         route = draw_route(rng, streets, starts, index, at, cruise * FRAMES * FRAME_S + 12.0, ask)
         size = draw_size(rng) if kind == VEHICLE else (1.8, 0.7, 1.75)
         halt = float(rng.uniform(3.0, 35.0)) if rng.random() < ask.halts else 0.0
-        wishes.append(Wish(index, at, cruise, route, size, bool(rng.random() < ask.late), halt, kind))
+        wishes.append(
+            Wish(index, at, cruise, route, size, bool(rng.random() < ask.late), halt, kind)
+        )
         if len(wishes) == count:
             break
     return wishes
 
 
 def in_order(rng: np.random.Generator, wishes: list[Wish]) -> list[Wish]:
-    """Sort cars: on each lane the ones in front first, and among those at the front the ones with priority."""
+    """Sort cars: on each lane the ones in front first, and among those at the front the ones with
+    priority.
+    """
     queues: dict[int, list[tuple[float, Wish]]] = {}
     for wish in sorted(wishes, key=lambda wish: -wish.at_m):
-        queues.setdefault(wish.lane, []).append((wish.route.rank + float(rng.normal(0.0, 0.8)), wish))
+        queues.setdefault(wish.lane, []).append(
+            (wish.route.rank + float(rng.normal(0.0, 0.8)), wish)
+        )
     found = []
     while queues:
         lane = max(queues, key=lambda lane: queues[lane][0][0])
@@ -234,7 +289,9 @@ def plan_traffic(
     rng: np.random.Generator, streets: Streets, wishes: list[Wish], red: NDArray[np.bool_], others: list[Actor],
     edges: dict[int, tuple[Floats, Floats]],
 ) -> list[Actor]:  # fmt: skip
-    """Plan cars. Args: red: (groups, FRAMES), others: who is there already. Returns those for whom there is a way."""
+    """Plan cars. Args: red: (groups, FRAMES), others: who is there already. Returns those for whom
+    there is a way.
+    """
     planned: list[Actor] = []
     for wish in in_order(rng, wishes):
         near = [item for item in (*others, *planned) if item.level == wish.route.level]
@@ -245,7 +302,11 @@ def plan_traffic(
 
 
 def plan_actor(
-    rng: np.random.Generator, wish: Wish, others: list[Actor], red: NDArray[np.bool_], edges: tuple[Floats, Floats]
+    rng: np.random.Generator,
+    wish: Wish,
+    others: list[Actor],
+    red: NDArray[np.bool_],
+    edges: tuple[Floats, Floats],
 ) -> Actor | None:
     """Plan one car or cyclist; None if each of its variants is blocked."""
     length_m, width_m, _ = wish.size_m
@@ -254,18 +315,25 @@ def plan_actor(
     if wish.kind != VEHICLE:  # on the right of the lane
         heading = headings_of(line)
         line = line - 1.0 * np.stack([-np.sin(heading), np.cos(heading)], axis=-1)
-    path = make_path(rng, Trip(line, route.turn, True, (0.0, 0.0), 0.0, (), ()), wish.at_m, wish.cruise_mps)
+    path = make_path(
+        rng, Trip(line, route.turn, True, (0.0, 0.0), 0.0, (), ()), wish.at_m, wish.cruise_mps
+    )
     first = int(rng.integers(2, 45) // 2 * 2) if wish.late else 0
     if path is None:
         return None
-    low, high = path.points_m.min(axis=0) - length_m - 3.0, path.points_m.max(axis=0) + length_m + 3.0
+    low, high = (
+        path.points_m.min(axis=0) - length_m - 3.0,
+        path.points_m.max(axis=0) + length_m + 3.0,
+    )
     near = ((np.maximum(*edges) >= low) & (np.minimum(*edges) <= high)).all(axis=1)
     reach_m = min(path.length_m, wish.cruise_mps * FRAMES * FRAME_S + 4.0)
     if not path_is_clear(path, length_m, width_m, (edges[0][near], edges[1][near]), reach_m):
         return None
     others = [item for item in others if meets(item.bounds_m, (*low.tolist(), *high.tolist()))]
     taken = blocked(path, length_m, width_m, list(others))
-    if taken[first // SAMPLE_FRAMES, 0] or (first and min(distances(path.points_m[0], others, first), default=99.0) < CLEAR_M):
+    if taken[first // SAMPLE_FRAMES, 0] or (
+        first and min(distances(path.points_m[0], others, first), default=99.0) < CLEAR_M
+    ):
         return None
     signs = [wish.halt_m] if wish.halt_m else []
     for at, group, stop in route.stops:
@@ -277,14 +345,24 @@ def plan_actor(
         if group >= 0:
             band = slice(max(0, int(bumper / SAMPLE_M)), max(0, int((bumper + 4.0) / SAMPLE_M)))
             rows = red[group, ::SAMPLE_FRAMES][: len(taken)]
-            taken[np.flatnonzero(rows)[:, None], np.arange(band.start, min(band.stop, taken.shape[1]))] = True
+            taken[
+                np.flatnonzero(rows)[:, None], np.arange(band.start, min(band.stop, taken.shape[1]))
+            ] = True
         elif stop:
             signs.append(bumper - LINE_M)
     s_m = drive(path, wish, taken, signs, first, float(rng.uniform(0.75, 1.0)))
     if s_m is None:
         return None
-    actor = Actor(**vars(car_on_path(path, s_m, wish.size_m, first, False, route.turn)), kind=wish.kind, level=route.level)
-    return None if touches(actor, [item for item in others if meets(item.bounds_m, actor.bounds_m)]) else actor
+    actor = Actor(
+        **vars(car_on_path(path, s_m, wish.size_m, first, False, route.turn)),
+        kind=wish.kind,
+        level=route.level,
+    )
+    return (
+        None
+        if touches(actor, [item for item in others if meets(item.bounds_m, actor.bounds_m)])
+        else actor
+    )
 
 
 def meets(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
@@ -301,18 +379,26 @@ def distances(place_m: Floats, others: list[Actor], frame: int) -> list[float]:
     ]
 
 
-# ---- driving -----------------------------------------------------------------------------------------------
+# ---- driving -------------------------------------------------------------------------------------
 
 
-def drive(path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], first: int, share: float) -> Floats | None:
-    """Return the arc length in each frame from `first` on of the free variant that gets farthest; None if all are blocked.
+def drive(
+    path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], first: int, share: float
+) -> Floats | None:
+    """Return the arc length in each frame from `first` on of the free variant that gets farthest;
+    None if all are blocked.
 
-    Args: taken: see `blocked`. signs: arc lengths at which the car has to stop. share: of the cruising speed, at the start.
+    Args: taken: see `blocked`. signs: arc lengths at which the car has to stop. share: of the
+        cruising speed, at the start.
     """
     start_row, furthest = first // SAMPLE_FRAMES, path.length_m - 1.0
     road = Road(path, wish.cruise_mps, taken)
     ahead = float(road.following[start_row, 0]) - 1.0
-    speed = min(share * wish.cruise_mps, float(road.limit[0]), float(np.sqrt(max(0.0, 2 * BRAKE_MPS2 * (ahead - 1.0)))))
+    speed = min(
+        share * wish.cruise_mps,
+        float(road.limit[0]),
+        float(np.sqrt(max(0.0, 2 * BRAKE_MPS2 * (ahead - 1.0)))),
+    )
     stop_m, release_s = variants(taken, signs, first)
     s, v, acceleration = np.zeros(len(stop_m)), np.full(len(stop_m), speed), np.zeros(len(stop_m))
     free, hardest = np.ones(len(stop_m), dtype=bool), np.zeros(len(stop_m))
@@ -323,14 +409,24 @@ def drive(path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], 
         free &= ~taken[row, cell]
         gap, leader = road.ahead(row, cell, s)
         holds = [(stop_m, row * TIME_S < release_s)]
-        holds += [(np.full(len(s), sign), stood[number] * TIME_S <= STOP_S) for number, sign in enumerate(signs)]
+        holds += [
+            (np.full(len(s), sign), stood[number] * TIME_S <= STOP_S)
+            for number, sign in enumerate(signs)
+        ]
         for stop, held in holds:
             nearer = held & (s < stop + PAST_M) & (stop - s < gap)
-            gap, leader = np.where(nearer, stop - s + STANDSTILL_M, gap), np.where(nearer, 0.0, leader)
+            gap, leader = (
+                np.where(nearer, stop - s + STANDSTILL_M, gap),
+                np.where(nearer, 0.0, leader),
+            )
         asked = follow(v, road.wanted(s), np.maximum(gap, 0.05), leader)
-        acceleration = np.minimum(np.maximum(asked, acceleration - FIRMER_MPS2), acceleration + SOFTER_MPS2)
+        acceleration = np.minimum(
+            np.maximum(asked, acceleration - FIRMER_MPS2), acceleration + SOFTER_MPS2
+        )
         slower = np.minimum(v, np.maximum(0.0, v + acceleration * TIME_S))
-        faster = np.maximum(slower, np.minimum(v + acceleration * TIME_S, road.wanted(s + v * TIME_S)))
+        faster = np.maximum(
+            slower, np.minimum(v + acceleration * TIME_S, road.wanted(s + v * TIME_S))
+        )
         after = np.where(acceleration < 0, slower, faster)
         s = np.minimum(s + (v + after) / 2 * TIME_S, furthest)
         acceleration, v = (after - v) / TIME_S, after
@@ -344,11 +440,15 @@ def drive(path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], 
         free &= (s < sign + 1.0) | (stood[number] * TIME_S > STOP_S)
     if not free.any():
         return None
-    cost = np.where(free, -s + 2.0 * np.maximum(0.0, hardest - 3.0) + 0.01 * (release_s > 0), np.inf)
+    cost = np.where(
+        free, -s + 2.0 * np.maximum(0.0, hardest - 3.0) + 0.01 * (release_s > 0), np.inf
+    )
     best = int(cost.argmin())
     smooth = refined(np.array(track)[:, best], np.array(speeds)[:, best])
     arrived = np.flatnonzero(smooth >= furthest - 1e-6)
-    smooth = smooth[: arrived[0] - 1] if len(arrived) else smooth  # the frame before is part of a step that was cut
+    smooth = (
+        smooth[: arrived[0] - 1] if len(arrived) else smooth
+    )  # the frame before is part of a step that was cut
     return smooth if len(smooth) >= 8 else None
 
 
@@ -380,7 +480,9 @@ class Road:
 
 
 def refined(s_m: Floats, speed_mps: Floats) -> Floats:
-    """Return the arc length in each frame of what is known in every other one, by cubic curves. Never goes back."""
+    """Return the arc length in each frame of what is known in every other one, by cubic curves.
+    Never goes back.
+    """
     found = np.repeat(s_m, SAMPLE_FRAMES)[: SAMPLE_FRAMES * (len(s_m) - 1) + 1]
     middle = (s_m[1:] + s_m[:-1]) / 2 + TIME_S / 8 * (speed_mps[:-1] - speed_mps[1:])
     found[1::2] = np.clip(middle, s_m[:-1], s_m[1:])
@@ -392,7 +494,15 @@ def variants(taken: NDArray[np.bool_], signs: list[float], first: int) -> tuple[
     ever = np.asarray(taken[first // SAMPLE_FRAMES :].any(axis=0))
     begins = np.flatnonzero(ever & ~np.concatenate([[True], ever[:-1]]))
     stops = [*signs, *(SAMPLE_M * begins[:MOST_HOLDS] - 1.0)]
-    pairs = [(-1.0, 0.0), *((float(stop), release + first * FRAME_S) for stop in stops if stop > 0.5 for release in RELEASES_S)]
+    pairs = [
+        (-1.0, 0.0),
+        *(
+            (float(stop), release + first * FRAME_S)
+            for stop in stops
+            if stop > 0.5
+            for release in RELEASES_S
+        ),
+    ]
     return np.array([stop for stop, _ in pairs]), np.array([release for _, release in pairs])
 
 
@@ -400,20 +510,42 @@ def follow(v: Floats, wanted: Floats, gap: Floats, leader: Floats) -> Floats:
     """Return the acceleration of the intelligent driver model, m/s2."""
     closing = v * (v - leader) / (2 * np.sqrt(ACCELERATE_MPS2 * BRAKE_MPS2))
     # Behind who stands the full headway would make the last metres take seconds.
-    headway = HEADWAY_S * (STANDING_SHARE + (1 - STANDING_SHARE) * np.minimum(leader / np.maximum(v, 0.1), 1.0))
+    headway = HEADWAY_S * (
+        STANDING_SHARE + (1 - STANDING_SHARE) * np.minimum(leader / np.maximum(v, 0.1), 1.0)
+    )
     distance = STANDSTILL_M + np.maximum(0.0, headway * v + closing)
     free = 1.0 - (v / np.maximum(wanted, 0.5)) ** 4
     wanted_mps2 = ACCELERATE_MPS2 * (free - (distance / gap) ** 2)
     return np.asarray(np.minimum(np.maximum(wanted_mps2, -HARDEST_MPS2), ACCELERATE_MPS2))
 
 
-def still(place: tuple[float, float, float], size_m: tuple[float, float, float], kind: int = VEHICLE, level: int = 0) -> Actor:
+def still(
+    place: tuple[float, float, float],
+    size_m: tuple[float, float, float],
+    kind: int = VEHICLE,
+    level: int = 0,
+) -> Actor:
     """Return who stands at a place (x, y, heading) all the time."""
     zero = np.zeros(FRAMES)
     x, y, heading = place
-    return Actor(*size_m, zero + x, zero + y, zero + heading, zero, zero, 0, FRAMES - 1, False, PARKED, kind, level)
+    return Actor(
+        *size_m,
+        zero + x,
+        zero + y,
+        zero + heading,
+        zero,
+        zero,
+        0,
+        FRAMES - 1,
+        False,
+        PARKED,
+        kind,
+        level,
+    )
 
 
 def seen(actor: Actor, first: int, last: int) -> Actor:
-    """Return an actor that is in the log from one frame to another only, within the frames in which it is there."""
+    """Return an actor that is in the log from one frame to another only, within the frames in which
+    it is there.
+    """
     return dataclasses.replace(actor, first=max(actor.first, first), last=min(actor.last, last))

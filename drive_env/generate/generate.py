@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Generates any number of driving scenes from a seed, among them the env's 200 default scenes.
 
-The 100 held-out scenes have another seed and wider ranges, and are not trained on by default. Runs in the learner or in its
-helper processes on first use (the compiled result is cached), or as `python -m drive_env.generate.generate --out DIR --count N
---seed S`, which writes JSON of the current schema. Scene i depends only on (seed, i, wide), not on how many are generated.
+The 100 held-out scenes have another seed and wider ranges, and are not trained on by default. Runs
+in the learner or in its helper processes on first use (the compiled result is cached), or as
+`python -m drive_env.generate.generate --out DIR --count N --seed S`, which writes JSON of the
+current schema. Scene i depends only on (seed, i, wide), not on how many are generated.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
     """Generate one scene as JSON-like data of the current schema (generation C).
 
     Args:
-        seed: 0 or more. index: number of the scene under this seed. wide: draw from the wider ranges.
+        seed: 0 or more. index: number of the scene under this seed. wide: draw from the wider
+            ranges.
 
     Raises:
         SceneError: seed or index is negative.
@@ -71,28 +73,44 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
         rng = np.random.Generator(np.random.PCG64([*key, attempt]))
         layout = draw_layout(rng, family, ranges)
         cars = plan_cars(rng, layout, ranges)
-        if sum(car.turn != PARKED and car.first == 0 and not car.expert for car in cars) >= MIN_CARS:
+        if (
+            sum(car.turn != PARKED and car.first == 0 and not car.expert for car in cars)
+            >= MIN_CARS
+        ):
             kind = "held" if wide else "gen"
             return scene_tree(rng, layout, cars, f"{kind}-{layout.family}-{seed}-{index:04d}.json")
-    raise AssertionError(f"no scene with {MIN_CARS} cars in {ATTEMPTS} attempts (seed {seed}, index {index})")
+    raise AssertionError(
+        f"no scene with {MIN_CARS} cars in {ATTEMPTS} attempts (seed {seed}, index {index})"
+    )
 
 
 def draw_family(rng: np.random.Generator) -> str:
-    """Draw the kind of road, once per scene: with retries, kinds with little room for cars would become rare."""
+    """Draw the kind of road, once per scene: with retries, kinds with little room for cars would
+    become rare.
+    """
     names = tuple(FAMILIES)
     return names[int(rng.choice(len(names), p=tuple(FAMILIES.values())))]
 
 
-def scene_tree(rng: np.random.Generator, layout: Layout, cars: list[Car], name: str) -> dict[str, Any]:
-    """Return layout and cars in a world frame as data of the format. Values are rounded to a tenth of a millimetre."""
+def scene_tree(
+    rng: np.random.Generator, layout: Layout, cars: list[Car], name: str
+) -> dict[str, Any]:
+    """Return layout and cars in a world frame as data of the format. Values are rounded to a tenth
+    of a millimetre.
+    """
     turn_rad, shift = float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2)
-    turning = np.array([[np.cos(turn_rad), np.sin(turn_rad)], [-np.sin(turn_rad), np.cos(turn_rad)]])
+    turning = np.array(
+        [[np.cos(turn_rad), np.sin(turn_rad)], [-np.sin(turn_rad), np.cos(turn_rad)]]
+    )
 
     def world(points: Floats) -> Floats:
         return np.asarray(np.round(points @ turning + shift, 4))
 
     order = rng.permutation(len(cars))
-    objects = [object_tree(cars[index], int(number), world, turning, turn_rad) for number, index in enumerate(order)]
+    objects = [
+        object_tree(cars[index], int(number), world, turning, turn_rad)
+        for number, index in enumerate(order)
+    ]
     roads = [
         {
             "geometry": [{"x": x, "y": y, "z": 0.0} for x, y in world(piece.points_m).tolist()],
@@ -109,11 +127,17 @@ def scene_tree(rng: np.random.Generator, layout: Layout, cars: list[Car], name: 
         "objects": objects,
         "roads": roads,
         "tl_states": {},
-        "metadata": {"sdc_track_index": movers[0] if movers else 0, "tracks_to_predict": [], "objects_of_interest": []},
+        "metadata": {
+            "sdc_track_index": movers[0] if movers else 0,
+            "tracks_to_predict": [],
+            "objects_of_interest": [],
+        },
     }
 
 
-def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: float) -> dict[str, Any]:
+def object_tree(
+    car: Car, number: int, world: Any, turning: Floats, turn_rad: float
+) -> dict[str, Any]:
     """Return one car as data of the format; frames in which it is absent hold the format's -10000."""
     frames = len(car.x_m)
     valid = (np.arange(frames) >= car.first) & (np.arange(frames) <= car.last)
@@ -125,7 +149,9 @@ def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: fl
     height_m = round(car.height_m, 3)
     height = np.where(valid, height_m / 2, INVALID).tolist()  # of the centre, on a road at height 0
     return {
-        "position": [{"x": x, "y": y, "z": z} for (x, y), z in zip(position.tolist(), height, strict=True)],
+        "position": [
+            {"x": x, "y": y, "z": z} for (x, y), z in zip(position.tolist(), height, strict=True)
+        ],
         "velocity": [{"x": x, "y": y} for x, y in velocity.tolist()],
         "heading": heading.tolist(),
         "valid": valid.tolist(),
@@ -141,18 +167,28 @@ def object_tree(car: Car, number: int, world: Any, turning: Floats, turn_rad: fl
 
 def main(arguments: list[str] | None = None) -> int:
     """Write generated scenes as JSON files. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m drive_env.generate.generate", description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for the JSON files; made if missing")
+    parser = argparse.ArgumentParser(
+        prog="python -m drive_env.generate.generate", description=__doc__
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for the JSON files; made if missing"
+    )
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT, help="number of scenes")
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="0 or more; same seed, same scenes")
-    parser.add_argument("--wide", action="store_true", help="draw from the wider ranges of the held-out scenes")
+    parser.add_argument(
+        "--seed", type=int, default=DEFAULT_SEED, help="0 or more; same seed, same scenes"
+    )
+    parser.add_argument(
+        "--wide", action="store_true", help="draw from the wider ranges of the held-out scenes"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.count < 1:
             raise SceneError(f"--count is {options.count}; it must be at least 1")
         for index in range(options.count):
             tree = generate_tree(options.seed, index, options.wide)
-            write_atomically(options.out / tree["name"], [json.dumps(tree, separators=(",", ":")).encode()])
+            write_atomically(
+                options.out / tree["name"], [json.dumps(tree, separators=(",", ":")).encode()]
+            )
     except PuffervecError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

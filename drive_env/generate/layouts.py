@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Road layouts for generated scenes: straight and curved roads, crossings, and the trips that cars can make on them.
+"""Road layouts for generated scenes: straight and curved roads, crossings, and the trips that cars
+can make on them.
 
-Runs in the learner (drive_env.generate.generate). Traffic keeps right. A layout is drawn from a numpy Generator in a frame
-whose origin is the middle of the road or crossing; generate.py rotates and moves it. Headings are counter-clockwise from +x;
-lengths are in metres. Left of a direction (dx, dy) is (-dy, dx).
+Runs in the learner (drive_env.generate.generate). Traffic keeps right. A layout is drawn from a
+numpy Generator in a frame whose origin is the middle of the road or crossing; generate.py rotates
+and moves it. Headings are counter-clockwise from +x; lengths are in metres. Left of a direction
+(dx, dy) is (-dy, dx).
 
         arm 1 (side road)         D_i: where an arm ends and the crossing begins.
             |  ' |                Incoming lanes lie left of the arm's outward direction,
@@ -57,7 +59,9 @@ class Trip:
     start_m: tuple[float, float]  # arc lengths between which a car may start
     pass_m: float  # arc length that the car should pass, or the log does not show its turn
     shift_spans_m: Spans  # arc lengths between which the car may change lanes
-    shifts_m: tuple[float, ...]  # lateral offsets of the neighbouring lanes of the same direction, left positive
+    shifts_m: tuple[
+        float, ...
+    ]  # lateral offsets of the neighbouring lanes of the same direction, left positive
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,16 @@ class Layout:
     family: str
     pieces: list[Piece] = field(default_factory=list)
     trips: list[Trip] = field(default_factory=list)
-    parking: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, heading of places at the kerb
+    parking: list[tuple[float, float, float]] = field(
+        default_factory=list
+    )  # x, y, heading of places at the kerb
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Cross-section of a road: n lanes each way, from the middle outwards median/2, lanes, parking strip, shoulder."""
+    """Cross-section of a road: n lanes each way, from the middle outwards median/2, lanes, parking
+    strip, shoulder.
+    """
 
     lanes: int
     width_m: float
@@ -90,7 +98,9 @@ class Profile:
     parking_m: float  # width of the parking strip, 0: none
 
     def lane_offset_m(self, lane: int) -> float:
-        """Return the distance of a lane's centre from the middle of the road; lane 0 is the innermost."""
+        """Return the distance of a lane's centre from the middle of the road; lane 0 is the
+        innermost.
+        """
         return self.median_m / 2 + (lane + 0.5) * self.width_m
 
     @property
@@ -112,7 +122,9 @@ def draw_layout(rng: np.random.Generator, family: str, ranges: Ranges) -> Layout
 
 
 def draw_lanes(rng: np.random.Generator, ranges: Ranges) -> int:
-    """Draw the number of lanes each way: one on a third of the roads, more on the others, where cars can change lanes."""
+    """Draw the number of lanes each way: one on a third of the roads, more on the others, where
+    cars can change lanes.
+    """
     return 1 if rng.random() < 1 / 3 else int(rng.integers(2, ranges.max_lanes + 1))
 
 
@@ -120,7 +132,13 @@ def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profil
     """Draw a cross-section with the given number of lanes each way."""
     median_m = rng.uniform(*ranges.median_m) if lanes > 1 and rng.random() < 0.25 else 0.0
     parking_m = 2.4 if lanes == 1 and rng.random() < 0.45 else 0.0
-    return Profile(lanes, rng.uniform(*ranges.lane_width_m), median_m, rng.uniform(*ranges.shoulder_m), parking_m)
+    return Profile(
+        lanes,
+        rng.uniform(*ranges.lane_width_m),
+        median_m,
+        rng.uniform(*ranges.shoulder_m),
+        parking_m,
+    )
 
 
 def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
@@ -128,7 +146,11 @@ def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
     layout = Layout("curve" if curved else "straight")
     profile = draw_profile(rng, ranges, draw_lanes(rng, ranges))
     length_m = rng.uniform(*ranges.road_m)
-    middle = bent_line(rng, length_m, max(ranges.radius_m[0], profile.edge_m + 8.0), ranges.radius_m[1]) if curved else None
+    middle = (
+        bent_line(rng, length_m, max(ranges.radius_m[0], profile.edge_m + 8.0), ranges.radius_m[1])
+        if curved
+        else None
+    )
     if middle is None:
         middle = line(np.array([-length_m / 2, 0.0]), np.array([length_m / 2, 0.0]))
     add_cross_section(layout, middle, profile, rng)
@@ -137,7 +159,9 @@ def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
             path = offset(middle, -way * profile.lane_offset_m(lane))[:: int(way)]
             shifts = neighbour_shifts(profile, lane)
             span = (10.0, arc_length(path)[-1] - 10.0)
-            layout.trips.append(Trip(path, "straight", True, (6.0, 0.65 * length_m), 0.0, (span,), shifts))
+            layout.trips.append(
+                Trip(path, "straight", True, (6.0, 0.65 * length_m), 0.0, (span,), shifts)
+            )
     return layout
 
 
@@ -152,7 +176,10 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     lengths = rng.uniform(*ranges.arm_m, arms)
     following = [(i, (i + 1) % arms) for i in range(arms)]
     corners = [
-        corner_of(directions[i], directions[j], profiles[i], profiles[j], rng.uniform(*ranges.corner_m)) for i, j in following
+        corner_of(
+            directions[i], directions[j], profiles[i], profiles[j], rng.uniform(*ranges.corner_m)
+        )
+        for i, j in following
     ]
     # An arm begins where both of its kerbs are straight; a side without a corner does not matter.
     mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(arms)]
@@ -160,7 +187,9 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
         add_kerb(layout, (i, j), directions, profiles, corners, mouths, lengths)
         add_arm(layout, directions[i], profiles[i], mouths[i], lengths[i], rng)
         if i % 2 == 1:
-            sign = directions[i] * (mouths[i] + 1.0) + left_of(directions[i]) * (profiles[i].edge_m + 0.5)
+            sign = directions[i] * (mouths[i] + 1.0) + left_of(directions[i]) * (
+                profiles[i].edge_m + 0.5
+            )
             layout.pieces.append(Piece("stop_sign", STOP_SIGN, sign[None]))
     for i in range(arms):
         for j in range(arms):
@@ -169,7 +198,9 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
     return layout
 
 
-def add_cross_section(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
+def add_cross_section(
+    layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator
+) -> None:
     """Return lanes, lines, edges and parking places of a two-way road along a middle line."""
     add_lanes(layout, middle, profile)
     for side in (-1.0, 1.0):
@@ -185,31 +216,48 @@ def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
         layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, d)[::-1]))
 
 
-def add_markings(layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator) -> None:
-    """Return painted lines, median and parking places along the middle line of a road or (outwards) of an arm."""
+def add_markings(
+    layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator
+) -> None:
+    """Return painted lines, median and parking places along the middle line of a road or (outwards)
+    of an arm.
+    """
     if profile.median_m > 0:
         kerb = profile.median_m / 2 - 0.3
         left, right = offset(middle, kerb), offset(middle, -kerb)[::-1]
         layout.pieces.append(Piece(EDGE, MEDIAN, np.concatenate([left, right, left[:1]])))
     else:
-        layout.pieces.append(Piece(LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle))
+        layout.pieces.append(
+            Piece(LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle)
+        )
     for side in (-1.0, 1.0):
         for lane in range(1, profile.lanes):
             d = side * (profile.median_m / 2 + lane * profile.width_m)
             layout.pieces.append(Piece(LINE, BROKEN_WHITE, offset(middle, d)))
         layout.pieces.append(Piece(LINE, SOLID_WHITE, offset(middle, side * profile.outer_m)))
         if profile.parking_m > 0:
-            strip = offset(middle, side * (profile.outer_m + profile.parking_m / 2 + 0.1))[:: -int(side)]
+            strip = offset(middle, side * (profile.outer_m + profile.parking_m / 2 + 0.1))[
+                :: -int(side)
+            ]
             where, heading = arc_length(strip), headings_of(strip)
             for at in np.arange(12.0 + rng.uniform(0.0, 6.0), where[-1] - 6.0, 7.0):
                 index = int(np.searchsorted(where, at))
-                layout.parking.append((float(strip[index, 0]), float(strip[index, 1]), float(heading[index])))
+                layout.parking.append(
+                    (float(strip[index, 0]), float(strip[index, 1]), float(heading[index]))
+                )
 
 
 def add_arm(
-    layout: Layout, direction: Floats, profile: Profile, mouth_m: float, length_m: float, rng: np.random.Generator
+    layout: Layout,
+    direction: Floats,
+    profile: Profile,
+    mouth_m: float,
+    length_m: float,
+    rng: np.random.Generator,
 ) -> None:
-    """Return lanes, lines and crosswalk of one arm, from the crossing outwards; its edges come with the kerbs."""
+    """Return lanes, lines and crosswalk of one arm, from the crossing outwards; its edges come with
+    the kerbs.
+    """
     middle = line(direction * mouth_m, direction * length_m)
     add_lanes(layout, middle, profile)
     add_markings(layout, middle, profile, rng)
@@ -217,11 +265,20 @@ def add_arm(
         side, across = left_of(direction), direction * 3.0
         near = direction * (mouth_m - 3.5)
         corners = [near + side * profile.edge_m, near - side * profile.edge_m]
-        layout.pieces.append(Piece("crosswalk", CROSSWALK, np.array([*corners, corners[1] + across, corners[0] + across])))
+        layout.pieces.append(
+            Piece(
+                "crosswalk",
+                CROSSWALK,
+                np.array([*corners, corners[1] + across, corners[0] + across]),
+            )
+        )
 
 
-def corner_of(here: Floats, there: Floats, profile: Profile, other: Profile, radius_m: float) -> tuple[float, float, float]:
-    """Return where the kerb between an arm and the next begins to bend: arc length along each arm, and the radius.
+def corner_of(
+    here: Floats, there: Floats, profile: Profile, other: Profile, radius_m: float
+) -> tuple[float, float, float]:
+    """Return where the kerb between an arm and the next begins to bend: arc length along each arm,
+        and the radius.
 
     (0, 0, 0) if the arms are roughly opposite and there is no corner.
     """
@@ -270,24 +327,49 @@ def add_turns(
         other_side = -left_of(there) * other.lane_offset_m(other_lane)
         first, last = side + here * bends[0], other_side + there * bends[1]
         bend = turn_curve(first, -here, last, there)
-        parts = [side + here * mouths[i], *bend, other_side + there * mouths[j]] if turn == "right" else list(bend)
+        parts = (
+            [side + here * mouths[i], *bend, other_side + there * mouths[j]]
+            if turn == "right"
+            else list(bend)
+        )
         layout.pieces.append(Piece(LANE, SURFACE_STREET, np.array(parts)))
-        coming, leaving = line(side + here * lengths[i], first), line(last, other_side + there * lengths[j])
+        coming, leaving = (
+            line(side + here * lengths[i], first),
+            line(last, other_side + there * lengths[j]),
+        )
         path = np.concatenate([coming, bend[1:-1], leaving])
         entry, leave = arc_length(coming)[-1], arc_length(np.concatenate([coming, bend[1:]]))[-1]
-        spans: Spans = ((8.0, entry - 8.0), (leave + 4.0, arc_length(path)[-1] - 8.0)) if turn == "straight" else ()
-        trip = Trip(path, turn, i % 2 == 0, (4.0, entry - 3.0), leave + 3.0, spans, neighbour_shifts(profile, lane))
+        spans: Spans = (
+            ((8.0, entry - 8.0), (leave + 4.0, arc_length(path)[-1] - 8.0))
+            if turn == "straight"
+            else ()
+        )
+        trip = Trip(
+            path,
+            turn,
+            i % 2 == 0,
+            (4.0, entry - 3.0),
+            leave + 3.0,
+            spans,
+            neighbour_shifts(profile, lane),
+        )
         layout.trips.append(trip)
 
 
 def neighbour_shifts(profile: Profile, lane: int) -> tuple[float, ...]:
-    """Return lateral offsets from a lane to its neighbours, left positive: the inner one is to the left."""
+    """Return lateral offsets from a lane to its neighbours, left positive: the inner one is to the
+    left.
+    """
     shifts = [profile.width_m] if lane > 0 else []
     return (*shifts, -profile.width_m) if lane < profile.lanes - 1 else tuple(shifts)
 
 
-def bent_line(rng: np.random.Generator, length_m: float, smallest_m: float, largest_m: float) -> Floats:
-    """Return a line with one bend or two opposite bends and continuous curvature, centred on the origin."""
+def bent_line(
+    rng: np.random.Generator, length_m: float, smallest_m: float, largest_m: float
+) -> Floats:
+    """Return a line with one bend or two opposite bends and continuous curvature, centred on the
+    origin.
+    """
     count = round(length_m / STEP_M)
     share = np.linspace(0.0, 1.0, count + 1)
     bends = [(0.5, 1.0)] if rng.random() < 0.6 else [(0.27, 1.0), (0.73, -1.0)]
@@ -307,16 +389,23 @@ def bent_line(rng: np.random.Generator, length_m: float, smallest_m: float, larg
 
 
 def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -> Floats:
-    """Return a cubic curve from one point and direction to another; its handles make a quarter turn nearly circular."""
+    """Return a cubic curve from one point and direction to another; its handles make a quarter turn
+    nearly circular.
+    """
     chord = float(np.hypot(*(last - first)))
     cosine = float(np.clip(leaving @ arriving, -1.0, 1.0))
-    # Handle / chord of a circular arc of angle a: 4/3 tan(a/4) / (2 sin(a/2)), which tends to 1/3 for small a.
+    # Handle / chord of a circular arc of angle a: 4/3 tan(a/4) / (2 sin(a/2)), which tends to 1/3
+    # for small a.
     angle = float(np.arccos(cosine))
-    handle = chord * (4 / 3 * np.tan(angle / 4) / (2 * np.sin(angle / 2)) if angle > 1e-3 else 1 / 3)
+    handle = chord * (
+        4 / 3 * np.tan(angle / 4) / (2 * np.sin(angle / 2)) if angle > 1e-3 else 1 / 3
+    )
     t = np.linspace(0.0, 1.0, max(4, round(1.1 * chord / STEP_M)))[:, None]
     controls = (first, first + handle * leaving, last - handle * arriving, last)
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-    return np.asarray(sum(weight * control for weight, control in zip(weights, controls, strict=True)))
+    return np.asarray(
+        sum(weight * control for weight, control in zip(weights, controls, strict=True))
+    )
 
 
 def line(first: Floats, last: Floats) -> Floats:

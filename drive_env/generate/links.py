@@ -40,10 +40,14 @@ CHUNK = 24  # points of lanes that are compared with kerbs at once
 
 
 def build(rng: np.random.Generator, nodes: Sequence[Node], links: Sequence[Link]) -> Streets | None:
-    """Return the streets of a network, or None if its roads are too crooked or short for their width."""
+    """Return the streets of a network, or None if its roads are too crooked or short for their
+    width.
+    """
     arms = [arms_of(index, nodes, links) for index in range(len(nodes))]
     shapes = []
-    begins: dict[tuple[int, int], tuple[Floats, Floats]] = {}  # node and link: where the link begins, and its direction
+    begins: dict[
+        tuple[int, int], tuple[Floats, Floats]
+    ] = {}  # node and link: where the link begins, and its direction
     for index, (node, own) in enumerate(zip(nodes, arms, strict=True)):
         shape = shape_of(node, own)
         if shape is None:
@@ -69,7 +73,9 @@ def apart(streets: Streets) -> bool:
     """Return whether no lane comes near a kerb, as where two roads of a network meet by chance."""
     lanes = np.concatenate([lane.points_m[::8] for lane in streets.lanes if lane.level == 0])
     edges = [
-        piece.points_m for piece, level in zip(streets.pieces, streets.levels, strict=True) if piece.type == EDGE and not level
+        piece.points_m
+        for piece, level in zip(streets.pieces, streets.levels, strict=True)
+        if piece.type == EDGE and not level
     ]
     kerbs = np.concatenate([points[::3] for points in edges])
     for begin in range(0, len(lanes), CHUNK):
@@ -82,8 +88,12 @@ def apart(streets: Streets) -> bool:
     return True
 
 
-def link_line(first: tuple[Floats, Floats], last: tuple[Floats, Floats], profile: Profile) -> Floats | None:
-    """Return the middle of a link from mouth to mouth, or None if it is too short or its bends are too sharp."""
+def link_line(
+    first: tuple[Floats, Floats], last: tuple[Floats, Floats], profile: Profile
+) -> Floats | None:
+    """Return the middle of a link from mouth to mouth, or None if it is too short or its bends are
+    too sharp.
+    """
     (start, leaving), (end, coming) = first, last
     chord = end - start
     length = float(np.hypot(*chord))
@@ -99,7 +109,9 @@ def link_line(first: tuple[Floats, Floats], last: tuple[Floats, Floats], profile
     return middle if bend * (profile.edge_m + 6.0) < 1.0 else None
 
 
-def add_link(rng: np.random.Generator, streets: Streets, number: int, link: Link, middle: Middle) -> None:
+def add_link(
+    rng: np.random.Generator, streets: Streets, number: int, link: Link, middle: Middle
+) -> None:
     """Add lanes, lines, kerbs, pavements and places to park of a link."""
     profile = link.profile
     if link.shape is not None:
@@ -107,18 +119,26 @@ def add_link(rng: np.random.Generator, streets: Streets, number: int, link: Link
         return
     for lane in range(profile.lanes):
         d = profile.lane_offset_m(lane)
-        shifts = ((profile.width_m,) if lane > 0 else ()) + ((-profile.width_m,) if lane < profile.lanes - 1 else ())
+        shifts = ((profile.width_m,) if lane > 0 else ()) + (
+            (-profile.width_m,) if lane < profile.lanes - 1 else ()
+        )
         for way, from_node, to_node in ((1, link.first, link.last), (-1, link.last, link.first)):
             points = middle.beside(-way * d)[::way]
             start, end = (from_node, number, "out", lane), (to_node, number, "in", lane)
-            streets.add_lane(points, start, end, link.level, shifts_m=shifts, slow=link.slow, rank=5)
+            streets.add_lane(
+                points, start, end, link.level, shifts_m=shifts, slow=link.slow, rank=5
+            )
     add_paint(streets, link, middle)
     where = middle.where_m
     for side in (-1, 1):
         deep = STALL_M * link.stalls * ((where > 4.0) & (where < where[-1] - 4.0))
-        streets.add(EDGE, BOUNDARY, middle.beside(side * (profile.edge_m + deep))[::-side], link.level)
+        streets.add(
+            EDGE, BOUNDARY, middle.beside(side * (profile.edge_m + deep))[::-side], link.level
+        )
         if not link.level:
-            streets.walks.append(middle.beside(side * (profile.edge_m + 1.6 + STALL_M * link.stalls)))
+            streets.walks.append(
+                middle.beside(side * (profile.edge_m + 1.6 + STALL_M * link.stalls))
+            )
         add_places(rng, streets, link, middle, side)
     if 0.0 <= link.crossing_at <= 1.0:
         at = int(link.crossing_at * (len(middle.points_m) - 1))
@@ -134,7 +154,9 @@ def add_paint(streets: Streets, link: Link, middle: Middle) -> None:
         left, right = middle.beside(kerb), middle.beside(-kerb)[::-1]
         streets.add(EDGE, MEDIAN, np.concatenate([left, right, left[:1]]), link.level)
     elif not link.stalls:
-        streets.add(LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle.points_m, link.level)
+        streets.add(
+            LINE, DOUBLE_YELLOW if profile.lanes > 1 else BROKEN_YELLOW, middle.points_m, link.level
+        )
     for side in (-1.0, 1.0):
         for lane in range(1, profile.lanes):
             d = side * (profile.median_m / 2 + lane * profile.width_m)
@@ -143,8 +165,12 @@ def add_paint(streets: Streets, link: Link, middle: Middle) -> None:
             streets.add(LINE, SOLID_WHITE, middle.beside(side * profile.outer_m), link.level)
 
 
-def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: Middle, side: int) -> None:
-    """Add places to park on one side of a link: along the kerb, across in a lot, and behind the kerb in front of houses."""
+def add_places(
+    rng: np.random.Generator, streets: Streets, link: Link, middle: Middle, side: int
+) -> None:
+    """Add places to park on one side of a link: along the kerb, across in a lot, and behind the
+    kerb in front of houses.
+    """
     profile, where, heading = link.profile, middle.where_m, middle.heading
     length = float(where[-1])
     if link.stalls:
@@ -152,7 +178,9 @@ def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: M
         for at in np.arange(7.0, length - 7.0, PITCH_M):
             index = int(np.searchsorted(where, at))
             into = np.pi / 2 if rng.random() < 0.8 else -np.pi / 2
-            streets.parking.append((float(row[index, 0]), float(row[index, 1]), float(heading[index] + side * into)))
+            streets.parking.append(
+                (float(row[index, 0]), float(row[index, 1]), float(heading[index] + side * into))
+            )
     elif profile.parking_m > 0:
         row = middle.beside(side * (profile.outer_m + profile.parking_m / 2 + 0.1))
         for at in np.arange(5.0 + rng.uniform(0.0, 6.0), length - 5.0, 6.8):
@@ -160,15 +188,26 @@ def add_places(rng: np.random.Generator, streets: Streets, link: Link, middle: M
             if link.crossing_at >= 0 and abs(at - link.crossing_at * length) < 5.5:
                 continue
             turned = 0.0 if side < 0 else np.pi
-            streets.parking.append((float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned)))
+            streets.parking.append(
+                (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned))
+            )
     if link.level or link.stalls:
         return
     for _ in range(int(rng.poisson(link.yards * length))):
         at = rng.uniform(2.0, max(2.1, length - 2.0))
         index = min(len(middle.points_m) - 1, int(np.searchsorted(where, at)))
         row = middle.beside(side * (profile.edge_m + rng.uniform(5.5, 14.0)))
-        turned = rng.choice([0.5, -0.5, 0.0, 1.0], p=[0.4, 0.4, 0.1, 0.1]) * np.pi + rng.normal(0.0, 0.05)
-        streets.yards.append((float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned)))
-        near, far = middle.points_m[index] + side * left_of(unit(heading[index])) * profile.edge_m, row[index]
+        turned = rng.choice([0.5, -0.5, 0.0, 1.0], p=[0.4, 0.4, 0.1, 0.1]) * np.pi + rng.normal(
+            0.0, 0.05
+        )
+        streets.yards.append(
+            (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned))
+        )
+        near, far = (
+            middle.points_m[index] + side * left_of(unit(heading[index])) * profile.edge_m,
+            row[index],
+        )
         half = 1.7 * unit(heading[index])
-        streets.add("driveway", DRIVEWAY, np.array([near - half, near + half, far + half, far - half]))
+        streets.add(
+            "driveway", DRIVEWAY, np.array([near - half, near + half, far + half, far - half])
+        )

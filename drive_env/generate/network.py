@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What streets of generated scenes are made of: nodes and links, and the map elements that they become.
+"""What streets of generated scenes are made of: nodes and links, and the map elements that they
+become.
 
-Runs in the learner (drive_env.generate.streets). Traffic keeps right. A network is made of nodes, where links meet, and of
-links with a cross-section (`Profile`). Families (families.py) say which; nodes.py and links.py make map elements of them. A tag
-is what the end of one lane and the starts of the next ones share. The road is to the left of every edge.
+Runs in the learner (drive_env.generate.streets). Traffic keeps right. A network is made of nodes,
+where links meet, and of links with a cross-section (`Profile`). Families (families.py) say which;
+nodes.py and links.py make map elements of them. A tag is what the end of one lane and the starts of
+the next ones share. The road is to the left of every edge.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ FREE, STOP, SIGNAL = "free", "stop", "signal"
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane that cars can follow. start, end: see Tag. rank: who goes first. piece: index of its map element."""
+    """A lane that cars can follow. start, end: see Tag. rank: who goes first. piece: index of its
+    map element.
+    """
 
     points_m: Floats  # (n, 2)
     start: Tag
@@ -42,7 +46,9 @@ class Lane:
 
 @dataclass(frozen=True)
 class Crossing:
-    """A crosswalk: from kerb to kerb. group: of the lights of the traffic that it crosses, -1: none."""
+    """A crosswalk: from kerb to kerb. group: of the lights of the traffic that it crosses, -1:
+    none.
+    """
 
     ends_m: Floats  # (2, 2)
     group: int = -1
@@ -55,8 +61,12 @@ class Streets:
     pieces: list[Piece] = field(default_factory=list)
     levels: list[int] = field(default_factory=list)  # of the pieces
     lanes: list[Lane] = field(default_factory=list)
-    parking: list[tuple[float, float, float]] = field(default_factory=list)  # x, y, heading of places at the kerb or in a lot
-    yards: list[tuple[float, float, float]] = field(default_factory=list)  # likewise behind the kerb
+    parking: list[tuple[float, float, float]] = field(
+        default_factory=list
+    )  # x, y, heading of places at the kerb or in a lot
+    yards: list[tuple[float, float, float]] = field(
+        default_factory=list
+    )  # likewise behind the kerb
     walks: list[Floats] = field(default_factory=list)  # (n, 2) lines along the kerbs, outside
     crossings: list[Crossing] = field(default_factory=list)
     groups: int = 0  # of traffic lights
@@ -75,7 +85,9 @@ class Streets:
 
 @dataclass
 class Node:
-    """Where links meet. A node of one link is an open end, unless `bulb_m` says how large its turning place is."""
+    """Where links meet. A node of one link is an open end, unless `bulb_m` says how large its
+    turning place is.
+    """
 
     place_m: Floats
     control: str = FREE
@@ -93,14 +105,19 @@ class Link:
     first: int
     last: int
     profile: Profile
-    lean: tuple[float, float] = (0.0, 0.0)  # by which its directions at both ends differ from the straight line, radians
+    lean: tuple[float, float] = (
+        0.0,
+        0.0,
+    )  # by which its directions at both ends differ from the straight line, radians
     stalls: bool = False  # cars park across, behind the outer lanes
     crossing_at: float = -1.0  # share of its length at which there is a crosswalk
     yards: float = 0.0  # how many cars are parked behind its kerbs, per metre
     slow: float = 1.0
     level: int = 0
     narrow: Profile | None = None  # at its last node, if lanes end on the way
-    shape: Callable[[Streets, int, Link, Middle], None] | None = None  # adds its lanes, lines and kerbs (ramps.py)
+    shape: Callable[[Streets, int, Link, Middle], None] | None = (
+        None  # adds its lanes, lines and kerbs (ramps.py)
+    )
 
 
 @dataclass(frozen=True)
@@ -139,6 +156,8 @@ class Middle:
         return np.stack([-np.sin(self.heading), np.cos(self.heading)], axis=-1)
 
     def beside(self, left_m: Floats | float) -> Floats:
-        """Return the line at a distance to the left, the same everywhere or, (n,), one for each point."""
+        """Return the line at a distance to the left, the same everywhere or, (n,), one for each
+        point.
+        """
         distance = left_m[:, None] if isinstance(left_m, np.ndarray) else left_m
         return np.asarray(self.points_m + distance * self.left)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Nodes of generated streets: crossings, roundabouts, turning places.
 
-Runs in the learner (drive_env.generate.links). A node adds its kerbs, the lanes that connect its arms, signs, lights and
-crosswalks, and says how far from its middle the links begin.
+Runs in the learner (drive_env.generate.links). A node adds its kerbs, the lanes that connect its
+arms, signs, lights and crosswalks, and says how far from its middle the links begin.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
     for number, link in enumerate(links):
         if index not in (link.first, link.last):
             continue
-        other, lean = (link.last, link.lean[0]) if index == link.first else (link.first, link.lean[1])
+        other, lean = (
+            (link.last, link.lean[0]) if index == link.first else (link.first, link.lean[1])
+        )
         step = nodes[other].place_m - nodes[index].place_m
         angle = np.arctan2(step[1], step[0]) + lean
         profile = link.narrow if link.narrow and index == link.last else link.profile
@@ -51,7 +53,9 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a node. corners: see `corner_of`. mouths_m: how far from its middle the links begin. Both by arm."""
+    """Sizes of a node. corners: see `corner_of`. mouths_m: how far from its middle the links begin.
+    Both by arm.
+    """
 
     corners: list[tuple[float, float, float]]
     mouths_m: list[float]
@@ -65,17 +69,33 @@ def shape_of(node: Node, arms: list[Arm]) -> Shape | None:
     directions = [arm.direction for arm in arms]
     pairs = [(i, (i + 1) % count) for i in range(count)]
     gaps = [
-        float(np.arctan2(cross(directions[i], directions[j]), directions[i] @ directions[j])) % (2 * np.pi) for i, j in pairs
+        float(np.arctan2(cross(directions[i], directions[j]), directions[i] @ directions[j]))
+        % (2 * np.pi)
+        for i, j in pairs
     ]
     if node.ring_m:
-        return Shape([], [ring_sizes(node, arms)[1] + 9.0] * count) if min(gaps) > 2.3 * SWING_RAD + 0.1 else None
+        return (
+            Shape([], [ring_sizes(node, arms)[1] + 9.0] * count)
+            if min(gaps) > 2.3 * SWING_RAD + 0.1
+            else None
+        )
     if min(gaps) < np.radians(45):
         return None
-    corners = [corner_of(directions[i], directions[j], arms[i].profile, arms[j].profile, node.corner_m) for i, j in pairs]
+    corners = [
+        corner_of(directions[i], directions[j], arms[i].profile, arms[j].profile, node.corner_m)
+        for i, j in pairs
+    ]
     return Shape(corners, [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(count)])
 
 
-def add_node(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm], shape: Shape) -> None:
+def add_node(
+    rng: np.random.Generator,
+    streets: Streets,
+    index: int,
+    node: Node,
+    arms: list[Arm],
+    shape: Shape,
+) -> None:
     """Add what is at a node."""
     if len(arms) == 1:
         if node.bulb_m:
@@ -91,13 +111,25 @@ def add_node(rng: np.random.Generator, streets: Streets, index: int, node: Node,
     first_group = streets.groups
     if node.control == SIGNAL:
         streets.groups += 2
-    groups = [first_group + group for group in groups_of(directions)] if node.control == SIGNAL else [-1] * count
+    groups = (
+        [first_group + group for group in groups_of(directions)]
+        if node.control == SIGNAL
+        else [-1] * count
+    )
     for i, arm in enumerate(arms):
         side = arm.link not in node.major and bool(node.major)
         if rng.random() < node.crosswalks:
-            add_crosswalk(streets, node.place_m + arm.direction * (mouths[i] - 2.0), arm.direction, arm.profile, groups[i])
+            add_crosswalk(
+                streets,
+                node.place_m + arm.direction * (mouths[i] - 2.0),
+                arm.direction,
+                arm.profile,
+                groups[i],
+            )
         if node.control == STOP and (side or not node.major):
-            place = arm.direction * (mouths[i] + 1.0) + left_of(arm.direction) * (arm.profile.edge_m + 0.5)
+            place = arm.direction * (mouths[i] + 1.0) + left_of(arm.direction) * (
+                arm.profile.edge_m + 0.5
+            )
             streets.add("stop_sign", STOP_SIGN, (node.place_m + place)[None])
         for j in range(count):
             if i != j:
@@ -119,7 +151,9 @@ def add_corner(
     i: int,
     j: int,
 ) -> None:
-    """Add the kerb, and the pavement behind it, from the mouth of an arm round the corner to that of the next one."""
+    """Add the kerb, and the pavement behind it, from the mouth of an arm round the corner to that
+    of the next one.
+    """
     here, there, corner = arms[i].direction, arms[j].direction, corners[i]
     bends = (corner[0], corner[1]) if corner[2] > 0 else (mouths[i] - 0.5, mouths[j] - 0.5)
     for behind_m in (0.0, 1.6):
@@ -127,14 +161,22 @@ def add_corner(
         other = -left_of(there) * (arms[j].profile.edge_m + behind_m)
         first, last = side + here * bends[0], other + there * bends[1]
         bend = turn_curve(first, -here, last, there)
-        points = np.concatenate([line(side + here * mouths[i], first), bend[1:-1], line(last, other + there * mouths[j])])
+        points = np.concatenate(
+            [
+                line(side + here * mouths[i], first),
+                bend[1:-1],
+                line(last, other + there * mouths[j]),
+            ]
+        )
         if behind_m:
             streets.walks.append(node.place_m + points)
         else:
             streets.add(EDGE, BOUNDARY, node.place_m + points)
 
 
-def add_crosswalk(streets: Streets, place: Floats, direction: Floats, profile: Profile, group: int = -1) -> None:
+def add_crosswalk(
+    streets: Streets, place: Floats, direction: Floats, profile: Profile, group: int = -1
+) -> None:
     """Add a crosswalk across a road at a place of its middle."""
     side, half = left_of(direction) * profile.edge_m, direction * CROSSING_M / 2
     corners = [place + side - half, place - side - half, place - side + half, place + side + half]
@@ -147,9 +189,16 @@ def add_connectors(
     streets: Streets, index: int, node: Node, arms: list[Arm], corners: list[tuple[float, float, float]],
     mouths: list[float], pair: tuple[int, int], group: int, side_road: bool,
 ) -> None:  # fmt: skip
-    """Add the lanes from one arm to another. Left turns join the innermost lanes, right turns the outermost ones."""
+    """Add the lanes from one arm to another. Left turns join the innermost lanes, right turns the
+    outermost ones.
+    """
     i, j = pair
-    here, there, profile, other = arms[i].direction, arms[j].direction, arms[i].profile, arms[j].profile
+    here, there, profile, other = (
+        arms[i].direction,
+        arms[j].direction,
+        arms[i].profile,
+        arms[j].profile,
+    )
     angle = float(np.arctan2(cross(-here, there), -here @ there))
     turn = "straight" if abs(angle) < np.radians(40) else "left" if angle > 0 else "right"
     pairs = {"left": [(0, 0)], "right": [(profile.lanes - 1, other.lanes - 1)]}.get(
@@ -158,12 +207,19 @@ def add_connectors(
     corner = corners[i]
     bends = (corner[0], corner[1]) if turn == "right" and corner[2] > 0 else (mouths[i], mouths[j])
     for lane, other_lane in pairs:
-        offset_m, other_m = left_of(here) * profile.lane_offset_m(lane), -left_of(there) * other.lane_offset_m(other_lane)
+        offset_m, other_m = (
+            left_of(here) * profile.lane_offset_m(lane),
+            -left_of(there) * other.lane_offset_m(other_lane),
+        )
         first, last = offset_m + here * bends[0], other_m + there * bends[1]
         points = turn_curve(first, -here, last, there)
         if turn == "right" and corner[2] > 0:
             points = np.concatenate(
-                [line(offset_m + here * mouths[i], first)[:-1], points, line(last, other_m + there * mouths[j])[1:]]
+                [
+                    line(offset_m + here * mouths[i], first)[:-1],
+                    points,
+                    line(last, other_m + there * mouths[j])[1:],
+                ]
             )
         streets.add_lane(
             node.place_m + points, (index, arms[i].link, "in", lane), (index, arms[j].link, "out", other_lane),
@@ -178,11 +234,23 @@ def ring_sizes(node: Node, arms: list[Arm]) -> tuple[float, float]:
     return node.ring_m - width / 2 - 0.4, node.ring_m + width / 2 + 0.8
 
 
-def add_ring(rng: np.random.Generator, streets: Streets, index: int, node: Node, arms: list[Arm], mouth_m: float) -> None:
+def add_ring(
+    rng: np.random.Generator,
+    streets: Streets,
+    index: int,
+    node: Node,
+    arms: list[Arm],
+    mouth_m: float,
+) -> None:
     """Add a roundabout of one lane. Cars go round counter-clockwise; those in it go first."""
     angles = [float(np.arctan2(arm.direction[1], arm.direction[0])) for arm in arms]
     inner, outer = ring_sizes(node, arms)
-    streets.add(EDGE, BOUNDARY, node.place_m + inner * unit(np.linspace(0.0, -2 * np.pi, max(24, round(2 * np.pi * inner)))))
+    streets.add(
+        EDGE,
+        BOUNDARY,
+        node.place_m
+        + inner * unit(np.linspace(0.0, -2 * np.pi, max(24, round(2 * np.pi * inner)))),
+    )
     for i, arm in enumerate(arms):
         j = (i + 1) % len(arms)
         gap = (angles[j] - angles[i]) % (2 * np.pi)
@@ -190,18 +258,30 @@ def add_ring(rng: np.random.Generator, streets: Streets, index: int, node: Node,
         add_ring_kerb(streets, node, (arm, arms[j]), span, outer, mouth_m)
         add_ring_lanes(streets, index, node, arms, (i, j), span, mouth_m)
         if rng.random() < node.crosswalks:
-            add_crosswalk(streets, node.place_m + arm.direction * (mouth_m - 2.0), arm.direction, arm.profile)
+            add_crosswalk(
+                streets, node.place_m + arm.direction * (mouth_m - 2.0), arm.direction, arm.profile
+            )
 
 
 def add_ring_kerb(
-    streets: Streets, node: Node, arms: tuple[Arm, Arm], span: tuple[float, float], outer_m: float, mouth_m: float
+    streets: Streets,
+    node: Node,
+    arms: tuple[Arm, Arm],
+    span: tuple[float, float],
+    outer_m: float,
+    mouth_m: float,
 ) -> None:
     """Add the kerb, and the pavement behind it, from an arm of a roundabout to the next one."""
     (here, profile), (there, other) = ((arm.direction, arm.profile) for arm in arms)
     begin, end = span
     for behind_m in (0.0, 1.6):
-        side, other_side = left_of(here) * (profile.edge_m + behind_m), -left_of(there) * (other.edge_m + behind_m)
-        arc = (outer_m + behind_m) * unit(np.linspace(begin, end, max(3, round(outer_m * (end - begin) / STEP_M))))
+        side, other_side = (
+            left_of(here) * (profile.edge_m + behind_m),
+            -left_of(there) * (other.edge_m + behind_m),
+        )
+        arc = (outer_m + behind_m) * unit(
+            np.linspace(begin, end, max(3, round(outer_m * (end - begin) / STEP_M)))
+        )
         into = turn_curve(side + here * mouth_m, -here, arc[0], left_of(unit(begin)))
         out = turn_curve(arc[-1], left_of(unit(end)), other_side + there * mouth_m, there)
         points = node.place_m + np.concatenate([into, arc[1:-1], out])
@@ -212,11 +292,24 @@ def add_ring_kerb(
 
 
 def add_ring_lanes(
-    streets: Streets, index: int, node: Node, arms: list[Arm], pair: tuple[int, int], span: tuple[float, float], mouth_m: float
+    streets: Streets,
+    index: int,
+    node: Node,
+    arms: list[Arm],
+    pair: tuple[int, int],
+    span: tuple[float, float],
+    mouth_m: float,
 ) -> None:
-    """Add the lanes that join a roundabout from an arm, lead on to the next arm, leave there, and pass it."""
+    """Add the lanes that join a roundabout from an arm, lead on to the next arm, leave there, and
+    pass it.
+    """
     (i, j), (begin, end), radius = pair, span, node.ring_m
-    here, there, profile, other = arms[i].direction, arms[j].direction, arms[i].profile, arms[j].profile
+    here, there, profile, other = (
+        arms[i].direction,
+        arms[j].direction,
+        arms[i].profile,
+        arms[j].profile,
+    )
     lane, other_lane = profile.lanes - 1, other.lanes - 1
     entry, leave = radius * unit(begin), radius * unit(end)
     source = left_of(here) * profile.lane_offset_m(lane) + here * mouth_m
@@ -225,12 +318,26 @@ def add_ring_lanes(
     out: Tag = (index, j, "leave", 0)
 
     def arc(first: float, last: float) -> Floats:
-        return radius * unit(np.linspace(first, last, max(4, round(radius * (last - first) / STEP_M))))
+        return radius * unit(
+            np.linspace(first, last, max(4, round(radius * (last - first) / STEP_M)))
+        )
 
     for points, start, finish, turn, rank in (
-        (turn_curve(source, -here, entry, left_of(unit(begin))), (index, arms[i].link, "in", lane), ring, "right", -1),
+        (
+            turn_curve(source, -here, entry, left_of(unit(begin))),
+            (index, arms[i].link, "in", lane),
+            ring,
+            "right",
+            -1,
+        ),
         (arc(begin, end), ring, out, "straight", 4),
-        (turn_curve(leave, left_of(unit(end)), target, there), out, (index, arms[j].link, "out", other_lane), "right", 4),
+        (
+            turn_curve(leave, left_of(unit(end)), target, there),
+            out,
+            (index, arms[j].link, "out", other_lane),
+            "right",
+            4,
+        ),
         (arc(end, end + 2 * SWING_RAD), out, (index, j, "ring", 0), "left", 4),
     ):
         streets.add_lane(node.place_m + points, start, finish, turn=turn, rank=rank)
@@ -242,7 +349,9 @@ def add_bulb(streets: Streets, index: int, node: Node, arm: Arm, mouth: float) -
     angle = float(np.arctan2(here[1], here[0]))
     # the kerb comes in on the left of the arm, goes round and leaves on its right
     opening = float(np.arcsin(min(0.9, (profile.edge_m + 1.5) / radius)))
-    arc = radius * unit(np.linspace(angle + opening, angle + 2 * np.pi - opening, round(4 * np.pi * radius)))
+    arc = radius * unit(
+        np.linspace(angle + opening, angle + 2 * np.pi - opening, round(4 * np.pi * radius))
+    )
     side = left_of(here) * profile.edge_m
     into = turn_curve(side + here * mouth, -here, arc[0], left_of(unit(angle + opening)))
     out = turn_curve(arc[-1], left_of(unit(angle - opening)), -side + here * mouth, here)
@@ -254,5 +363,10 @@ def add_bulb(streets: Streets, index: int, node: Node, arm: Arm, mouth: float) -
     last = turn_curve(turn[-1], left_of(unit(angle - 0.9)), -lane + here * mouth, here)
     points = np.concatenate([first, turn[1:-1], last])
     streets.add_lane(
-        node.place_m + points, (index, arm.link, "in", 0), (index, arm.link, "out", 0), turn="left", rank=1, slow=0.5
+        node.place_m + points,
+        (index, arm.link, "in", 0),
+        (index, arm.link, "out", 0),
+        turn="left",
+        rank=1,
+        slow=0.5,
     )

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Links of generated streets whose cross-section changes on the way: a lane that ends, and a ramp that joins.
+"""Links of generated streets whose cross-section changes on the way: a lane that ends, and a ramp
+that joins.
 
-Runs in the learner (drive_env.generate.network). Lanes, lines and kerbs lie at distances from the middle that vary along it.
+Runs in the learner (drive_env.generate.network). Lanes, lines and kerbs lie at distances from the
+middle that vary along it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def eased(where: Floats, begin_m: float, end_m: float) -> Floats:
 
 
 def lane_drop(streets: Streets, number: int, link: Link, middle: Middle) -> None:
-    """Add a link whose outermost lane ends, in the direction from its first node to its last; the other way it begins.
+    """Add a link whose outermost lane ends, in the direction from its first node to its last; the
+    other way it begins.
 
     `link.narrow` has one lane less each way.
     """
@@ -36,11 +39,15 @@ def lane_drop(streets: Streets, number: int, link: Link, middle: Middle) -> None
     for way, from_node, to_node in ((1, link.first, link.last), (-1, link.last, link.first)):
         for lane in range(wide.lanes):
             kept = min(lane, last - 1)
-            d = wide.lane_offset_m(lane) + change * (narrow.lane_offset_m(kept) - wide.lane_offset_m(lane))
+            d = wide.lane_offset_m(lane) + change * (
+                narrow.lane_offset_m(kept) - wide.lane_offset_m(lane)
+            )
             points = middle.beside(-way * d)[::way]
             start, end = (from_node, number, "out", lane), (to_node, number, "in", lane)
             if way == 1:
-                streets.add_lane(points, start, (to_node, number, "in", kept), rank=5 - (lane == last))
+                streets.add_lane(
+                    points, start, (to_node, number, "in", kept), rank=5 - (lane == last)
+                )
             else:
                 streets.add_lane(points, (from_node, number, "out", kept), end, rank=5)
     add_sides(streets, middle, wide.edge_m + change * (narrow.edge_m - wide.edge_m))
@@ -60,7 +67,9 @@ def add_sides(streets: Streets, middle: Middle, d: Floats) -> None:
 
 
 def on_ramp(streets: Streets, number: int, link: Link, middle: Middle) -> None:
-    """Add a link that a ramp joins from the right: beside it for a while, then into its outermost lane."""
+    """Add a link that a ramp joins from the right: beside it for a while, then into its outermost
+    lane.
+    """
     profile = link.profile
     where = middle.where_m
     outer, last = profile.lane_offset_m(profile.lanes - 1), profile.lanes - 1
@@ -72,21 +81,30 @@ def on_ramp(streets: Streets, number: int, link: Link, middle: Middle) -> None:
     for way, from_node, to_node in ((1, link.first, link.last), (-1, link.last, link.first)):
         for lane in range(profile.lanes):
             points = middle.beside(-way * profile.lane_offset_m(lane))[::way]
-            shifts = ((profile.width_m,) if lane > 0 else ()) + ((-profile.width_m,) if lane < last else ())
+            shifts = ((profile.width_m,) if lane > 0 else ()) + (
+                (-profile.width_m,) if lane < last else ()
+            )
             start, end = (from_node, number, "out", lane), (to_node, number, "in", lane)
             if way == 1 and lane == last:
                 streets.add_lane(points[: cut + 1], start, (link.last, number, "merge", 0), rank=5)
                 streets.add_lane(points[cut:], (link.last, number, "merge", 0), end, rank=5)
             else:
                 streets.add_lane(points, start, end, shifts_m=shifts if way == -1 else (), rank=5)
-    streets.add_lane(middle.beside(-ramp)[: cut + 1], (link.first, number, "ramp", 0), (link.last, number, "merge", 0), rank=3)
+    streets.add_lane(
+        middle.beside(-ramp)[: cut + 1],
+        (link.first, number, "ramp", 0),
+        (link.last, number, "merge", 0),
+        rank=3,
+    )
     streets.add(EDGE, BOUNDARY, middle.beside(profile.edge_m)[::-1])
     half = profile.width_m / 2
     gore = int(np.argmax(away < GORE_M + profile.shoulder_m))
     beginning = middle.beside(-profile.edge_m)[:gore]
     island = middle.beside(-(ramp - half - 0.5))[:gore]
     streets.add(EDGE, BOUNDARY, np.concatenate([beginning, island[::-1]]))
-    streets.add(EDGE, BOUNDARY, middle.beside(-np.maximum(ramp + half + profile.shoulder_m, profile.edge_m)))
+    streets.add(
+        EDGE, BOUNDARY, middle.beside(-np.maximum(ramp + half + profile.shoulder_m, profile.edge_m))
+    )
     streets.add(LINE, DOUBLE_YELLOW, middle.points_m)
     for side in (-1, 1):
         for lane in range(1, profile.lanes):

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scenes of the size of real ones: streets with traffic that stops, yields and waits, parked cars, pedestrians, cyclists.
+"""Scenes of the size of real ones: streets with traffic that stops, yields and waits, parked cars,
+pedestrians, cyclists.
 
-Runs in the learner or its helper processes. Scene i depends only on (seed, i, wide, family). The log of each vehicle keeps
-clear of all others, of walkers and of kerbs, and its goal is where it ends, so whoever follows it scores 1.00.
+Runs in the learner or its helper processes. Scene i depends only on (seed, i, wide, family). The
+log of each vehicle keeps clear of all others, of walkers and of kerbs, and its goal is where it
+ends, so whoever follows it scores 1.00.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ ATTEMPTS = 200
 LEAST_AGENTS = 3
 YELLOW_S, ALL_RED_S = 3.0, 1.0
 SHOULDER_M = 0.5  # walkers keep as far from cars while these are planned
-HIDDEN_SHARE = 0.45  # of parked cars and of walkers on pavements are in the log for a part of the time
+HIDDEN_SHARE = (
+    0.45  # of parked cars and of walkers on pavements are in the log for a part of the time
+)
 
 
 def street_scene(seed: int, index: int, wide: bool = False, family: str | None = None) -> Scene:
@@ -77,8 +81,19 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
         actors = populate(rng, plan, streets, lights, difficulty)
         if sum(is_agent(item) for item in actors) >= LEAST_AGENTS:
             name = f"{'held' if wide else 'street'}-{chosen}-{seed}-{index:04d}.json"
-            return scene_of(rng, name, plan, streets, lights, actors, {"family": chosen, "difficulty": round(difficulty, 3)})
-    raise AssertionError(f"no scene with {LEAST_AGENTS} agents in {ATTEMPTS} attempts ({chosen}, seed {seed}, index {index})")
+            return scene_of(
+                rng,
+                name,
+                plan,
+                streets,
+                lights,
+                actors,
+                {"family": chosen, "difficulty": round(difficulty, 3)},
+            )
+    raise AssertionError(
+        f"no scene with {LEAST_AGENTS} agents in {ATTEMPTS} attempts ({chosen}, seed {seed}, "
+        f"index {index})"
+    )
 
 
 def is_agent(actor: Actor) -> bool:
@@ -87,7 +102,9 @@ def is_agent(actor: Actor) -> bool:
 
 
 def draw_lights(rng: np.random.Generator, groups: int) -> NDArray[np.uint8]:
-    """Return what each group of lights shows in each frame, (groups, FRAMES). Two groups of a crossing take turns."""
+    """Return what each group of lights shows in each frame, (groups, FRAMES). Two groups of a
+    crossing take turns.
+    """
     states = np.full((groups, FRAMES), RED, dtype=np.uint8)
     time_s = FRAME_S * np.arange(FRAMES)
     for first in range(0, groups, 2):
@@ -102,12 +119,19 @@ def draw_lights(rng: np.random.Generator, groups: int) -> NDArray[np.uint8]:
 
 
 def populate(
-    rng: np.random.Generator, plan: Plan, streets: Streets, lights: NDArray[np.uint8], difficulty: float
+    rng: np.random.Generator,
+    plan: Plan,
+    streets: Streets,
+    lights: NDArray[np.uint8],
+    difficulty: float,
 ) -> list[Actor]:
     """Return all actors: parked cars, walkers, cyclists and cars, planned in this order."""
     red = lights == RED
     edges = edges_of(streets)
-    amount = {name: _amount(rng, getattr(plan, name), difficulty) for name in ("cars", "cyclists", "walkers")}
+    amount = {
+        name: _amount(rng, getattr(plan, name), difficulty)
+        for name in ("cars", "cyclists", "walkers")
+    }
     parked = park(rng, plan, streets, edges[0])
     walkers = draw_walkers(rng, streets, amount["walkers"], red, plan.focus_m, plan.crossing)
     if plan.hidden:
@@ -121,7 +145,10 @@ def populate(
     wishes = draw_wishes(rng, streets, ask, amount["cars"])
     wishes += draw_wishes(rng, streets, ask, amount["cyclists"], CYCLIST)
     wider = [
-        dataclasses.replace(item, length_m=item.length_m + SHOULDER_M, width_m=item.width_m + SHOULDER_M) for item in walkers
+        dataclasses.replace(
+            item, length_m=item.length_m + SHOULDER_M, width_m=item.width_m + SHOULDER_M
+        )
+        for item in walkers
     ]
     cars = plan_traffic(rng, streets, wishes, red, [*parked, *wider], edges)
     return [*cars, *(_glimpsed(rng, item) for item in (*parked, *walkers))]
@@ -144,7 +171,9 @@ def _amount(rng: np.random.Generator, ends: tuple[float, float], difficulty: flo
 
 
 def _glimpsed(rng: np.random.Generator, actor: Actor) -> Actor:
-    """Return who is in the log for a part of the time only, as those are that others hide; not who is on the road."""
+    """Return who is in the log for a part of the time only, as those are that others hide; not who
+    is on the road.
+    """
     if actor.turn == ACROSS or rng.random() > HIDDEN_SHARE:
         return actor
     length = int(rng.integers(8, 80))
@@ -162,12 +191,19 @@ def edges_of(streets: Streets) -> dict[int, tuple[Floats, Floats]]:
             if piece.type == "road_edge" and own == level
         ]
         none = [np.zeros((0, 2))]
-        found[level] = np.concatenate([*none, *(p[:-1] for p in edges)]), np.concatenate([*none, *(p[1:] for p in edges)])
+        found[level] = (
+            np.concatenate([*none, *(p[:-1] for p in edges)]),
+            np.concatenate([*none, *(p[1:] for p in edges)]),
+        )
     return found
 
 
-def park(rng: np.random.Generator, plan: Plan, streets: Streets, edges: tuple[Floats, Floats]) -> list[Actor]:
-    """Return cars on a share of the places at the kerbs, and on those behind them that no street takes."""
+def park(
+    rng: np.random.Generator, plan: Plan, streets: Streets, edges: tuple[Floats, Floats]
+) -> list[Actor]:
+    """Return cars on a share of the places at the kerbs, and on those behind them that no street
+    takes.
+    """
     share, sight = rng.uniform(*plan.parked), rng.uniform(*plan.sight_m)
     places = [(*place, False) for place in streets.parking if rng.random() < share]
     places += [(*place, True) for place in streets.yards]
@@ -177,25 +213,42 @@ def park(rng: np.random.Generator, plan: Plan, streets: Streets, edges: tuple[Fl
         if np.hypot(x - plan.focus_m[0], y - plan.focus_m[1]) > sight:
             continue
         length, width, height = draw_size(rng)
-        size = (min(length, 4.9), min(width, 1.9), height) if not behind else (length, width, height)
+        size = (
+            (min(length, 4.9), min(width, 1.9), height) if not behind else (length, width, height)
+        )
         place = (x, y, heading + float(rng.normal(0.0, 0.02)))
         car = still(place, size)
         centre = np.array([place[:2]])
         if behind and np.hypot(*(lanes - centre).T).min() < 4.5:
             continue
-        if box_crosses_segment(centre, np.array([place[2]]), length / 2, width / 2, *edges).any() and behind:
+        if (
+            box_crosses_segment(centre, np.array([place[2]]), length / 2, width / 2, *edges).any()
+            and behind
+        ):
             continue
         if not any(
-            np.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5 and touches(car, [other]) for other in found
+            np.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5
+            and touches(car, [other])
+            for other in found
         ):
             found.append(car)
     return found
 
 
-def hide(rng: np.random.Generator, streets: Streets, parked: list[Actor], red: NDArray[np.bool_]) -> list[Actor]:
+def hide(
+    rng: np.random.Generator, streets: Streets, parked: list[Actor], red: NDArray[np.bool_]
+) -> list[Actor]:
     """Return a pedestrian who steps onto the road in front of a parked car, which becomes a van."""
-    lane = streets.lanes[max(range(len(streets.lanes)), key=lambda n: float(arc_length(streets.lanes[n].points_m)[-1]))]
-    near = [(float(np.hypot(*(lane.points_m - [car.x_m[0], car.y_m[0]]).T).min()), number) for number, car in enumerate(parked)]
+    lane = streets.lanes[
+        max(
+            range(len(streets.lanes)),
+            key=lambda n: float(arc_length(streets.lanes[n].points_m)[-1]),
+        )
+    ]
+    near = [
+        (float(np.hypot(*(lane.points_m - [car.x_m[0], car.y_m[0]]).T).min()), number)
+        for number, car in enumerate(parked)
+    ]
     close = [number for distance, number in near if distance < 5.0]
     if not close:
         return []
@@ -204,20 +257,28 @@ def hide(rng: np.random.Generator, streets: Streets, parked: list[Actor], red: N
     parked[number] = van
     at = int(np.hypot(*(lane.points_m - [van.x_m[0], van.y_m[0]]).T).argmin())
     heading = float(headings_of(lane.points_m)[at])
-    ahead, left = np.array([np.cos(heading), np.sin(heading)]), np.array([-np.sin(heading), np.cos(heading)])
+    ahead, left = (
+        np.array([np.cos(heading), np.sin(heading)]),
+        np.array([-np.sin(heading), np.cos(heading)]),
+    )
     place = np.array([van.x_m[0], van.y_m[0]]) - (van.length_m / 2 + 0.9) * ahead
     walker = across(
-        rng, Crossing(np.stack([place - 1.6 * left, place + 10.0 * left])), red, start_s=float(rng.uniform(0.5, 4.5))
+        rng,
+        Crossing(np.stack([place - 1.6 * left, place + 10.0 * left])),
+        red,
+        start_s=float(rng.uniform(0.5, 4.5)),
     )
     return [] if walker is None else [walker]
 
 
-# ---- the scene ---------------------------------------------------------------------------------------------
+# ---- the scene -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Frame:
-    """From the streets' own coordinates to those of the scene: turned, shifted, and on ground that slopes."""
+    """From the streets' own coordinates to those of the scene: turned, shifted, and on ground that
+    slopes.
+    """
 
     turn_rad: float
     shift_m: Floats
@@ -243,7 +304,12 @@ def scene_of(
     notes: dict[str, object],
 ) -> Scene:  # fmt: skip
     """Return streets and actors as a scene."""
-    frame = Frame(float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2), rng.normal(0.0, 0.006, 2), plan.over)
+    frame = Frame(
+        float(rng.uniform(-np.pi, np.pi)),
+        rng.uniform(-4000.0, 4000.0, 2),
+        rng.normal(0.0, 0.006, 2),
+        plan.over,
+    )
     order = rng.permutation(len(actors))
     objects = tuple(object_of(actors[index], number, frame) for number, index in enumerate(order))
     pieces = zip(streets.pieces, streets.levels, strict=True)
@@ -252,14 +318,29 @@ def scene_of(
         for number, (piece, level) in enumerate(pieces)
     )
     agents = [number for number, index in enumerate(order) if is_agent(actors[index])]
-    metadata = {"sdc_track_index": agents[0], "tracks_to_predict": [], "objects_of_interest": [], **notes}
+    metadata = {
+        "sdc_track_index": agents[0],
+        "tracks_to_predict": [],
+        "objects_of_interest": [],
+        **notes,
+    }
     return Scene(
-        name, f"{int(rng.integers(2**63)):016x}", FRAMES, objects, roads, light_trees(streets, lights, roads), metadata
+        name,
+        f"{int(rng.integers(2**63)):016x}",
+        FRAMES,
+        objects,
+        roads,
+        light_trees(streets, lights, roads),
+        metadata,
     )
 
 
-def light_trees(streets: Streets, lights: NDArray[np.uint8], roads: tuple[Road, ...]) -> dict[str, object]:
-    """Return the traffic lights by lane, as the JSON schema has them; each stands where its lane begins."""
+def light_trees(
+    streets: Streets, lights: NDArray[np.uint8], roads: tuple[Road, ...]
+) -> dict[str, object]:
+    """Return the traffic lights by lane, as the JSON schema has them; each stands where its lane
+    begins.
+    """
     found: dict[str, object] = {}
     for lane in streets.lanes:
         if lane.group >= 0:

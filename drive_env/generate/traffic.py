@@ -1,14 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Cars for generated scenes: each follows a trip of the layout and gives way to the cars planned before it.
+"""Cars for generated scenes: each follows a trip of the layout and gives way to the cars planned
+before it.
 
-Runs in the learner (drive_env.generate.generate). Cars are planned one after another, those with priority first. For a new car,
-`blocked` says at which times and arc lengths of its path it would touch a planned car. Of some hundred speed profiles (cruise,
-brake and go on, stop and wait) the one that loses least time without contact is chosen, which makes cars yield and follow. If
-all of them are blocked, the car is left out.
+Runs in the learner (drive_env.generate.generate). Cars are planned one after another, those with
+priority first. For a new car, `blocked` says at which times and arc lengths of its path it would
+touch a planned car. Of some hundred speed profiles (cruise, brake and go on, stop and wait) the one
+that loses least time without contact is chosen, which makes cars yield and follow. If all of them
+are blocked, the car is left out.
 
-A path has continuous curvature k, and the heading differs from its tangent by the slip angle asin(k * wheelbase / 2), as with
-the env's bicycle model (csrc/drive/dynamics.c) when the car's centre follows the path.
+A path has continuous curvature k, and the heading differs from its tangent by the slip angle asin(k
+* wheelbase / 2), as with the env's bicycle model (csrc/drive/dynamics.c) when the car's centre
+follows the path.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ PARKED = "parked"  # Car.turn of cars that stand at the kerb
 
 @dataclass(frozen=True)
 class Car:
-    """One planned car: its size and its log over all frames; poses outside frames [first, last] are meaningless."""
+    """One planned car: its size and its log over all frames; poses outside frames [first, last] are
+    meaningless.
+    """
 
     length_m: float
     width_m: float
@@ -57,7 +62,12 @@ class Car:
     @property
     def displacement_m(self) -> float:
         """Return the distance from the first to the last pose."""
-        return float(np.hypot(self.x_m[self.last] - self.x_m[self.first], self.y_m[self.last] - self.y_m[self.first]))
+        return float(
+            np.hypot(
+                self.x_m[self.last] - self.x_m[self.first],
+                self.y_m[self.last] - self.y_m[self.first],
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,8 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
     wanted = int(rng.integers(ranges.cars[0], ranges.cars[1] + 1))
     tries = [draw_trip(rng, layout) for _ in range(3 * wanted + 4)]
     tries.sort(key=lambda trip: (not trip.major, trip.turn == "left"))
-    # Dense traffic with priority would leave no room for the others, so some tries get a random place in the order.
+    # Dense traffic with priority would leave no room for the others, so some tries get a random
+    # place in the order.
     for index in np.flatnonzero(rng.random(len(tries)) < 0.4):
         tries.insert(int(rng.integers(len(tries))), tries.pop(int(index)))
     moving = 0
@@ -115,18 +126,36 @@ def parked_cars(rng: np.random.Generator, layout: Layout) -> list[Car]:
     cars = []
     for x, y, heading in layout.parking:
         if rng.random() < share:
-            length_m, width_m, height_m = rng.uniform(4.2, 5.0), rng.uniform(1.75, 1.95), rng.uniform(1.4, 1.8)
+            length_m, width_m, height_m = (
+                rng.uniform(4.2, 5.0),
+                rng.uniform(1.75, 1.95),
+                rng.uniform(1.4, 1.8),
+            )
             still = np.zeros(FRAMES)
-            place = (np.full(FRAMES, x), np.full(FRAMES, y), np.full(FRAMES, heading + rng.normal(0.0, 0.02)))
-            cars.append(Car(length_m, width_m, height_m, *place, still, still, 0, FRAMES - 1, False, PARKED))
+            place = (
+                np.full(FRAMES, x),
+                np.full(FRAMES, y),
+                np.full(FRAMES, heading + rng.normal(0.0, 0.02)),
+            )
+            cars.append(
+                Car(length_m, width_m, height_m, *place, still, still, 0, FRAMES - 1, False, PARKED)
+            )
     return cars
 
 
-def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple[Floats, Floats], ranges: Ranges) -> Car | None:
+def plan_car(
+    rng: np.random.Generator,
+    trip: Trip,
+    cars: list[Car],
+    edges: tuple[Floats, Floats],
+    ranges: Ranges,
+) -> Car | None:
     """Plan one moving car. Returns None if every way is blocked or it would hardly move."""
     length_m, width_m, height_m = draw_size(rng)
     cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85)
-    last = int(rng.integers(*LAST_FRAMES))  # well before the end: a slower driver can still reach it
+    last = int(
+        rng.integers(*LAST_FRAMES)
+    )  # well before the end: a slower driver can still reach it
     late = rng.random() < 0.04
     first = int(rng.integers(5, 25)) if late else 0
     low, high = trip.start_m
@@ -137,8 +166,12 @@ def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple
     path = make_path(rng, trip, start_m, cruise_mps)
     if path is None:
         return None
-    speed_mps = float(np.clip(cruise_mps * rng.uniform(0.35, 1.0), 0.0, speed_limit(path, cruise_mps)[0]))
-    if not path_is_clear(path, length_m, width_m, edges, min(path.length_m, 1.2 * cruise_mps * last * FRAME_S)):
+    speed_mps = float(
+        np.clip(cruise_mps * rng.uniform(0.35, 1.0), 0.0, speed_limit(path, cruise_mps)[0])
+    )
+    if not path_is_clear(
+        path, length_m, width_m, edges, min(path.length_m, 1.2 * cruise_mps * last * FRAME_S)
+    ):
         return None
     stops = blocked(path, length_m, width_m, cars)
     if stops[first // SAMPLE_FRAMES, 0]:
@@ -146,7 +179,9 @@ def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple
     s_m = choose_profile(path, speed_mps, cruise_mps, stops, last - first, first)
     if s_m is None:
         return None
-    car = car_on_path(path, s_m, (length_m, width_m, height_m), first, bool(rng.random() < 0.06), trip.turn)
+    car = car_on_path(
+        path, s_m, (length_m, width_m, height_m), first, bool(rng.random() < 0.06), trip.turn
+    )
     passed = s_m[-1] + path.offset_m >= trip.pass_m
     if car.displacement_m < 9.0 or (not passed and rng.random() < 0.8) or touches(car, cars):
         return None
@@ -156,18 +191,31 @@ def plan_car(rng: np.random.Generator, trip: Trip, cars: list[Car], edges: tuple
 def draw_size(rng: np.random.Generator) -> tuple[float, float, float]:
     """Draw length, width and height of a car, or sometimes of a van."""
     if rng.random() < 0.1:
-        return (float(rng.uniform(5.4, 6.8)), float(rng.uniform(2.0, 2.25)), float(rng.uniform(2.0, 2.8)))
-    return (float(rng.uniform(4.2, 5.1)), float(rng.uniform(1.75, 2.05)), float(rng.uniform(1.4, 1.8)))
+        return (
+            float(rng.uniform(5.4, 6.8)),
+            float(rng.uniform(2.0, 2.25)),
+            float(rng.uniform(2.0, 2.8)),
+        )
+    return (
+        float(rng.uniform(4.2, 5.1)),
+        float(rng.uniform(1.75, 2.05)),
+        float(rng.uniform(1.4, 1.8)),
+    )
 
 
-def make_path(rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: float) -> Path | None:
-    """Return the trip from a starting point on, perhaps with a lane change, resampled and smoothed; None if it is too short."""
+def make_path(
+    rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: float
+) -> Path | None:
+    """Return the trip from a starting point on, perhaps with a lane change, resampled and smoothed;
+    None if it is too short.
+    """
     points = trip.path_m
     where = arc_length(points)
     if trip.shifts_m and trip.shift_spans_m and rng.random() < 0.7:
         points = change_lane(rng, trip, points, where, start_m, cruise_mps)
         where = arc_length(points)
-    # The filter shortens the line by its reach at both ends, so the line is extended at the front first.
+    # The filter shortens the line by its reach at both ends, so the line is extended at the front
+    # first.
     reach_m = 3 * SMOOTH_M
     begin_m = max(0.0, start_m - reach_m)
     even = np.arange(begin_m, where[-1], STEP_M)
@@ -177,7 +225,9 @@ def make_path(rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: 
     half = round(reach_m / STEP_M)
     kernel = np.exp(-0.5 * (np.arange(-half, half + 1) * STEP_M / SMOOTH_M) ** 2)
     kernel /= kernel.sum()
-    smooth = np.stack([np.convolve(dense[:, axis], kernel, mode="valid") for axis in (0, 1)], axis=-1)
+    smooth = np.stack(
+        [np.convolve(dense[:, axis], kernel, mode="valid") for axis in (0, 1)], axis=-1
+    )
     where = arc_length(smooth)
     even = np.arange(0.0, where[-1], STEP_M)
     smooth = np.stack([np.interp(even, where, smooth[:, axis]) for axis in (0, 1)], axis=-1)
@@ -186,9 +236,16 @@ def make_path(rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: 
 
 
 def change_lane(
-    rng: np.random.Generator, trip: Trip, points: Floats, where: Floats, start_m: float, cruise_mps: float
+    rng: np.random.Generator,
+    trip: Trip,
+    points: Floats,
+    where: Floats,
+    start_m: float,
+    cruise_mps: float,
 ) -> Floats:
-    """Move the line to a neighbouring lane within one of the spans in which that is allowed; unchanged if there is no room."""
+    """Move the line to a neighbouring lane within one of the spans in which that is allowed;
+    unchanged if there is no room.
+    """
     length_m = max(22.0, cruise_mps * rng.uniform(2.6, 3.6))
     low, high = trip.shift_spans_m[int(rng.integers(len(trip.shift_spans_m)))]
     low = max(low, start_m + 2.0)
@@ -197,18 +254,30 @@ def change_lane(
         return points
     begin_m = rng.uniform(low, high)
     share = np.clip((where - begin_m) / length_m, 0.0, 1.0)
-    shift = trip.shifts_m[int(rng.integers(len(trip.shifts_m)))] * share**3 * (10 - 15 * share + 6 * share**2)
+    shift = (
+        trip.shifts_m[int(rng.integers(len(trip.shifts_m)))]
+        * share**3
+        * (10 - 15 * share + 6 * share**2)
+    )
     heading = headings_of(points)
-    return np.asarray(points + shift[:, None] * np.stack([-np.sin(heading), np.cos(heading)], axis=-1))
+    return np.asarray(
+        points + shift[:, None] * np.stack([-np.sin(heading), np.cos(heading)], axis=-1)
+    )
 
 
 def edge_segments(layout: Layout) -> tuple[Floats, Floats]:
-    """Return starts and ends of the road edges, (S, 2) each, with every fourth point where they are straight enough."""
+    """Return starts and ends of the road edges, (S, 2) each, with every fourth point where they are
+    straight enough.
+    """
     edges = [simplify(piece.points_m, 0.02) for piece in layout.pieces if piece.type == "road_edge"]
-    return np.concatenate([points[:-1] for points in edges]), np.concatenate([points[1:] for points in edges])
+    return np.concatenate([points[:-1] for points in edges]), np.concatenate(
+        [points[1:] for points in edges]
+    )
 
 
-def path_is_clear(path: Path, length_m: float, width_m: float, edges: tuple[Floats, Floats], reach_m: float) -> bool:
+def path_is_clear(
+    path: Path, length_m: float, width_m: float, edges: tuple[Floats, Floats], reach_m: float
+) -> bool:
     """Return whether a car keeps clear of the road edges along the first reach_m of its path."""
     every = slice(0, min(len(path.points_m), round(reach_m / STEP_M) + 1), round(SAMPLE_M / STEP_M))
     half = (length_m / 2 + EDGE_MARGIN_M, width_m / 2 + EDGE_MARGIN_M)
@@ -217,7 +286,9 @@ def path_is_clear(path: Path, length_m: float, width_m: float, edges: tuple[Floa
 
 
 def body_heading(path: Path, length_m: float) -> Floats:
-    """Return the heading of a car whose centre follows the path: the tangent minus the bicycle model's slip angle."""
+    """Return the heading of a car whose centre follows the path: the tangent minus the bicycle
+    model's slip angle.
+    """
     slip = np.arcsin(np.clip(path.curvature * WHEELBASE_FACTOR * length_m / 2, -0.9, 0.9))
     return np.asarray(path.tangent_rad - slip)
 
@@ -225,14 +296,17 @@ def body_heading(path: Path, length_m: float) -> Floats:
 def speed_limit(path: Path, cruise_mps: float) -> Floats:
     """Return the highest comfortable speed in bends and before them at each sample, (n,) m/s."""
     limit2 = np.minimum(cruise_mps**2, LATERAL_MPS2 / np.maximum(np.abs(path.curvature), 1e-6))
-    # Braking at a constant rate a, v^2 falls by 2 a per metre: from the end backwards, a running minimum of v^2 + 2 a s.
+    # Braking at a constant rate a, v^2 falls by 2 a per metre: from the end backwards, a running
+    # minimum of v^2 + 2 a s.
     slope = 2 * BRAKE_MPS2 * STEP_M * np.arange(len(limit2))
     backward = np.minimum.accumulate((limit2 + slope)[::-1])[::-1] - slope
     return np.asarray(np.sqrt(np.maximum(backward, 0.25)))
 
 
 def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDArray[np.bool_]:
-    """Return (frames / SAMPLE_FRAMES, samples) bool: True where a car on the path would touch one of the cars."""
+    """Return (frames / SAMPLE_FRAMES, samples) bool: True where a car on the path would touch one
+    of the cars.
+    """
     stride = round(SAMPLE_M / STEP_M)
     points, heading = path.points_m[::stride], body_heading(path, length_m)[::stride]
     times = np.arange(0, FRAMES, SAMPLE_FRAMES)
@@ -244,7 +318,9 @@ def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDA
     for group in (cars_of(cars, times, moving=True), cars_of(cars, times[:1], moving=False)):
         x, y, other_heading, there, sizes = group
         reach2 = (np.hypot(*half) + np.hypot(*sizes) / 2) ** 2
-        near = (x[..., None] - centre[:, 0]) ** 2 + (y[..., None] - centre[:, 1]) ** 2 < reach2[:, None]
+        near = (x[..., None] - centre[:, 0]) ** 2 + (y[..., None] - centre[:, 1]) ** 2 < reach2[
+            :, None
+        ]
         car, row, column = np.nonzero(near & there[..., None])
         gap = np.stack([x[car, row] - centre[column, 0], y[car, row] - centre[column, 1]], axis=-1)
         overlap = boxes_overlap(gap, heading[column], other_heading[car, row], (np.full(1, half[0]), np.full(1, half[1])),
@@ -259,11 +335,14 @@ def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDA
 def cars_of(
     cars: list[Car], times: NDArray[np.int64], moving: bool
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_], tuple[Floats, Floats]]:
-    """Return x, y, heading and presence (C, times) and sizes (C, 1) of the moving or the parked cars."""
+    """Return x, y, heading and presence (C, times) and sizes (C, 1) of the moving or the parked
+    cars.
+    """
     chosen = [car for car in cars if (car.turn != PARKED) == moving]
     shape = (len(chosen), len(times))
     x, y, heading = (
-        np.array([getattr(car, name)[times] for car in chosen]).reshape(shape) for name in ("x_m", "y_m", "heading_rad")
+        np.array([getattr(car, name)[times] for car in chosen]).reshape(shape)
+        for name in ("x_m", "y_m", "heading_rad")
     )
     first, last, length, width = (
         np.array([getattr(car, name) for car in chosen], dtype=np.float64)[:, None]
@@ -273,7 +352,9 @@ def cars_of(
 
 
 def profiles(cruise_mps: float) -> Floats:
-    """Return speed profiles, (M, 6): first speed, time of braking, lower speed, time of going on, last speed, deceleration."""
+    """Return speed profiles, (M, 6): first speed, time of braking, lower speed, time of going on,
+    last speed, deceleration.
+    """
     rows = [(share * cruise_mps, 99.0, 0.0, 99.0, 0.0, 2.0) for share in (1.0, 0.85, 0.7, 0.55)]
     rows += [
         (cruise_mps, begin, low, begin + hold, cruise_mps, brake)
@@ -286,9 +367,15 @@ def profiles(cruise_mps: float) -> Floats:
 
 
 def choose_profile(
-    path: Path, speed_mps: float, cruise_mps: float, taken: NDArray[np.bool_], frames: int, first: int
+    path: Path,
+    speed_mps: float,
+    cruise_mps: float,
+    taken: NDArray[np.bool_],
+    frames: int,
+    first: int,
 ) -> Floats | None:
-    """Return the arc length in each frame of the free profile that gets farthest, or None if all are blocked.
+    """Return the arc length in each frame of the free profile that gets farthest, or None if all
+    are blocked.
 
     Args:
         taken: see `blocked`.
@@ -322,26 +409,45 @@ def choose_profile(
     return best[: arrived[0]] if len(arrived) else best
 
 
-def car_on_path(path: Path, s_m: Floats, size_m: tuple[float, float, float], first: int, expert: bool, turn: str) -> Car:
+def car_on_path(
+    path: Path, s_m: Floats, size_m: tuple[float, float, float], first: int, expert: bool, turn: str
+) -> Car:
     """Return the log of a car that is at s_m[i] in frame first + i."""
     last = first + len(s_m) - 1
     all_s = np.interp(np.arange(FRAMES), np.arange(first, last + 1), s_m)
     x, y = path.at(all_s, path.points_m[:, 0]), path.at(all_s, path.points_m[:, 1])
     speed = np.gradient(all_s, FRAME_S)
-    speed[last] = (all_s[last] - all_s[last - 1]) / FRAME_S  # the frame after the last one is not in the log
+    speed[last] = (
+        all_s[last] - all_s[last - 1]
+    ) / FRAME_S  # the frame after the last one is not in the log
     speed[first] = (all_s[first + 1] - all_s[first]) / FRAME_S
     tangent = path.at(all_s, path.tangent_rad)
     heading = path.at(all_s, body_heading(path, size_m[0]))
-    return Car(*size_m, x, y, heading, speed * np.cos(tangent), speed * np.sin(tangent), first, last, expert, turn)
+    return Car(
+        *size_m,
+        x,
+        y,
+        heading,
+        speed * np.cos(tangent),
+        speed * np.sin(tangent),
+        first,
+        last,
+        expert,
+        turn,
+    )
 
 
 def touches(car: Car, cars: list[Car]) -> bool:
-    """Return whether a car's log comes within CAR_MARGIN_M of another's in a frame in which both are present."""
+    """Return whether a car's log comes within CAR_MARGIN_M of another's in a frame in which both
+    are present.
+    """
     half = (np.array(car.length_m / 2 + CAR_MARGIN_M), np.array(car.width_m / 2 + CAR_MARGIN_M))
     for other in cars:
         span = slice(max(car.first, other.first), min(car.last, other.last) + 1)
         gap = np.stack([other.x_m[span] - car.x_m[span], other.y_m[span] - car.y_m[span]], axis=-1)
         other_half = (np.array(other.length_m / 2), np.array(other.width_m / 2))
-        if boxes_overlap(gap, car.heading_rad[span], other.heading_rad[span], half, other_half).any():
+        if boxes_overlap(
+            gap, car.heading_rad[span], other.heading_rad[span], half, other_half
+        ).any():
             return True
     return False

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pedestrians of generated scenes: on pavements, on crosswalks, and in groups that stand. Runs in the learner.
+"""Pedestrians of generated scenes: on pavements, on crosswalks, and in groups that stand. Runs in
+the learner.
 
-They are planned before the cars, which give way. At lights they cross while the traffic across has red.
+They are planned before the cars, which give way. At lights they cross while the traffic across has
+red.
 """
 
 from __future__ import annotations
@@ -23,13 +25,21 @@ CLEAR_FRAMES = 6  # that a pedestrian is off the road before cars have green
 
 
 def draw_walkers(
-    rng: np.random.Generator, streets: Streets, count: int, red: NDArray[np.bool_], centre_m: Floats, crossing: float
+    rng: np.random.Generator,
+    streets: Streets,
+    count: int,
+    red: NDArray[np.bool_],
+    centre_m: Floats,
+    crossing: float,
 ) -> list[Actor]:
     """Draw pedestrians near a place. crossing: share of those who cross a road."""
     found: list[Actor] = []
     for _ in range(count):
         if streets.crossings and rng.random() < crossing:
-            near = [float(np.hypot(*(item.ends_m.mean(axis=0) - centre_m))) for item in streets.crossings]
+            near = [
+                float(np.hypot(*(item.ends_m.mean(axis=0) - centre_m)))
+                for item in streets.crossings
+            ]
             weights = np.exp(-np.array(near) / 30.0) + 1e-6
             choice = streets.crossings[int(rng.choice(len(near), p=weights / weights.sum()))]
             walker = across(rng, choice, red)
@@ -44,7 +54,11 @@ def draw_walkers(
 
 def size(rng: np.random.Generator) -> tuple[float, float, float]:
     """Draw length, width and height of a pedestrian."""
-    return (float(rng.uniform(0.5, 0.9)), float(rng.uniform(0.5, 0.9)), float(rng.uniform(1.55, 1.9)))
+    return (
+        float(rng.uniform(0.5, 0.9)),
+        float(rng.uniform(0.5, 0.9)),
+        float(rng.uniform(1.55, 1.9)),
+    )
 
 
 def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) -> Actor:
@@ -59,7 +73,17 @@ def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) ->
     speed = np.gradient(at_m, FRAME_S)
     direction = heading - back
     return Actor(
-        *size_m, x, y, heading, speed * np.cos(direction), speed * np.sin(direction), 0, FRAMES - 1, False, WALK, PEDESTRIAN
+        *size_m,
+        x,
+        y,
+        heading,
+        speed * np.cos(direction),
+        speed * np.sin(direction),
+        0,
+        FRAMES - 1,
+        False,
+        WALK,
+        PEDESTRIAN,
     )
 
 
@@ -75,7 +99,11 @@ def along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> Actor
     at = rng.uniform(1.0, length - 1.0)
     if rng.random() < 0.15:
         point = line[min(len(line) - 1, int(at / length * len(line)))]
-        return still((float(point[0]), float(point[1]), float(rng.uniform(-np.pi, np.pi))), size(rng), PEDESTRIAN)
+        return still(
+            (float(point[0]), float(point[1]), float(rng.uniform(-np.pi, np.pi))),
+            size(rng),
+            PEDESTRIAN,
+        )
     speed = rng.normal(1.25, 0.25) * rng.choice([-1.0, 1.0])
     where = np.clip(at + speed * FRAME_S * np.arange(FRAMES), 0.0, length)
     return walker_on(line, where, size(rng))
@@ -87,12 +115,23 @@ def beside(rng: np.random.Generator, other: Actor) -> Actor:
     shift = far * np.array([np.cos(angle), np.sin(angle)])
     length, width, height = size(rng)
     return dataclasses.replace(
-        other, x_m=other.x_m + shift[0], y_m=other.y_m + shift[1], length_m=length, width_m=width, height_m=height
+        other,
+        x_m=other.x_m + shift[0],
+        y_m=other.y_m + shift[1],
+        length_m=length,
+        width_m=width,
+        height_m=height,
     )
 
 
-def across(rng: np.random.Generator, crossing: Crossing, red: NDArray[np.bool_], start_s: float | None = None) -> Actor | None:
-    """Return who crosses a road, and waits at the kerb before that where it must; None where there is no time for it.
+def across(
+    rng: np.random.Generator,
+    crossing: Crossing,
+    red: NDArray[np.bool_],
+    start_s: float | None = None,
+) -> Actor | None:
+    """Return who crosses a road, and waits at the kerb before that where it must; None where there
+    is no time for it.
 
     start_s: when to leave the kerb, where no light says so; None: drawn.
     """
@@ -100,11 +139,18 @@ def across(rng: np.random.Generator, crossing: Crossing, red: NDArray[np.bool_],
     length = float(np.hypot(*(line[1] - line[0])))
     speed = float(rng.uniform(1.1, 1.7))
     needed = int(np.ceil(length / speed / FRAME_S))
-    begin = int((rng.uniform(-0.7 * needed * FRAME_S, 6.0) if start_s is None else start_s) / FRAME_S)
+    begin = int(
+        (rng.uniform(-0.7 * needed * FRAME_S, 6.0) if start_s is None else start_s) / FRAME_S
+    )
     if crossing.group >= 0:
         stopped = red[crossing.group]
         after = np.arange(FRAMES)
-        fits = [t for t in after if stopped[t : t + needed + CLEAR_FRAMES].all() and (t + needed < FRAMES or stopped[t:].all())]
+        fits = [
+            t
+            for t in after
+            if stopped[t : t + needed + CLEAR_FRAMES].all()
+            and (t + needed < FRAMES or stopped[t:].all())
+        ]
         if not fits:
             begin = FRAMES + 1
         else:

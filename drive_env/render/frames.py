@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of a scene while it is driven, for `render_mode="rgb_array"`: all that has happened so far. Runs in the learner."""
+"""Pictures of a scene while it is driven, for `render_mode="rgb_array"`: all that has happened so
+far. Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from puffervec.vec.vector_env import VectorEnv
 
 
 class FrameRecorder:
-    """Notes the poses of the first scene of an env step by step, and draws them; see puffervec.contract.evaluation.Recorder.
+    """Notes the poses of the first scene of an env step by step, and draws them; see
+    puffervec.contract.evaluation.Recorder.
 
-    With a raster in the observation, what the first agent sees is shown in a corner. All pictures have one size, as a video
+    With a raster in the observation, what the first agent sees is shown in a corner. All pictures
+    have one size, as a video
     needs: what they show is chosen at the reset, from the scene's log.
     """
 
@@ -43,7 +47,9 @@ class FrameRecorder:
         state = self._vec.peek(0)
         if int(state["slot_clock"][0]) == len(self._states):
             own = state["slot"] == 0
-            self._states.append({name: value[own] for name, value in state.items() if value.shape == own.shape})
+            self._states.append(
+                {name: value[own] for name, value in state.items() if value.shape == own.shape}
+            )
 
     def picture(self) -> np.ndarray:
         """Return (H, W, 3) uint8. Raises: CallOrderError: before the first reset."""
@@ -54,8 +60,13 @@ class FrameRecorder:
         head, arrays = self._scenes.scene(self._scene)
         tracks = tracks_of(self._states, head, arrays, self._vec.config.goal_radius_m)
         self._view = self._view or fixed_view(tracks)
-        roads = roads_of(arrays, head["segment_count"], self._vec.config.init_step + len(self._states) - 1)
+        roads = roads_of(
+            arrays, head["segment_count"], self._vec.config.init_step + len(self._states) - 1
+        )
         picture = np.array(picture_of(self._scenes.names[self._scene], roads, tracks, self._view))
         if self._vec.config.raster:
-            inset(picture, as_colours(channels_of(self._vec.halves[0].groups["agents"].observations, 0)))
+            inset(
+                picture,
+                as_colours(channels_of(self._vec.halves[0].groups["agents"].observations, 0)),
+            )
         return picture

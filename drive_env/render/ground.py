@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What of a scene never moves, as shapes: roads, paint, edges, areas, signs; and its lights. Places are those of the scene."""
+"""What of a scene never moves, as shapes: roads, paint, edges, areas, signs; and its lights. Places
+are those of the scene.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from puffervec.contract.drawing import Circle, Line, Polygon, Shape
 
 AREAS = {"crosswalk": "#c3cbd9", "speed bump": "#d9c9a5"}
 SIGNS = {"stop sign": "#b3122b", "yield sign": "#c2569c"}
-LIGHTS = {"red light": "#d81e3a", "yellow light": "#e3c000", "green light": "#17936b", "light that is off": "#8d929b"}
+LIGHTS = {
+    "red light": "#d81e3a",
+    "yellow light": "#e3c000",
+    "green light": "#17936b",
+    "light that is off": "#8d929b",
+}
 # Roles, with the colours of legends.
 GROUND = {
     "road": "#dfe1e4", **AREAS, "lane": "#b9bec6", "white line": "#9aa1ab", "yellow line": "#d8b400", "kerb": "#5b6068",
@@ -27,9 +34,17 @@ GROUND = {
 YELLOW_KINDS = frozenset((9, 10, 11, 12, 13))  # by map_element_id
 BROKEN_KINDS = frozenset((6, 9, 10))
 ROAD_M, SIGN_M = 4.6, 0.8  # width of the surface under a lane, radius of a light or sign
-LANE_M, LINE_M, EDGE_M, STOP_M = 0.12, 0.25, 0.35, 0.45  # widths of lane centres, paint, kerbs and stop lines
+LANE_M, LINE_M, EDGE_M, STOP_M = (
+    0.12,
+    0.25,
+    0.35,
+    0.45,
+)  # widths of lane centres, paint, kerbs and stop lines
 DASH_M = 2.0, 2.0
-CORNERS = {"stop sign": (8, math.pi / 8), "yield sign": (3, math.pi / 6)}  # of a sign, and how it is turned
+CORNERS = {
+    "stop sign": (8, math.pi / 8),
+    "yield sign": (3, math.pi / 6),
+}  # of a sign, and how it is turned
 _SHOWS = {RED: "red light", YELLOW: "yellow light", GREEN: "green light"}
 _LIGHT = CONTROL_KINDS.index("traffic_light")
 
@@ -47,13 +62,20 @@ def ground_of(roads: Roads, dashed: bool = False) -> list[Shape]:
     shapes += [Line(_points(points), LANE_M, role="lane") for points in roads.lanes]
     for kind, points in roads.lines:
         parts = dashes(points, *DASH_M) if dashed and kind in BROKEN_KINDS else [_points(points)]
-        shapes += [Line(part, LINE_M, role="yellow line" if kind in YELLOW_KINDS else "white line") for part in parts]
+        shapes += [
+            Line(part, LINE_M, role="yellow line" if kind in YELLOW_KINDS else "white line")
+            for part in parts
+        ]
     return [*shapes, *(Line(_points(points), EDGE_M, role="kerb") for _, points in roads.edges)]
 
 
 def dashes(points: Floats, on_m: float, off_m: float) -> list[list[Point]]:
     """Return the pieces that are painted of a broken line along points (n, 2)."""
-    points = points[np.concatenate([[True], (np.diff(points, axis=0) != 0).any(axis=1)])] if len(points) else points
+    points = (
+        points[np.concatenate([[True], (np.diff(points, axis=0) != 0).any(axis=1)])]
+        if len(points)
+        else points
+    )
     if len(points) < 2:
         return []
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
@@ -61,17 +83,27 @@ def dashes(points: Floats, on_m: float, off_m: float) -> list[list[Point]]:
     for start in np.arange(0.0, along[-1], on_m + off_m).tolist():
         end = min(start + on_m, float(along[-1]))
         at = np.concatenate([[start], along[(along > start) & (along < end)], [end]])
-        found.append(_points(np.stack([np.interp(at, along, points[:, axis]) for axis in (0, 1)], axis=-1)))
+        found.append(
+            _points(np.stack([np.interp(at, along, points[:, axis]) for axis in (0, 1)], axis=-1))
+        )
     return found
 
 
 def sign_of(role: str, place: Point, radius: float, name: str = "") -> list[Shape]:
-    """A light as a circle, a stop sign as an octagon, a yield sign as a triangle that stands on its tip."""
+    """A light as a circle, a stop sign as an octagon, a yield sign as a triangle that stands on its
+    tip.
+    """
     if role not in CORNERS:
         return [Circle(*place, radius, role=role, name=name)]
     count, turn = CORNERS[role]
     angles = (turn + 2 * math.pi * corner / count for corner in range(count))
-    return [Polygon([(place[0] + radius * math.cos(a), place[1] + radius * math.sin(a)) for a in angles], role=role, name=name)]
+    return [
+        Polygon(
+            [(place[0] + radius * math.cos(a), place[1] + radius * math.sin(a)) for a in angles],
+            role=role,
+            name=name,
+        )
+    ]
 
 
 def signs_of(arrays: Arrays) -> Iterator[Shape]:
@@ -102,7 +134,9 @@ def shown_in(control: Any, arrays: Arrays, frame: int) -> str:
 
 
 def signal_of(kind: int, state: int) -> str:
-    """Return the name in LIGHTS or SIGNS of a control: of its kind (index into CONTROL_KINDS) and what it shows."""
+    """Return the name in LIGHTS or SIGNS of a control: of its kind (index into CONTROL_KINDS) and
+    what it shows.
+    """
     if kind == _LIGHT:
         return _SHOWS.get(state & STATE_COLOUR, "light that is off")
     return CONTROL_KINDS[kind].replace("_", " ")

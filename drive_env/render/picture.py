@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A whole episode of a scene in one picture: roads, ways, goals, what went wrong. Runs in the learner, and needs Pillow.
+"""A whole episode of a scene in one picture: roads, ways, goals, what went wrong. Runs in the
+learner, and needs Pillow.
 
-It is made of the shapes of puffervec.contract.drawing, and painted by what paints films (puffervec/viewing/render/painter.py). Sizes in pixels
-are those of the result. Places are metres in the scene's local frame, turned so that its longest axis lies across.
+It is made of the shapes of puffervec.contract.drawing, and painted by what paints films
+(puffervec/viewing/render/painter.py). Sizes in pixels are those of the result. Places are metres in
+the scene's local frame, turned so that its longest axis lies across.
 """
 
 from __future__ import annotations
@@ -28,9 +30,22 @@ if TYPE_CHECKING:
 
 Frames = NDArray[np.signedinteger[Any]]
 WIDTH_PX, HEAD = 1500, 1.2  # of the road; size of the words above, to those of films
-PEDESTRIAN, CYCLIST, OTHER = (OBJECT_TYPES.index(name) for name in ("pedestrian", "cyclist", "other"))
+PEDESTRIAN, CYCLIST, OTHER = (
+    OBJECT_TYPES.index(name) for name in ("pedestrian", "cyclist", "other")
+)
 KINDS = {VEHICLE: "car", PEDESTRIAN: "pedestrian", CYCLIST: "cyclist", OTHER: "object"}
-BY_NUMBER = ("#2f6fd6", "#17936b", "#8a4fc7", "#0f93b0", "#c2569c", "#5c7f1f", "#3b4fb8", "#b0752a", "#1f8f8f", "#7a5ad9")
+BY_NUMBER = (
+    "#2f6fd6",
+    "#17936b",
+    "#8a4fc7",
+    "#0f93b0",
+    "#c2569c",
+    "#5c7f1f",
+    "#3b4fb8",
+    "#b0752a",
+    "#1f8f8f",
+    "#7a5ad9",
+)
 SHADES = (0.4, 0.55, 0.7, 0.85, 1.0)  # of a way, from its start on
 PALE, AREA = 0.35, 0.2  # of where an agent started, of its goal
 COLOURS = {
@@ -44,12 +59,17 @@ WAY_M, LEAST_WAY_PX = 0.5, 3.0
 DASH_PX, LOG_PX = (9.0, 6.0), 2.3
 RING_PX, DOT_M, TICK_PX, MARK_PX = 2.6, 0.35, 3.2, 11.0
 PEDESTRIAN_M = 1.4  # across, at least, so that they are seen
-LABEL_S, LABEL_GAP_M = 3, 7.0  # seconds between ticks with a number, and the least distance between two of them
+LABEL_S, LABEL_GAP_M = (
+    3,
+    7.0,
+)  # seconds between ticks with a number, and the least distance between two of them
 SAMPLE_PX = 26  # of the legend
 
 
 def png_of(title: str, roads: Roads, tracks: Tracks, view: View | None = None) -> bytes:
-    """Draw one episode of one scene; returns a PNG file. Args: view: None: what the agents do and aim at."""
+    """Draw one episode of one scene; returns a PNG file. Args: view: None: what the agents do and
+    aim at.
+    """
     return png(picture_of(title, roads, tracks, view))
 
 
@@ -59,15 +79,25 @@ def picture_of(title: str, roads: Roads, tracks: Tracks, view: View | None = Non
     roads, tracks = turned(roads, tracks, -view.angle_rad)
     (left, bottom), (right, top) = view.low_m.tolist(), view.high_m.tolist()
     px = (right - left) / WIDTH_PX
-    still = [*(Line(_points(points), SHOULDER_M, role="shoulder") for points in roads.lanes), *ground_of(roads, dashed=True)]
+    still = [
+        *(Line(_points(points), SHOULDER_M, role="shoulder") for points in roads.lanes),
+        *ground_of(roads, dashed=True),
+    ]
     for name, place in roads.signals:
         still += sign_of(name, (float(place[0]), float(place[1])), max(0.8, 5 * px))
     layers = [*objects_of(tracks, px), (9, scale_bar(left, bottom, right - left, px))]
     shapes = [shape for _, found in sorted(layers, key=lambda layer: layer[0]) for shape in found]
     drawing = Drawing((left, bottom, right, top), lambda state, before: (), COLOURS, still)
-    world = world_of(drawing, Moment(0, tuple(shapes)), (WIDTH_PX, 2 * round((top - bottom) / px / 2)))
+    world = world_of(
+        drawing, Moment(0, tuple(shapes)), (WIDTH_PX, 2 * round((top - bottom) / px / 2))
+    )
     return headed(
-        world, title, [caption_of(tracks)], [legend_of_agents(tracks), legend_of_others(roads, tracks)], COLOURS, HEAD
+        world,
+        title,
+        [caption_of(tracks)],
+        [legend_of_agents(tracks), legend_of_others(roads, tracks)],
+        COLOURS,
+        HEAD,
     )
 
 
@@ -79,7 +109,10 @@ def objects_of(tracks: Tracks, px: float) -> Iterator[Layer]:
     for index in np.flatnonzero(~tracks.agent & tracks.there.any(axis=0)).tolist():
         frames = np.flatnonzero(tracks.there[:, index])
         yield 1, [Line(way_of(tracks, frames, index), 1.5 * px, role="way of others")]
-        yield 2, body(tracks, index, int(frames[0]), KINDS[int(tracks.kind[index])], "edge of others")
+        yield (
+            2,
+            body(tracks, index, int(frames[0]), KINDS[int(tracks.kind[index])], "edge of others"),
+        )
     for number, index in enumerate(np.flatnonzero(tracks.agent).tolist()):
         if tracks.there[:, index].any():
             yield from agent_of(tracks, index, str(number % len(BY_NUMBER)), px)
@@ -89,7 +122,9 @@ def objects_of(tracks: Tracks, px: float) -> Iterator[Layer]:
 
 
 def agent_of(tracks: Tracks, index: int, colour: str, px: float) -> Iterator[Layer]:
-    """Goal, log and driven way of one agent, and its body at the start and at the end. Args: colour: the start of its roles."""
+    """Goal, log and driven way of one agent, and its body at the start and at the end. Args:
+    colour: the start of its roles.
+    """
     frames = np.flatnonzero(tracks.there[:, index])
     way, strong = way_of(tracks, frames, index), f"{colour} {SHADES[-1]}"
     (x, y), radius = tracks.goal_m[index].tolist(), tracks.goal_radius_m
@@ -98,11 +133,20 @@ def agent_of(tracks: Tracks, index: int, colour: str, px: float) -> Iterator[Lay
     if not tracks.logged:
         log = np.stack([tracks.log_x_m[:, index], tracks.log_y_m[:, index]], axis=-1)
         log = log[np.isfinite(log).all(axis=1)]
-        yield 2, [Line(dash, LOG_PX * px, role=strong) for dash in dashes(log, *(length * px for length in DASH_PX))]
+        yield (
+            2,
+            [
+                Line(dash, LOG_PX * px, role=strong)
+                for dash in dashes(log, *(length * px for length in DASH_PX))
+            ],
+        )
     width = max(LEAST_WAY_PX * px, WAY_M)
     ends = np.linspace(0, len(way) - 1, len(SHADES) + 1).round().astype(int).tolist()
     for share, first, last in zip(SHADES, ends, ends[1:], strict=False):
-        yield 3, [Line(way[first : last + 1], width, role=f"{colour} {share}")] if last > first else []
+        yield (
+            3,
+            [Line(way[first : last + 1], width, role=f"{colour} {share}")] if last > first else [],
+        )
     yield 4, body(tracks, index, int(frames[0]), f"{colour} {PALE}")
     ticks, words = seconds_of(frames, way, strong, px)
     yield 6, [*ticks, *body(tracks, index, int(frames[-1]), strong, "edge")]
@@ -111,28 +155,44 @@ def agent_of(tracks: Tracks, index: int, colour: str, px: float) -> Iterator[Lay
 
 def way_of(tracks: Tracks, frames: Frames, index: int) -> list[Point]:
     """Where an object is in some frames."""
-    return list(zip(tracks.x_m[frames, index].tolist(), tracks.y_m[frames, index].tolist(), strict=True))
+    return list(
+        zip(tracks.x_m[frames, index].tolist(), tracks.y_m[frames, index].tolist(), strict=True)
+    )
 
 
-def seconds_of(frames: Frames, way: Sequence[Point], role: str, px: float) -> tuple[list[Shape], list[Shape]]:
-    """A tick on the way for each second, and a number every few. Args: frames: of the points of the way."""
+def seconds_of(
+    frames: Frames, way: Sequence[Point], role: str, px: float
+) -> tuple[list[Shape], list[Shape]]:
+    """A tick on the way for each second, and a number every few. Args: frames: of the points of the
+    way.
+    """
     at = np.flatnonzero((np.round(frames * FRAME_S, 6) % 1.0 == 0) & (frames > 0)).tolist()
     ticks: list[Shape] = []
     for tick in at:
-        ticks += [Circle(*way[tick], TICK_PX * px, role=one, filled=one == "paper") for one in ("paper", role)]
+        ticks += [
+            Circle(*way[tick], TICK_PX * px, role=one, filled=one == "paper")
+            for one in ("paper", role)
+        ]
     words: list[Shape] = []
     last = way[0]
     for tick in at:
         second = round(float(frames[tick]) * FRAME_S)
-        if second % LABEL_S == 0 and min(math.dist(way[tick], other) for other in (last, way[-1])) >= LABEL_GAP_M:
+        if (
+            second % LABEL_S == 0
+            and min(math.dist(way[tick], other) for other in (last, way[-1])) >= LABEL_GAP_M
+        ):
             last = way[tick]
             words.append(Text(last[0], last[1] + 14 * px, f"{second} s", role=role))
     return ticks, words
 
 
 def body(tracks: Tracks, index: int, frame: int, role: str, edge: str = "") -> list[Shape]:
-    """One object as a box with a windscreen near its front; a pedestrian as a circle. Args: edge: role of its edge."""
-    x, y, heading = (float(part[frame, index]) for part in (tracks.x_m, tracks.y_m, tracks.heading_rad))
+    """One object as a box with a windscreen near its front; a pedestrian as a circle. Args: edge:
+    role of its edge.
+    """
+    x, y, heading = (
+        float(part[frame, index]) for part in (tracks.x_m, tracks.y_m, tracks.heading_rad)
+    )
     length, width = float(tracks.length_m[index]), float(tracks.width_m[index])
     if tracks.kind[index] == PEDESTRIAN:
         return [Circle(x, y, max(length, width, PEDESTRIAN_M) / 2, role=role)]
@@ -143,7 +203,13 @@ def body(tracks: Tracks, index: int, frame: int, role: str, edge: str = "") -> l
 def ring(x: float, y: float, radius: float, px: float, role: str) -> list[Shape]:
     """A circle's outline that is wide enough to be seen."""
     angles = np.linspace(0, 2 * math.pi, 49).tolist()
-    return [Line([(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles], RING_PX * px, role=role)]
+    return [
+        Line(
+            [(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles],
+            RING_PX * px,
+            role=role,
+        )
+    ]
 
 
 def cross(x: float, y: float, px: float) -> list[Shape]:
@@ -151,21 +217,31 @@ def cross(x: float, y: float, px: float) -> list[Shape]:
     arm = 0.8 * MARK_PX * px
     lines = [((x - arm, y - arm), (x + arm, y + arm)), ((x - arm, y + arm), (x + arm, y - arm))]
     halo = [(_longer(line, 1.2), 8.0, "paper") for line in lines]
-    return [Line(line, width * px, role=role) for line, width, role in (*halo, *((line, 5.0, "collision") for line in lines))]
+    return [
+        Line(line, width * px, role=role)
+        for line, width, role in (*halo, *((line, 5.0, "collision") for line in lines))
+    ]
 
 
 def triangle(x: float, y: float, px: float) -> list[Shape]:
     """The mark of leaving the road."""
 
     def corners(size: float) -> list[Point]:
-        return [(x + size * dx, y + size * dy) for dx, dy in ((-0.87, -0.6), (0.87, -0.6), (0.0, 0.9))]
+        return [
+            (x + size * dx, y + size * dy) for dx, dy in ((-0.87, -0.6), (0.87, -0.6), (0.0, 0.9))
+        ]
 
-    return [Polygon(corners(1.25 * MARK_PX * px), role="paper"), Polygon(corners(MARK_PX * px), role="off-road")]
+    return [
+        Polygon(corners(1.25 * MARK_PX * px), role="paper"),
+        Polygon(corners(MARK_PX * px), role="off-road"),
+    ]
 
 
 def _longer(line: tuple[Point, Point], by: float) -> tuple[Point, Point]:
     middle = [(a + b) / 2 for a, b in zip(*line, strict=True)]
-    first, last = ((middle[0] + by * (x - middle[0]), middle[1] + by * (y - middle[1])) for x, y in line)
+    first, last = (
+        (middle[0] + by * (x - middle[0]), middle[1] + by * (y - middle[1])) for x, y in line
+    )
     return first, last
 
 
@@ -177,12 +253,18 @@ def caption_of(tracks: Tracks) -> str:
     agents = int(tracks.agent.sum())
     if tracks.logged:
         others = int((~tracks.agent & tracks.there.any(axis=0)).sum())
-        return f"a log of {len(tracks.there)} frames: {agents} vehicles that control=moving would drive, {others} other objects"
+        return (
+            f"a log of {len(tracks.there)} frames: {agents} vehicles that control=moving would "
+            f"drive, {others} other objects"
+        )
     clean = tracks.reached & ~(tracks.collided.any(axis=0) | tracks.offroad.any(axis=0))
     touched = int((tracks.collided.any(axis=0) & tracks.agent).sum())
     off = int((tracks.offroad.any(axis=0) & tracks.agent).sum())
     there, flawless = int((tracks.reached & tracks.agent).sum()), int((clean & tracks.agent).sum())
-    return f"{agents} agents: {there} at the goal ({flawless} of them without contact), {touched} collided, {off} off-road"
+    return (
+        f"{agents} agents: {there} at the goal ({flawless} of them without contact), {touched} "
+        f"collided, {off} off-road"
+    )
 
 
 def legend_of_agents(tracks: Tracks) -> list[Sample]:
@@ -197,19 +279,38 @@ def legend_of_agents(tracks: Tracks) -> list[Sample]:
     if tracks.logged:
         return [*way, goal]
     logged = [Line(dash, LOG_PX, role=one) for dash in dashes(np.array(across), *DASH_PX)]
-    marks = [_sample("collision", cross(*middle, 0.75)), _sample("off-road", triangle(*middle, 0.75))]
+    marks = [
+        _sample("collision", cross(*middle, 0.75)),
+        _sample("off-road", triangle(*middle, 0.75)),
+    ]
     return [*way, _sample("logged", logged), goal, *marks]
 
 
 def legend_of_others(roads: Roads, tracks: Tracks) -> list[Sample]:
-    """Return samples of objects that nobody drives, areas, lights and signs, as far as there are any."""
+    """Return samples of objects that nobody drives, areas, lights and signs, as far as there are
+    any.
+    """
     shown = ~tracks.agent & tracks.there.any(axis=0)
-    names = {VEHICLE: "car that follows its log", PEDESTRIAN: "pedestrian", CYCLIST: "cyclist", OTHER: "other"}
+    names = {
+        VEHICLE: "car that follows its log",
+        PEDESTRIAN: "pedestrian",
+        CYCLIST: "cyclist",
+        OTHER: "other",
+    }
     samples = []
     for kind, name in names.items():
         if (shown & (tracks.kind == kind)).any():
             look: Shape = Circle(13, 8, 6, role=KINDS[kind])
-            samples.append(_sample(name, [look if kind == PEDESTRIAN else Box(13, 8, 20, 9, role=KINDS[kind], front=True)]))
+            samples.append(
+                _sample(
+                    name,
+                    [
+                        look
+                        if kind == PEDESTRIAN
+                        else Box(13, 8, 20, 9, role=KINDS[kind], front=True)
+                    ],
+                )
+            )
     areas, signals = {name for name, _ in roads.areas}, {name for name, _ in roads.signals}
     samples += [_sample(name, [Box(13, 8, 14, 14, role=name)]) for name in AREAS if name in areas]
     at_start = " at the start" if tracks.logged else ""

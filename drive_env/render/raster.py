@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shows what an agent sees in its bird's-eye view (csrc/drive/raster.c): its channels side by side, or as one coloured picture.
+"""Shows what an agent sees in its bird's-eye view (csrc/drive/raster.c): its channels side by side,
+or as one coloured picture.
 
     python -m drive_env.render.raster docs/images/raster.png
 
-draws what the agent in one row of a scene sees. Runs in the learner; matplotlib is imported only where a sheet is drawn.
+draws what the agent in one row of a scene sees. Runs in the learner; matplotlib is imported only
+where a sheet is drawn.
 """
 
 from __future__ import annotations
@@ -32,12 +34,19 @@ COLOURS: dict[str, tuple[int, int, int]] = {
     "pedestrians": (255, 90, 80), "own": (84, 160, 255), "stops": (255, 140, 140), "green": (60, 230, 90),
     "yellow": (250, 220, 60), "red": (255, 40, 40),
 }  # fmt: skip
-SHOWN = {"scenes": "generated:8", "row": 46, "steps": 40, "seed": 5}  # a crossing, and the goal behind it
+SHOWN = {
+    "scenes": "generated:8",
+    "row": 46,
+    "steps": 40,
+    "seed": 5,
+}  # a crossing, and the goal behind it
 COLUMNS, TILE_IN, DPI = 5, 2.2, 110
 
 
 def as_colours(channels: Mapping[str, Picture]) -> Picture:
-    """Return one picture (size, size, 3) of the channels (size, size) of a raster; brighter pixels cover more."""
+    """Return one picture (size, size, 3) of the channels (size, size) of a raster; brighter pixels
+    cover more.
+    """
     shape = next(iter(channels.values())).shape
     out = np.broadcast_to(np.array(GROUND, np.float32), (*shape, 3)).copy()
     for name in sorted(channels, key=lambda name: [*COLOURS, name].index(name)):
@@ -47,21 +56,29 @@ def as_colours(channels: Mapping[str, Picture]) -> Picture:
 
 
 def channel_names() -> tuple[str, ...]:
-    """Return the names of all channels (csrc/drive/tables.h), in their order; a picture has those, or the first of them."""
+    """Return the names of all channels (csrc/drive/tables.h), in their order; a picture has those,
+    or the first of them.
+    """
     count = ffi.new("uint32_t*")
     blocks = {ffi.string(block.name): block for block in lib.pv_drive_blocks(count)[0 : count[0]]}
     found = blocks[b"raster"]
-    return tuple(ffi.string(column.name).decode() for column in found.columns[0 : found.column_count])
+    return tuple(
+        ffi.string(column.name).decode() for column in found.columns[0 : found.column_count]
+    )
 
 
 def channels_of(observations: Any, row: int) -> dict[str, Picture]:
-    """Return the channels of one row by name, (size, size) uint8 each. Views. observations: as `recv` gives them."""
+    """Return the channels of one row by name, (size, size) uint8 each. Views. observations: as
+    `recv` gives them.
+    """
     pictures = observations["raster"] if isinstance(observations, Mapping) else observations
     return dict(zip(channel_names()[: pictures.shape[1]], pictures[row], strict=True))
 
 
 def inset(picture: Picture, raster: Picture) -> None:
-    """Draw a raster (size, size, 3) into the upper right corner of a picture (H, W, 3), a third as high as that is."""
+    """Draw a raster (size, size, 3) into the upper right corner of a picture (H, W, 3), a third as
+    high as that is.
+    """
     side, edge = min(picture.shape[:2]) // 3, 3
     at = np.arange(side) * len(raster) // side
     picture[: side + edge, -side - edge :] = INK
@@ -69,14 +86,18 @@ def inset(picture: Picture, raster: Picture) -> None:
 
 
 def sheet(channels: Mapping[str, Picture], title: str) -> bytes:
-    """Draw the channels and the coloured picture side by side; returns a PNG file. Raises: MissingExtraError: no matplotlib."""
+    """Draw the channels and the coloured picture side by side; returns a PNG file. Raises:
+    MissingExtraError: no matplotlib.
+    """
     extras.require("drawing", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     tiles: dict[str, Any] = {"all of them": as_colours(channels), **channels}
     lines = -(-len(tiles) // COLUMNS)
-    figure = Figure(figsize=(COLUMNS * TILE_IN, lines * (TILE_IN + 0.25) + 0.35), dpi=DPI, layout="constrained")
+    figure = Figure(
+        figsize=(COLUMNS * TILE_IN, lines * (TILE_IN + 0.25) + 0.35), dpi=DPI, layout="constrained"
+    )
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=10)
     axes = figure.subplots(lines, COLUMNS, squeeze=False).reshape(-1)
@@ -91,7 +112,9 @@ def sheet(channels: Mapping[str, Picture], title: str) -> bytes:
 
 
 def seen(config: DriveConfig, row: int, steps: int, seed: int = 0) -> dict[str, Picture]:
-    """Return what the agent in a row sees after some steps of its scene, while all cars follow their log."""
+    """Return what the agent in a row sees after some steps of its scene, while all cars follow
+    their log.
+    """
     import puffervec
 
     logged = dataclasses.replace(config, replay_log=1, idm_agents=0, expert_actions=0)
@@ -121,7 +144,10 @@ def main(arguments: list[str] | None = None) -> None:
         raster_ahead=given.ahead,
         raster_channels=given.channels,
     )
-    title = f"{given.pixels} x {given.pixels} pixels of {given.pixel_m:g} m, {given.ahead:.0%} of them ahead of the car"
+    title = (
+        f"{given.pixels} x {given.pixels} pixels of {given.pixel_m:g} m, {given.ahead:.0%} of "
+        "them ahead of the car"
+    )
     given.out.write_bytes(sheet(seen(config, given.row, given.steps, given.seed), title))
 
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Drives one scene once and records what happens, frame by frame, for a picture.
 
-Runs in the learner with one env in process. Agents' poses come from the env's readable state (`vec.peek`), those of other
-objects from the compiled log. All arrays are copies, in the scene's local frame.
+Runs in the learner with one env in process. Agents' poses come from the env's readable state
+(`vec.peek`), those of other objects from the compiled log. All arrays are copies, in the scene's
+local frame.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
     """Drive a scene to the end of its episode.
 
     Args:
-        vec: one env in process, whose config has shaping off. scene: index in the set. seed: of the env.
+        vec: one env in process, whose config has shaping off. scene: index in the set. seed: of the
+            env.
     """
     vec.set_tasks([0], [scene])
     vec.async_reset([seed])
@@ -45,9 +47,13 @@ def record(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int
 
 
 def tracks_of(
-    states: list[dict[str, NDArray[Any]]], head: NDArray[Any], arrays: dict[str, NDArray[Any]], goal_radius_m: float
+    states: list[dict[str, NDArray[Any]]],
+    head: NDArray[Any],
+    arrays: dict[str, NDArray[Any]],
+    goal_radius_m: float,
 ) -> Tracks:
-    """Put agents (from the states) and other objects (from the log) into one table of all objects of the scene.
+    """Put agents (from the states) and other objects (from the log) into one table of all objects
+    of the scene.
 
     Args:
         states: one `peek` per frame. head, arrays: of the compiled scene.
@@ -65,7 +71,9 @@ def tracks_of(
     agent = np.zeros(len(objects), dtype=np.bool_)
     agent[driven] = True
     for index in np.flatnonzero(~agent):
-        poses[:, :, index], flags["active"][:, index] = logged_poses(objects[index], arrays["frames"], frames)
+        poses[:, :, index], flags["active"][:, index] = logged_poses(
+            objects[index], arrays["frames"], frames
+        )
     logs = np.full((2, int(head["frame_count"]), len(objects)), np.nan)
     for number, item in enumerate(objects):
         logged, there = logged_poses(item, arrays["frames"], logs.shape[1])
@@ -89,8 +97,12 @@ def tracks_of(
     )
 
 
-def logged_poses(item: NDArray[Any], frames: NDArray[Any], count: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """x, y, heading (3, count) and presence (count,) of one object in the first `count` frames of its log."""
+def logged_poses(
+    item: NDArray[Any], frames: NDArray[Any], count: int
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """x, y, heading (3, count) and presence (count,) of one object in the first `count` frames of
+    its log.
+    """
     poses, there = np.zeros((3, count)), np.zeros(count, dtype=np.bool_)
     first, length = int(item["frame_first"]), int(item["frame_count"])
     span = slice(first, min(first + length, count))
@@ -101,7 +113,9 @@ def logged_poses(item: NDArray[Any], frames: NDArray[Any], count: int) -> tuple[
 
 
 def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Frames in which a flag rises, (F, K). What is set in the first frame is no event: it was so before the drive."""
+    """Frames in which a flag rises, (F, K). What is set in the first frame is no event: it was so
+    before the drive.
+    """
     rising = flag.copy()
     rising[1:] &= ~flag[:-1]
     rising[0] = False
@@ -109,9 +123,13 @@ def begun(flag: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def roads_of(arrays: dict[str, NDArray[Any]], counts: NDArray[Any], frame: int = 0) -> Roads:
-    """Polylines of a compiled scene, put together from its segments; areas, and lights and signs as they are in a frame."""
+    """Polylines of a compiled scene, put together from its segments; areas, and lights and signs as
+    they are in a frame.
+    """
     middle = np.stack([arrays["x"], arrays["y"]], axis=-1).astype(np.float64)
-    along = np.stack([arrays["ux"], arrays["uy"]], axis=-1).astype(np.float64) * arrays["half"][:, None]
+    along = (
+        np.stack([arrays["ux"], arrays["uy"]], axis=-1).astype(np.float64) * arrays["half"][:, None]
+    )
     breaks = np.flatnonzero(np.diff(arrays["polyline"].astype(np.int64))) + 1
     lanes_end, lines_end = int(counts[0]), int(counts[0] + counts[1])
     roads = Roads([], [], [], areas_of(arrays), signals_of(arrays, frame))
@@ -133,9 +151,19 @@ def areas_of(arrays: dict[str, NDArray[Any]]) -> list[tuple[str, Floats]]:
     """Name in AREAS and outline (n, 2) of each crosswalk and speed bump."""
     found = []
     for area in arrays["areas"]:
-        name, span = AREA_TYPES[area["kind"]].replace("_", " "), slice(int(area["first"]), int(area["first"] + area["count"]))
+        name, span = (
+            AREA_TYPES[area["kind"]].replace("_", " "),
+            slice(int(area["first"]), int(area["first"] + area["count"])),
+        )
         if name in AREAS and area["count"] > 2:
-            found.append((name, np.stack([arrays["points_x"][span], arrays["points_y"][span]], axis=-1).astype(np.float64)))
+            found.append(
+                (
+                    name,
+                    np.stack([arrays["points_x"][span], arrays["points_y"][span]], axis=-1).astype(
+                        np.float64
+                    ),
+                )
+            )
     return found
 
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A scene as it was recorded, for a picture: its roads, lights and signs as they are at the start, and the log of all objects.
+"""A scene as it was recorded, for a picture: its roads, lights and signs as they are at the start,
+and the log of all objects.
 
 Runs in the learner.
 """
@@ -17,8 +18,14 @@ from drive_env.scenes.schema import Scene
 
 def middle_of(scene: Scene) -> np.ndarray:
     """Return the mean place (2,) of all that is in a scene: what its picture counts from."""
-    points = [road.points_m[:, :2] for road in scene.roads] + [item.position_m[item.valid, :2] for item in scene.objects]
-    return np.concatenate([np.zeros((0, 2)), *points]).mean(axis=0) if any(map(len, points)) else np.zeros(2)
+    points = [road.points_m[:, :2] for road in scene.roads] + [
+        item.position_m[item.valid, :2] for item in scene.objects
+    ]
+    return (
+        np.concatenate([np.zeros((0, 2)), *points]).mean(axis=0)
+        if any(map(len, points))
+        else np.zeros(2)
+    )
 
 
 def roads_of(scene: Scene, origin: np.ndarray) -> Roads:
@@ -37,15 +44,21 @@ def roads_of(scene: Scene, origin: np.ndarray) -> Roads:
         elif (area := road.type.replace("_", " ")) in AREAS and len(line) > 2:
             roads.areas.append((area, line))
     for control in controls_of(scene):
-        roads.signals.append((signal_of(control.kind, int(control.states[0])), control.position_m[:2] - origin))
+        roads.signals.append(
+            (signal_of(control.kind, int(control.states[0])), control.position_m[:2] - origin)
+        )
     return roads
 
 
 def tracks_of(scene: Scene, origin: np.ndarray) -> Tracks:
     """Return the log of a scene as an episode in which everybody follows it."""
     count, frames = len(scene.objects), scene.frame_count
-    valid = np.array([item.valid for item in scene.objects], dtype=np.bool_).reshape(count, frames).T
-    place = np.array([item.position_m[:, :2] - origin for item in scene.objects]).reshape(count, frames, 2)
+    valid = (
+        np.array([item.valid for item in scene.objects], dtype=np.bool_).reshape(count, frames).T
+    )
+    place = np.array([item.position_m[:, :2] - origin for item in scene.objects]).reshape(
+        count, frames, 2
+    )
     x, y = place[..., 0].T, place[..., 1].T
     nothing = np.zeros((frames, count), dtype=np.bool_)
     return Tracks(

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a picture of a scene is of: its roads, where everybody was, and which part of the world is seen. Runs in the learner."""
+"""What a picture of a scene is of: its roads, where everybody was, and which part of the world is
+seen. Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,10 @@ MARGIN_M = 14.0  # around what the agents do
 
 @dataclass(frozen=True)
 class Roads:
-    """What to draw of the road, local metres: lanes; lines and edges with their map_element_id (255: none); areas by their
-    names in AREAS; and where lights and signs stand, by their names in LIGHTS and SIGNS."""
+    """What to draw of the road, local metres: lanes; lines and edges with their map_element_id
+    (255: none); areas by their names in AREAS; and where lights and signs stand, by their names in
+    LIGHTS and SIGNS.
+    """
 
     lanes: list[Floats]
     lines: list[tuple[int, Floats]]
@@ -31,7 +35,9 @@ class Roads:
 
 @dataclass(frozen=True)
 class Tracks:
-    """A driven episode of one scene, or its log: frame by frame, object by object (K objects, F frames)."""
+    """A driven episode of one scene, or its log: frame by frame, object by object (K objects, F
+    frames).
+    """
 
     x_m: Floats  # (F, K)
     y_m: Floats  # (F, K)
@@ -53,7 +59,9 @@ class Tracks:
 
 @dataclass(frozen=True)
 class View:
-    """The part of a scene that a picture shows: turned by -angle_rad about the origin, from corner to corner."""
+    """The part of a scene that a picture shows: turned by -angle_rad about the origin, from corner
+    to corner.
+    """
 
     angle_rad: float
     low_m: Floats  # (2,)
@@ -61,17 +69,23 @@ class View:
 
 
 def interesting_points(tracks: Tracks) -> Floats:
-    """Where the agents go and what they aim at, (n, 2); where all objects are if there are no agents."""
+    """Where the agents go and what they aim at, (n, 2); where all objects are if there are no
+    agents.
+    """
     shown = tracks.there & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
     points = np.stack([tracks.x_m[shown], tracks.y_m[shown]], axis=-1)
     return np.concatenate([points, goals_of(tracks)]) if len(points) else np.zeros((1, 2))
 
 
 def goals_of(tracks: Tracks) -> Floats:
-    """Return the goals of the agents, (n, 2), without those far beyond the log, which would leave a picture empty."""
+    """Return the goals of the agents, (n, 2), without those far beyond the log, which would leave a
+    picture empty.
+    """
     logged = np.isfinite(tracks.log_x_m)
     goals = tracks.goal_m[tracks.agent]
-    return goals[~beyond(goals, np.stack([tracks.log_x_m[logged], tracks.log_y_m[logged]], axis=-1))]
+    return goals[
+        ~beyond(goals, np.stack([tracks.log_x_m[logged], tracks.log_y_m[logged]], axis=-1))
+    ]
 
 
 def view_of(tracks: Tracks) -> View:
@@ -81,15 +95,23 @@ def view_of(tracks: Tracks) -> View:
 
 
 def fixed_view(tracks: Tracks) -> View:
-    """What the agents do in the log and aim at, in the shape that all frames have; known before anybody has driven."""
-    shown = np.isfinite(tracks.log_x_m) & (tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent))
-    points = np.concatenate([np.stack([tracks.log_x_m[shown], tracks.log_y_m[shown]], axis=-1), goals_of(tracks)])
+    """What the agents do in the log and aim at, in the shape that all frames have; known before
+    anybody has driven.
+    """
+    shown = np.isfinite(tracks.log_x_m) & (
+        tracks.agent if tracks.agent.any() else np.ones_like(tracks.agent)
+    )
+    points = np.concatenate(
+        [np.stack([tracks.log_x_m[shown], tracks.log_y_m[shown]], axis=-1), goals_of(tracks)]
+    )
     points = points if len(points) else np.zeros((1, 2))
     angle = long_axis_rad(points)
     points = points @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     low, high = points.min(axis=0) - MARGIN_M, points.max(axis=0) + MARGIN_M
     width, height = high - low
-    grow = np.maximum(0.0, np.array([height * FRAME_ASPECT, width / FRAME_ASPECT]) - (high - low)) / 2
+    grow = (
+        np.maximum(0.0, np.array([height * FRAME_ASPECT, width / FRAME_ASPECT]) - (high - low)) / 2
+    )
     return View(angle, low - grow, high + grow)
 
 
@@ -113,13 +135,20 @@ def turned(roads: Roads, tracks: Tracks, angle_rad: float) -> tuple[Roads, Track
         log_y_m=tracks.log_x_m * sin + tracks.log_y_m * cos,
         goal_m=tracks.goal_m @ turning,
     )
-    lines, edges = ([(kind, points @ turning) for kind, points in group] for group in (roads.lines, roads.edges))
-    areas, signals = ([(name, points @ turning) for name, points in group] for group in (roads.areas, roads.signals))
+    lines, edges = (
+        [(kind, points @ turning) for kind, points in group] for group in (roads.lines, roads.edges)
+    )
+    areas, signals = (
+        [(name, points @ turning) for name, points in group]
+        for group in (roads.areas, roads.signals)
+    )
     return Roads([points @ turning for points in roads.lanes], lines, edges, areas, signals), moved
 
 
 def picture_bounds(tracks: Tracks) -> tuple[Floats, Floats]:
-    """Corners of the picture: all that the agents do and aim at, and some room around; from 3:1 to 1:1."""
+    """Corners of the picture: all that the agents do and aim at, and some room around; from 3:1 to
+    1:1.
+    """
     points = interesting_points(tracks)
     low, high = points.min(axis=0) - MARGIN_M, points.max(axis=0) + MARGIN_M
     width, height = high - low

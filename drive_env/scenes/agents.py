@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which objects of compiled scenes are agents, as the env finds them (csrc/drive/control.c), and what to say where none is.
+"""Which objects of compiled scenes are agents, as the env finds them (csrc/drive/control.c), and
+what to say where none is.
 
 Runs in the learner, before workers start.
 """
@@ -33,7 +34,9 @@ def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.boo
     objects, start = arrays["objects"], config.init_step
     at = start - objects["frame_first"].astype(np.int64)
     there = (at >= 0) & (at < objects["frame_count"])
-    frames = arrays["frames"][np.where(there, objects["frames_index"] + at, 0)] if there.any() else None
+    frames = (
+        arrays["frames"][np.where(there, objects["frames_index"] + at, 0)] if there.any() else None
+    )
     if frames is None or (not config.max_steps and start + 1 >= head["frame_count"]):
         return np.zeros(len(objects), bool)
     there &= (frames["speed"] != packed.FRAME_INVALID) & (objects["type"] <= CYCLIST)
@@ -42,7 +45,9 @@ def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.boo
         square = dx * dx + dy * dy
     flags = objects["flags"]
     if config.control in ("predict", "sdc"):
-        return np.asarray(there & (flags & (packed.TO_PREDICT if config.control == "predict" else packed.SDC) > 0))
+        return np.asarray(
+            there & (flags & (packed.TO_PREDICT if config.control == "predict" else packed.SDC) > 0)
+        )
     if config.control == "ids":
         return np.asarray(there & np.isin(objects["id"], config.control_ids))
     there &= ~(square <= np.float32(config.goal_radius_m) ** 2)
@@ -54,39 +59,59 @@ def agent_mask(head: Any, arrays: Arrays, config: DriveConfig) -> NDArray[np.boo
     return np.asarray(there)
 
 
-def check_agents(config: DriveConfig, counts: Sequence[int], scenes: Callable[[], list[SceneArrays]], names: list[str]) -> None:
+def check_agents(
+    config: DriveConfig,
+    counts: Sequence[int],
+    scenes: Callable[[], list[SceneArrays]],
+    names: list[str],
+) -> None:
     """Refuse scenes of which none has an agent, or one has more than an env has rows.
 
     Args:
         counts: agents per scene. names: of the scenes.
-        scenes: returns them as `SceneSet.scene` does; called where a message, or control=ids, needs them.
+        scenes: returns them as `SceneSet.scene` does; called where a message, or control=ids, needs
+            them.
 
     Raises:
         SceneError, ConfigError: the message says what the scenes have, and which setting would do.
     """
     if bool(config.control_ids) != (config.control == "ids"):
-        remedy = "set control to ids, or leave control_ids out" if config.control_ids else "give the agents' track ids"
-        raise ConfigError(f"drive: control is {config.control} and control_ids is {config.control_ids}; {remedy}")
+        remedy = (
+            "set control to ids, or leave control_ids out"
+            if config.control_ids
+            else "give the agents' track ids"
+        )
+        raise ConfigError(
+            f"drive: control is {config.control} and control_ids is {config.control_ids}; {remedy}"
+        )
     if config.control == "ids":
         _check_ids(config, scenes())
     if max(counts) == 0:
-        raise SceneError(f"{config.scenes}: none of its {len(counts)} scenes has an agent: {_what_there_is(config, scenes())}")
+        raise SceneError(
+            f"{config.scenes}: none of its {len(counts)} scenes has an agent: "
+            f"{_what_there_is(config, scenes())}"
+        )
     if max(counts) > config.num_agents:
         name = names[counts.index(max(counts))]
         raise ConfigError(
-            f"drive: num_agents is {config.num_agents}, but {name} has {max(counts)} agents; raise num_agents to at least that"
+            f"drive: num_agents is {config.num_agents}, but {name} has {max(counts)} agents; "
+            "raise num_agents to at least that"
         )
 
 
 def _check_ids(config: DriveConfig, scenes: list[SceneArrays]) -> None:
     """Raise ConfigError for ids that no scene has."""
-    there = np.unique(np.concatenate([arrays["objects"]["id"][arrays["objects"]["type"] <= CYCLIST] for _, arrays in scenes]))
+    there = np.unique(
+        np.concatenate(
+            [arrays["objects"]["id"][arrays["objects"]["type"] <= CYCLIST] for _, arrays in scenes]
+        )
+    )
     missing = [number for number in config.control_ids if number not in there]
     if missing:
         some = ", ".join(map(str, there[:IDS_SHOWN])) + (", ..." if len(there) > IDS_SHOWN else "")
         raise ConfigError(
-            f"drive: control_ids names {', '.join(map(str, missing))}, but no scene of {config.scenes} has a vehicle, "
-            f"pedestrian or cyclist of that id; its ids are {some}"
+            f"drive: control_ids names {', '.join(map(str, missing))}, but no scene of "
+            f"{config.scenes} has a vehicle, pedestrian or cyclist of that id; its ids are {some}"
         )
 
 
@@ -94,9 +119,26 @@ def _what_there_is(config: DriveConfig, scenes: list[SceneArrays]) -> str:
     """Say how many agents the other modes would find."""
     longest = max(int(head["frame_count"]) for head, _ in scenes)
     if config.init_step + 1 >= longest and not config.max_steps:
-        allowed = f"it must be at most {longest - 2}, or set max_steps" if longest > 1 else "set max_steps"
-        return f"init_step is {config.init_step}, but the longest of their logs has {longest} frames: {allowed}"
-    others = [dataclasses.replace(config, control=name) for name in CONTROLS if name not in ("ids", config.control)]
-    found = {other.control: sum(int(agent_mask(*scene, other).sum()) for scene in scenes) for other in others}
+        allowed = (
+            f"it must be at most {longest - 2}, or set max_steps"
+            if longest > 1
+            else "set max_steps"
+        )
+        return (
+            f"init_step is {config.init_step}, but the longest of their logs has {longest} "
+            f"frames: {allowed}"
+        )
+    others = [
+        dataclasses.replace(config, control=name)
+        for name in CONTROLS
+        if name not in ("ids", config.control)
+    ]
+    found = {
+        other.control: sum(int(agent_mask(*scene, other).sum()) for scene in scenes)
+        for other in others
+    }
     some = ", ".join(f"{count} under control={name}" for name, count in found.items() if count)
-    return f"control is {config.control}; there are {some or 'no vehicles, pedestrians or cyclists with a goal to drive to'}"
+    return (
+        f"control is {config.control}; there are "
+        f"{some or 'no vehicles, pedestrians or cyclists with a goal to drive to'}"
+    )

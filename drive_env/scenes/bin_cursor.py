@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads little-endian ints and floats one after another, and never past the end. Runs in the learner.
+"""Reads little-endian ints and floats one after another, and never past the end. Runs in the
+learner.
 
 Whatever a count in the file says, no more is allocated than the file has bytes.
 """
@@ -29,7 +30,9 @@ class Contents:
 
 
 class Misfit(Exception):
-    """The bytes do not fit the layout that is being tried. Attribute `at`: the byte at which that shows."""
+    """The bytes do not fit the layout that is being tried. Attribute `at`: the byte at which that
+    shows.
+    """
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(f"byte {at}: {text}")
@@ -37,15 +40,21 @@ class Misfit(Exception):
 
 
 class Cursor:
-    """A place in the bytes of a file. `key` names what is read, for messages. All methods raise Misfit."""
+    """A place in the bytes of a file. `key` names what is read, for messages. All methods raise
+    Misfit.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
     def misfit(self, key: str, expected: str, found: Any, at: int | None = None) -> NoReturn:
-        """Raise a Misfit about the value of four bytes that was read last, or about the one at `at`."""
-        raise Misfit(self.at - 4 if at is None else at, f"{key}: expected {expected}, found {found}")
+        """Raise a Misfit about the value of four bytes that was read last, or about the one at
+        `at`.
+        """
+        raise Misfit(
+            self.at - 4 if at is None else at, f"{key}: expected {expected}, found {found}"
+        )
 
     def _take(self, count: int, size: int, key: str) -> int:
         """Move on by `count` values of `size` bytes; return where they begin."""
@@ -69,7 +78,9 @@ class Cursor:
         found = np.frombuffer(self.data, "<i4", count, start)
         bad = np.flatnonzero((found < low) | (found > high))
         if bad.size:
-            self.misfit(f"{key}[{bad[0]}]", f"{low} to {high}", int(found[bad[0]]), start + 4 * int(bad[0]))
+            self.misfit(
+                f"{key}[{bad[0]}]", f"{low} to {high}", int(found[bad[0]]), start + 4 * int(bad[0])
+            )
         return found
 
     def floats(self, count: int, key: str) -> Floats:
@@ -92,19 +103,33 @@ class Cursor:
         try:
             found = field.decode()
         except UnicodeDecodeError as error:
-            raise Misfit(start + error.start, f"{key}: expected UTF-8 text, found byte {field[error.start]:#04x}") from error
+            raise Misfit(
+                start + error.start,
+                f"{key}: expected UTF-8 text, found byte {field[error.start]:#04x}",
+            ) from error
         if not found.isprintable():
             raise Misfit(start, f"{key}: expected text padded with zeros, found {found[:20]!r}")
         return found
 
-    def bounded(self, values: Floats, used: NDArray[np.bool_], limit: float, key: str, start: int) -> None:
-        """Check that the used ones of values (n,), which begin at byte `start`, lie between -limit and limit."""
+    def bounded(
+        self, values: Floats, used: NDArray[np.bool_], limit: float, key: str, start: int
+    ) -> None:
+        """Check that the used ones of values (n,), which begin at byte `start`, lie between -limit
+        and limit.
+        """
         bad = np.flatnonzero(used & ~(np.abs(values) <= limit))
         if bad.size:
             at = int(bad[0])
-            self.misfit(f"{key}[{at}]", f"a number between -{limit:g} and {limit:g}", float(values[at]), start + 4 * at)
+            self.misfit(
+                f"{key}[{at}]",
+                f"a number between -{limit:g} and {limit:g}",
+                float(values[at]),
+                start + 4 * at,
+            )
 
-    def within(self, values: Sequence[float], low: float, high: float, keys: Sequence[str], start: int) -> None:
+    def within(
+        self, values: Sequence[float], low: float, high: float, keys: Sequence[str], start: int
+    ) -> None:
         """Check that values, which begin at byte `start`, lie from low to high."""
         for index, (value, key) in enumerate(zip(values, keys, strict=True)):
             if not low <= value <= high:

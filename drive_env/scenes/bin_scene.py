@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Reads PufferDrive's binary scenes of all layouts, and writes the three oldest.
 
-Runs in the learner. The files have neither a magic number nor a version, so each layout is tried: it must fit to the last byte
-with plausible values, and all layouts that fit must agree on the content. All values are little-endian, of four bytes:
+Runs in the learner. The files have neither a magic number nor a version, so each layout is tried:
+it must fit to the last byte with plausible values, and all layouts that fit must agree on the
+content. All values are little-endian, of four bytes:
 
   v0   num_objects, num_roads; then objects, then roads, each with a head (type, id, size)
   v1   the same with the head (type, size)
@@ -12,7 +13,8 @@ with plausible values, and all layouts that fit must agree on the content. All v
   v3   num_agents, num_roads, num_traffic, num_objects; see bin_v3.py
 
   body: x[size] y[size] z[size]; of objects also vx[] vy[] vz[] heading[] (float) and valid[] (int);
-        then width, length, height, goal x, goal y, goal z (float) and mark_as_expert (int), of roads without a meaning
+        then width, length, height, goal x, goal y, goal z (float) and mark_as_expert (int), of
+        roads without a meaning
 """
 
 from __future__ import annotations
@@ -41,12 +43,26 @@ from drive_env.scenes.check import (
     wrapped,
 )
 from drive_env.scenes.controls import roads_with_signs
-from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, UNKNOWN, Control, Road, Scene, SceneObject
+from drive_env.scenes.schema import (
+    INVALID,
+    OBJECT_TYPES,
+    ROAD_TYPES,
+    UNKNOWN,
+    Control,
+    Road,
+    Scene,
+    SceneObject,
+)
 from puffervec.errors import SceneError
 
-# Codes of roads, and what a reader can still tell of their subtype (map_element_id): the writers do not keep it.
-ROAD_CODES = dict(zip(range(4, 11), zip(ROAD_TYPES, (0, 5, 14, 17, 18, 19, 20), strict=True), strict=True))
-UNKNOWN_ROAD = -1  # of a map element whose subtype the converter did not know; nothing tells what it is, so it is dropped
+# Codes of roads, and what a reader can still tell of their subtype (map_element_id): the writers do
+# not keep it.
+ROAD_CODES = dict(
+    zip(range(4, 11), zip(ROAD_TYPES, (0, 5, 14, 17, 18, 19, 20), strict=True), strict=True)
+)
+# Of a map element whose subtype the converter did not know; nothing tells what it is, so it is
+# dropped
+UNKNOWN_ROAD = -1
 OBJECT_CODES = {1: "vehicle", 2: "pedestrian", 3: "cyclist"}
 FRAMES = 91  # PufferDrive's envs read as many frames of each object, whatever its size
 
@@ -76,7 +92,8 @@ def parse_bin(data: bytes, source: str, name: str) -> Scene:
     """Read one scene given as the bytes of a .bin file. `source` starts every error message.
 
     Raises:
-        SceneError: no layout fits, or several do that differ in content; the message says of each layout where it fails.
+        SceneError: no layout fits, or several do that differ in content; the message says of each
+            layout where it fails.
     """
     found: list[tuple[str, Scene]] = []
     misfits: list[tuple[int, str, str]] = []
@@ -94,7 +111,10 @@ def parse_bin(data: bytes, source: str, name: str) -> Scene:
     (first, scene), *others = found
     if any(not same_content(scene, other) for _, other in others):
         names = ", ".join(dict.fromkeys([first, *(other for other, _ in others)]))
-        raise SceneError(f"{source}: these {len(data)} bytes fit several layouts ({names}) that differ in content")
+        raise SceneError(
+            f"{source}: these {len(data)} bytes fit several layouts ({names}) that differ in "
+            "content"
+        )
     return scene
 
 
@@ -124,7 +144,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-# ---- reading ---------------------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
 
 def _parse(cursor: Cursor, layout: Layout) -> Contents:
@@ -133,7 +153,12 @@ def _parse(cursor: Cursor, layout: Layout) -> Contents:
     metadata: dict[str, Any] = {}
     if layout.tracks:
         sdc = cursor.integer("sdc_track_index", -1, MAX_OBJECTS)
-        tracks = cursor.integers(cursor.integer("tracks_to_predict", 0, MAX_OBJECTS), "tracks_to_predict", -1, MAX_OBJECTS)
+        tracks = cursor.integers(
+            cursor.integer("tracks_to_predict", 0, MAX_OBJECTS),
+            "tracks_to_predict",
+            -1,
+            MAX_OBJECTS,
+        )
         metadata = {
             "sdc_track_index": sdc,
             "tracks_to_predict": [{"track_index": int(index), "difficulty": 0} for index in tracks],
@@ -148,16 +173,23 @@ def _parse(cursor: Cursor, layout: Layout) -> Contents:
 
 
 def _assembled(contents: Contents, name: str) -> Scene:
-    """Return a scene of objects whose logs may differ in length: shorter ones are absent from then on.
+    """Return a scene of objects whose logs may differ in length: shorter ones are absent from then
+        on.
 
-    The layouts always have heights; where all are 0 they were not known. Writers pad logs to 91 frames: frames at the end in
-    which nothing is present are dropped. Ids that do not tell objects apart were not known: then no object has one.
+    The layouts always have heights; where all are 0 they were not known. Writers pad logs to 91
+    frames: frames at the end in which nothing is present are dropped. Ids that do not tell objects
+    apart were not known: then no object has one.
     """
-    lengths = [int(np.flatnonzero(item.valid)[-1]) + 1 for item in contents.objects if item.valid.any()]
+    lengths = [
+        int(np.flatnonzero(item.valid)[-1]) + 1 for item in contents.objects if item.valid.any()
+    ]
     frame_count = max(lengths, default=1)
     ids = [item.id for item in contents.objects]
     nameless = len(set(ids)) < len(ids)
-    heights = [*(item.position_m for item in contents.objects), *(road.points_m for road in contents.roads)]
+    heights = [
+        *(item.position_m for item in contents.objects),
+        *(road.points_m for road in contents.roads),
+    ]
     return Scene(
         name=name,
         scenario_id=contents.scenario_id,
@@ -167,12 +199,16 @@ def _assembled(contents: Contents, name: str) -> Scene:
         traffic_lights={},
         metadata=contents.metadata,
         has_height=any(points[:, 2].any() for points in heights),
-        controls=None if contents.controls is None else tuple(_as_long(item, frame_count) for item in contents.controls),
+        controls=None
+        if contents.controls is None
+        else tuple(_as_long(item, frame_count) for item in contents.controls),
     )
 
 
 def _as_long(control: Control, frames: int) -> Control:
-    """Return a control with a state for each frame, UNKNOWN where there is none, or with a single one for all."""
+    """Return a control with a state for each frame, UNKNOWN where there is none, or with a single
+    one for all.
+    """
     if len(control.states) == 1:
         return control
     states = np.full(frames, UNKNOWN, dtype=np.uint8)
@@ -181,7 +217,9 @@ def _as_long(control: Control, frames: int) -> Control:
 
 
 def _fitted(item: SceneObject, frames: int, nameless: bool) -> SceneObject:
-    """Return an object with as many frames as asked for, and without its id if ids do not tell objects apart."""
+    """Return an object with as many frames as asked for, and without its id if ids do not tell
+    objects apart.
+    """
 
     def cut(values: NDArray[Any]) -> NDArray[Any]:
         fitted = np.zeros((frames, *values.shape[1:]), values.dtype)
@@ -199,7 +237,9 @@ def _object(cursor: Cursor, layout: Layout, key: str) -> SceneObject:
     start = cursor.at
     arrays = cursor.floats(7 * size, key).reshape(7, size)
     valid = cursor.integers(size, f"{key}.valid", 0, 1).astype(np.bool_)
-    for row, axis, limit in zip(arrays, ("x", "y", "z", "vx", "vy", "vz", "heading"), _LIMITS, strict=True):
+    for row, axis, limit in zip(
+        arrays, ("x", "y", "z", "vx", "vy", "vz", "heading"), _LIMITS, strict=True
+    ):
         cursor.bounded(row, valid, limit, f"{key}.{axis}", start)
         start += 4 * size
     box = cursor.at
@@ -234,7 +274,13 @@ def _road(cursor: Cursor, layout: Layout, key: str) -> Road | None:
     head = _head(cursor, layout, key, UNKNOWN_ROAD, max(ROAD_CODES), MAX_POINTS)
     start = cursor.at
     points = cursor.floats(3 * head["size"], key).reshape(3, -1)
-    cursor.bounded(points.ravel(), np.ones(points.size, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.geometry", start)
+    cursor.bounded(
+        points.ravel(),
+        np.ones(points.size, dtype=np.bool_),
+        COORDINATE_LIMIT_M,
+        f"{key}.geometry",
+        start,
+    )
     start = cursor.at
     tail = cursor.floats(6, key)
     cursor.bounded(tail, np.ones(6, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.goal", start)
@@ -245,29 +291,39 @@ def _road(cursor: Cursor, layout: Layout, key: str) -> Road | None:
     return Road(kind, element, head.get("id", -1), points.T.copy())
 
 
-def _head(cursor: Cursor, layout: Layout, key: str, least: int, most: int, longest: int) -> dict[str, int]:
+def _head(
+    cursor: Cursor, layout: Layout, key: str, least: int, most: int, longest: int
+) -> dict[str, int]:
     """Read the ints before an object or a road."""
-    bounds = {"type": (least, most), "size": (least, longest)} if least > 0 else {"type": (least, most), "size": (0, longest)}
+    bounds = (
+        {"type": (least, most), "size": (least, longest)}
+        if least > 0
+        else {"type": (least, most), "size": (0, longest)}
+    )
     found = {}
     for name in layout.head:
         low, high = bounds.get(name, (-(2**31), 2**31 - 1))
         found[name] = cursor.integer(f"{key}.{name}", low, high)
     if least < 0 <= found["type"] < min(ROAD_CODES):
-        cursor.misfit(f"{key}.type", f"{min(ROAD_CODES)} to {most}, or {UNKNOWN_ROAD}", found["type"])
+        cursor.misfit(
+            f"{key}.type", f"{min(ROAD_CODES)} to {most}, or {UNKNOWN_ROAD}", found["type"]
+        )
     return found
 
 
-# ---- writing ---------------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> bytes:
     """Return a scene as PufferDrive's envs read it.
 
-    Objects of other types than vehicle, pedestrian and cyclist are left out, since the layouts have no code for them. Logs
-    shorter than 91 frames are padded. Subtypes of roads, traffic lights and the data set's name do not fit in.
+    Objects of other types than vehicle, pedestrian and cyclist are left out, since the layouts have
+    no code for them. Logs shorter than 91 frames are padded. Subtypes of roads, traffic lights and
+    the data set's name do not fit in.
 
     Args:
-        layout: "v0", "v1" or "v2". scenario_number: what stands as scenario_id before each object and road of v2.
+        layout: "v0", "v1" or "v2". scenario_number: what stands as scenario_id before each object
+            and road of v2.
 
     Raises:
         SceneError: another layout.
@@ -283,7 +339,12 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
     for index in kept:
         item = scene.objects[index]
         size = max(FRAMES, scene.frame_count)
-        head = {"scenario_id": scenario_number, "type": codes[item.type], "id": max(0, item.id), "size": size}
+        head = {
+            "scenario_id": scenario_number,
+            "type": codes[item.type],
+            "id": max(0, item.id),
+            "size": size,
+        }
         parts += [_ints(*(head[name] for name in form.head)), _object_body(item, size)]
     road_codes = {name: code for code, (name, _) in ROAD_CODES.items()}
     for road in roads:
@@ -293,12 +354,18 @@ def bin_bytes(scene: Scene, layout: str = "v2", scenario_number: int = 0) -> byt
             "id": max(0, road.id),
             "size": len(road.points_m),
         }
-        parts += [_ints(*(head[name] for name in form.head)), _floats(road.points_m.T), bytes(7 * 4)]
+        parts += [
+            _ints(*(head[name] for name in form.head)),
+            _floats(road.points_m.T),
+            bytes(7 * 4),
+        ]
     return b"".join(parts)
 
 
 def has_layout(data: bytes, layout: str) -> bool:
-    """Return whether bytes that `bin_bytes` has written are in this layout: its counts and sizes end where they do."""
+    """Return whether bytes that `bin_bytes` has written are in this layout: its counts and sizes
+    end where they do.
+    """
     form, ints = BY_NAME[layout], np.frombuffer(data, "<i4", len(data) // 4)
     try:
         at = 2 + max(0, int(ints[1])) if form.tracks else 0
@@ -314,11 +381,17 @@ def has_layout(data: bytes, layout: str) -> bool:
 
 
 def _tracks(scene: Scene, kept: list[int]) -> list[int]:
-    """Return sdc_track_index, and the number and indices of the tracks to predict, counted among the objects that are kept."""
+    """Return sdc_track_index, and the number and indices of the tracks to predict, counted among
+    the objects that are kept.
+    """
     place = {index: at for at, index in enumerate(kept)}
     sdc = place.get(scene.metadata.get("sdc_track_index", -1), -1)
     listed = scene.metadata.get("tracks_to_predict", [])
-    given = [item.get("track_index") for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    given = (
+        [item.get("track_index") for item in listed if isinstance(item, dict)]
+        if isinstance(listed, list)
+        else []
+    )
     tracks = [place[index] for index in given if index in place]
     return [sdc, len(tracks), *tracks]
 

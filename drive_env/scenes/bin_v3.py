@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: MIT
 """Reads the binary scenes of PufferDrive 3, which have a lane graph and traffic controls.
 
-Runs in the learner. Little-endian, of four bytes each unless said otherwise. `list` is a count and as many ints.
+Runs in the learner. Little-endian, of four bytes each unless said otherwise. `list` is a count and
+as many ints.
 
   head      num_agents, num_roads, num_traffic, num_objects
   agent     id (its index), type, T; x[T] y[T] z[T] heading[T] vx[T] vy[T] length[T] width[T] height[T]; valid[T] (int);
             route (list), route_gt_len, goal x y z, mark_as_expert
   road      id (its index), type, n; x[n] y[n] z[n] heading[n];
-            lanes (types 0 to 9) also: entry lanes (list), exit lanes (list), speed_limit, length, cumulative length[n]
+            lanes (types 0 to 9) also: entry lanes (list), exit lanes (list), speed_limit, length,
+            cumulative length[n]
   traffic   id (its index), type; stop line x y z x y z; heading; states (list), lanes (list)
   object    id, type, T, 9 T floats, T ints; the env that the format belongs to skips these, and so does this reader
   graph     n, lane_ids[n], distances[n n]
   end       scenario_id (128 bytes), dataset (32 bytes), log_length, log_dt, objects_of_interest (list),
-            tracks_to_predict (list); then any of "TLPHASE1" (8 bytes; two ints per traffic control) and "LANEWID1" (8 bytes; a
-            float per point of each lane)
+            tracks_to_predict (list); then any of "TLPHASE1" (8 bytes; two ints per traffic control)
+            and "LANEWID1" (8 bytes; a float per point of each lane)
 
-Builds of 2026 differ in four places (`Variant`). A file is read in each way, and all ways that fit must agree on the content.
+Builds of 2026 differ in four places (`Variant`). A file is read in each way, and all ways that fit
+must agree on the content.
 """
 
 from __future__ import annotations
@@ -42,11 +45,22 @@ from drive_env.scenes.check import (
     SPEED_LIMIT_MPS,
     wrapped,
 )
-from drive_env.scenes.schema import CONTROL_KINDS, FRAME_S, OBJECT_TYPES, RED, UNKNOWN, Control, LaneLinks, Road, SceneObject
+from drive_env.scenes.schema import (
+    CONTROL_KINDS,
+    FRAME_S,
+    OBJECT_TYPES,
+    RED,
+    UNKNOWN,
+    Control,
+    LaneLinks,
+    Road,
+    SceneObject,
+)
 
 OBJECT_CODES = {0: "other", 1: "vehicle", 2: "pedestrian", 3: "cyclist"}
 LANE_CODES = range(0, 10)
-# Codes of roads, and their type and map_element_id; codes of one kind that are not known become its "unknown".
+# Codes of roads, and their type and map_element_id; codes of one kind that are not known become its
+# "unknown".
 ROAD_CODES: dict[int, tuple[str, int]] = {
     **{code: ("lane", code if code <= 3 else 0) for code in LANE_CODES},
     **{code: ("road_line", code - 5 if code <= 18 else 5) for code in range(10, 20)},
@@ -72,7 +86,10 @@ class Variant:
     map_id: bool = False  # an int between scenario_id and dataset
 
 
-VARIANTS = tuple(Variant(*chosen) for chosen in itertools.product((True, False), (True, False), (False, True), (False, True)))
+VARIANTS = tuple(
+    Variant(*chosen)
+    for chosen in itertools.product((True, False), (True, False), (False, True), (False, True))
+)
 
 
 def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
@@ -107,7 +124,9 @@ def parse_v3(cursor: Cursor, variant: Variant) -> Contents:
         "tracks_to_predict": [{"track_index": int(index), "difficulty": 0} for index in tracks],
         "objects_of_interest": interest.tolist(),
     }
-    return Contents(scenario_id, found, kept, metadata, tuple(control for group in held for control in group))
+    return Contents(
+        scenario_id, found, kept, metadata, tuple(control for group in held for control in group)
+    )
 
 
 def _list(cursor: Cursor, key: str, low: int, high: int) -> NDArray[np.int32]:
@@ -137,7 +156,9 @@ def _agent(cursor: Cursor, variant: Variant, index: int, roads: int) -> SceneObj
         sizes = arrays[6:, last].tolist()
         for row, name in enumerate(("length", "width", "height")):
             at = start + 4 * ((6 + row) * size + last)
-            cursor.within(sizes[row : row + 1], SIZE_LEAST_M, SIZE_LIMIT_M, [f"{key}.{name}[{last}]"], at)
+            cursor.within(
+                sizes[row : row + 1], SIZE_LEAST_M, SIZE_LIMIT_M, [f"{key}.{name}[{last}]"], at
+            )
     _list(cursor, f"{key}.route", -1, max(0, roads - 1))
     if variant.route_count:
         cursor.integer(f"{key}.route_gt_len", 0, MAX_LIST)
@@ -171,13 +192,19 @@ def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Roa
     arrays = cursor.floats(4 * size, key).reshape(4, size)
     everywhere = np.ones(size, dtype=np.bool_)
     for row, axis in enumerate("xyz"):
-        cursor.bounded(arrays[row], everywhere, COORDINATE_LIMIT_M, f"{key}.{axis}", start + 4 * row * size)
+        cursor.bounded(
+            arrays[row], everywhere, COORDINATE_LIMIT_M, f"{key}.{axis}", start + 4 * row * size
+        )
     cursor.bounded(arrays[3], everywhere, HEADING_LIMIT_RAD, f"{key}.heading", start + 12 * size)
     links = None
     if code in LANE_CODES:
-        entries, exits = (_list(cursor, f"{key}.{name}", 0, roads - 1) for name in ("entry_lanes", "exit_lanes"))
+        entries, exits = (
+            _list(cursor, f"{key}.{name}", 0, roads - 1) for name in ("entry_lanes", "exit_lanes")
+        )
         limit_mps = cursor.number(f"{key}.speed_limit", -1.0, SPEED_LIMIT_MPS)
-        links = LaneLinks(tuple(exits.tolist()), tuple(entries.tolist()), speed_limit_mps=max(0.0, limit_mps))
+        links = LaneLinks(
+            tuple(exits.tolist()), tuple(entries.tolist()), speed_limit_mps=max(0.0, limit_mps)
+        )
         if variant.lane_lengths:
             cursor.number(f"{key}.length", 0.0, 10 * COORDINATE_LIMIT_M)
             start = cursor.at
@@ -190,7 +217,9 @@ def _road(cursor: Cursor, variant: Variant, index: int, roads: int) -> tuple[Roa
 
 
 def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
-    """Read a traffic control; return one for each of its lanes, or one without a lane, and none of type 0."""
+    """Read a traffic control; return one for each of its lanes, or one without a lane, and none of
+    type 0.
+    """
     key = f"traffic[{index}]"
     _indexed(cursor, key, index)
     code = cursor.integer(f"{key}.type", 0, 3)
@@ -198,7 +227,9 @@ def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
     line = cursor.floats(6, key)
     cursor.bounded(line, np.ones(6, dtype=np.bool_), COORDINATE_LIMIT_M, f"{key}.stop_line", start)
     heading = cursor.number(f"{key}.heading", -HEADING_LIMIT_RAD, HEADING_LIMIT_RAD)
-    states = _list(cursor, f"{key}.states", 0, 4).astype(np.uint8)  # the numbers are ours: UNKNOWN, RED...
+    states = _list(cursor, f"{key}.states", 0, 4).astype(
+        np.uint8
+    )  # the numbers are ours: UNKNOWN, RED...
     lanes = _list(cursor, f"{key}.lanes", 0, roads - 1)
     if code not in CONTROL_CODES:
         return []
@@ -206,7 +237,9 @@ def _control(cursor: Cursor, index: int, roads: int) -> list[Control]:
     common: dict[str, Any] = {
         "kind": CONTROL_KINDS.index(CONTROL_CODES[code]),
         "position_m": line.mean(axis=0),
-        "states": states if len(states) else np.array([UNKNOWN if code == LIGHT else RED], dtype=np.uint8),
+        "states": states
+        if len(states)
+        else np.array([UNKNOWN if code == LIGHT else RED], dtype=np.uint8),
         "id": index,
         "heading_rad": float(wrapped(np.array([heading]))[0]),
         "stop_line_m": line,
@@ -245,4 +278,6 @@ def _tails(cursor: Cursor, controls: int, lane_points: int) -> None:
         else:
             start = cursor.at
             widths = cursor.floats(lane_points, "LANEWID1")
-            cursor.bounded(widths, np.ones(len(widths), dtype=np.bool_), SIZE_LIMIT_M, "LANEWID1", start)
+            cursor.bounded(
+                widths, np.ones(len(widths), dtype=np.bool_), SIZE_LIMIT_M, "LANEWID1", start
+            )

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cell index of a scene: which segments can be among the k nearest of a point (csrc/drive/index.c).
+"""The cell index of a scene: which segments can be among the k nearest of a point
+(csrc/drive/index.c).
 
-Runs in the learner. Cells where no car is expected are left out; there the env scans all segments, which is slower but gives
-the same result. So the choice of cells trades bytes for speed and does not change observations.
+Runs in the learner. Cells where no car is expected are left out; there the env scans all segments,
+which is slower but gives the same result. So the choice of cells trades bytes for speed and does
+not change observations.
 """
 
 from __future__ import annotations
@@ -22,17 +24,30 @@ from drive_env.scenes.segments import SPLIT_M, Segments
 from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 
-CELLS_M = (5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 28.0)  # sizes to choose from; 5 m gave the shortest lists of candidates
-MARGIN_M = 10.0  # cells within this distance of a lane or a logged vehicle are indexed: untrained policies leave the road
+CELLS_M = (
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    14.0,
+    20.0,
+    28.0,
+)  # sizes to choose from; 5 m gave the shortest lists of candidates
+# Cells within this distance of a lane or a logged vehicle are indexed: untrained policies leave the
+# road
+MARGIN_M = 10.0
 MAX_CELLS = 1 << 14
 MOST_CANDIDATES, CANDIDATE_BYTES = 1 << 30, 2
-MOST_LOOKS = 60_000_000  # distances computed while an index is built, over all cell sizes: a fraction of a second
+# Distances computed while an index is built, over all cell sizes: a fraction of a second
+MOST_LOOKS = 60_000_000
 PLACE_STEP_M = 3.0  # spacing of the points along lanes around which cells are indexed
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A uniform grid; cell (ix, iy) is number iy * nx + ix and covers cell_m metres from x0_m + ix * cell_m on."""
+    """A uniform grid; cell (ix, iy) is number iy * nx + ix and covers cell_m metres from x0_m + ix
+    * cell_m on.
+    """
 
     x0_m: float
     y0_m: float
@@ -45,7 +60,8 @@ class Grid:
 def choose_grid(places_m: Floats, cell_m: float) -> Grid:
     """Return the grid around the places (n, 2) where cars are expected; cells near them are wanted.
 
-    Cells grow if there would be more than MAX_CELLS. Without places the grid is one cell that is not wanted.
+    Cells grow if there would be more than MAX_CELLS. Without places the grid is one cell that is
+    not wanted.
     """
     if len(places_m) == 0:
         return Grid(0.0, 0.0, cell_m, 1, 1, np.zeros(1, dtype=np.uint8))
@@ -54,7 +70,11 @@ def choose_grid(places_m: Floats, cell_m: float) -> Grid:
     while math.ceil(extent[0] / cell_m) * math.ceil(extent[1] / cell_m) > MAX_CELLS:
         cell_m *= 1.25
     # float32 as in the file: C and Python have to agree on the cell of a point.
-    x0_m, y0_m, cell_m = float(np.float32(low[0])), float(np.float32(low[1])), float(np.float32(cell_m))
+    x0_m, y0_m, cell_m = (
+        float(np.float32(low[0])),
+        float(np.float32(low[1])),
+        float(np.float32(cell_m)),
+    )
     nx, ny = (max(1, math.ceil(length / cell_m)) for length in extent)
     wanted = np.zeros((ny, nx), dtype=np.uint8)
     ix = np.clip(((places_m[:, 0] - x0_m) / cell_m).astype(int), 0, nx - 1)
@@ -73,13 +93,18 @@ def spread(marked: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def build_index(
-    segments: Segments, grid: Grid, index_k: tuple[int, int, int], range_m: float, most: int = MOST_CANDIDATES
+    segments: Segments,
+    grid: Grid,
+    index_k: tuple[int, int, int],
+    range_m: float,
+    most: int = MOST_CANDIDATES,
 ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
     """Build the cell index in C (csrc/drive/index.c).
 
     Returns:
-        cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending within each type. n is most + 1
-        if there are more than `most`; then the index is not finished.
+        cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending
+        within each type. n is most + 1 if there are more than `most`; then the index is not
+        finished.
 
     Raises:
         SceneError: more segments than 16 bits can number.
@@ -88,7 +113,10 @@ def build_index(
     def pointer(kind: str, array: NDArray[Any]) -> Any:
         return ffi.cast(kind, ffi.from_buffer(array))
 
-    arrays = [pointer("float*", item) for item in (segments.x, segments.y, segments.ux, segments.uy, segments.half)]
+    arrays = [
+        pointer("float*", item)
+        for item in (segments.x, segments.y, segments.ux, segments.uy, segments.half)
+    ]
     counts = np.array(segments.count, dtype=np.uint32)
     wanted_k = np.array(index_k, dtype=np.uint32)
     cells = np.zeros(grid.nx * grid.ny, dtype=CELL)
@@ -106,17 +134,20 @@ def build_index(
         capacity = min(most + 1, 4 * capacity)
 
 
-IndexBuilder = Callable[[Segments, Grid, tuple[int, int, int], float, int], tuple[NDArray[Any], NDArray[np.uint16]]]
+IndexBuilder = Callable[
+    [Segments, Grid, tuple[int, int, int], float, int], tuple[NDArray[Any], NDArray[np.uint16]]
+]
 
 
 def fitting_index(
     segments: Segments, cars_m: Floats, index_k: tuple[int, int, int], range_m: float, room_bytes: int,
     build: IndexBuilder = build_index,
 ) -> tuple[Grid, NDArray[Any], NDArray[np.uint16]]:  # fmt: skip
-    """Return the index with the smallest cells that fits into `room_bytes` and needs at most MOST_LOOKS distances; if none
-    does, an index without cells.
+    """Return the index with the smallest cells that fits into `room_bytes` and needs at most
+    MOST_LOOKS distances; if none does, an index without cells.
 
-    Args: cars_m: (n, 2) where logged vehicles have been. build: makes the index; tests pass a slow twin of the C function.
+    Args: cars_m: (n, 2) where logged vehicles have been. build: makes the index; tests pass a slow
+        twin of the C function.
     """
     places = np.concatenate([_along_lanes(segments), cars_m])
     looks = 0

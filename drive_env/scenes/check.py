@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks the values of one scene file, whatever its format, and says exactly what is wrong with a bad one.
+"""Checks the values of one scene file, whatever its format, and says exactly what is wrong with a
+bad one.
 
-Runs in the learner. Every failure is a SceneError that names the file, the key (JSON) or the byte (binary), what was expected
-and what was found. What passes is finite and within the bounds below.
+Runs in the learner. Every failure is a SceneError that names the file, the key (JSON) or the byte
+(binary), what was expected and what was found. What passes is finite and within the bounds below.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ MAX_FRAMES = 10_000
 MAX_ROADS = 65_535
 MAX_POINTS = 2_000_000
 MAX_CONTROLS = 4096
-# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends and starts of lanes at one x;
-# and signs and points of lanes. The largest real scene has 300,000; so many take about a second.
+# Compared with each other when a scene is compiled: pieces of lanes that lie close together, ends
+# and starts of lanes at one x; and signs and points of lanes. The largest real scene has 300,000;
+# so many take about a second.
 MAX_PAIRS, MAX_SIGN_PAIRS = 50_000_000, 10_000_000
 MAX_LINKS = 1_000_000  # connections between lanes
 COORDINATE_LIMIT_M = 100_000.0
@@ -82,7 +84,9 @@ class Checker:
         return bool(value)
 
     def size(self, value: Any, key: str, used: bool) -> float:
-        """Return a width, length or height in metres; any number for an object that is never present."""
+        """Return a width, length or height in metres; any number for an object that is never
+        present.
+        """
         if type(value) not in (int, float):
             self.fail(key, "a number", value)
         if used and not SIZE_LEAST_M <= value <= SIZE_LIMIT_M:
@@ -97,7 +101,9 @@ class Checker:
         return items
 
     def flags(self, value: Any, key: str, count: int) -> NDArray[np.bool_]:
-        """Return a list of booleans, which may be written as 0 and 1; count 0 allows any length from 1 to MAX_FRAMES."""
+        """Return a list of booleans, which may be written as 0 and 1; count 0 allows any length
+        from 1 to MAX_FRAMES.
+        """
         items = self.items(value, key, MAX_FRAMES)
         if not items:
             self.fail(key, "at least one frame", value)
@@ -110,37 +116,62 @@ class Checker:
                 self.flag(item, f"{key}[{index}]")
         return np.array(items, dtype=np.bool_)
 
-    def headings(self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool, limit: float) -> Floats:
-        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi, pi), others are 0.
+    def headings(
+        self, value: Any, key: str, count: int, used: NDArray[np.bool_], degrees: bool, limit: float
+    ) -> Floats:
+        """Return headings in radians, (count,) float64; those of used frames are wrapped to [-pi,
+        pi), others are 0.
 
         Args: limit: largest magnitude of a heading as it is given.
         """
         items = self.length(value, key, count)
-        column = items.values if isinstance(items, Column) else self._column(items, lambda index: f"{key}[{index}]", "")
+        column = (
+            items.values
+            if isinstance(items, Column)
+            else self._column(items, lambda index: f"{key}[{index}]", "")
+        )
         bad = np.flatnonzero(used & ~(np.abs(column) <= limit))
         if bad.size:
             unit = "degrees" if degrees else "radians"
-            self.fail(f"{key}[{bad[0]}]", f"{unit} between -{limit:g} and {limit:g}", listed(items)[bad[0]])
+            self.fail(
+                f"{key}[{bad[0]}]",
+                f"{unit} between -{limit:g} and {limit:g}",
+                listed(items)[bad[0]],
+            )
         return wrapped(np.where(used, np.radians(column) if degrees else column, 0.0))
 
-    def points(self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str) -> Floats:
-        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others 0. z may be null."""
+    def points(
+        self, value: Any, key: str, count: int, used: NDArray[np.bool_], limit: float, axes: str
+    ) -> Floats:
+        """Return points {x, y[, z]}, (count, len(axes)) float64; used ones within +-limit, others
+        0. z may be null.
+        """
         items = value if key.endswith("geometry") else self.length(value, key, count)
 
         def name(index: int) -> str:
             return key if key.endswith("goalPosition") else f"{key}[{index}]"
 
         within = isinstance(items, Column) and items.largest <= limit
-        result = items.points(len(axes)) if isinstance(items, Column) else self._points(items, count, axes, name)
+        result = (
+            items.points(len(axes))
+            if isinstance(items, Column)
+            else self._points(items, count, axes, name)
+        )
         good = within or (np.abs(result) <= limit) | ~used[:, None]
         if not np.all(good):
             index, axis = np.argwhere(~np.asarray(good))[0].tolist()
             found = listed(items)[index][axes[axis]]
-            self.fail(f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", found)
+            self.fail(
+                f"{name(index)}.{axes[axis]}", f"a number between -{limit:g} and {limit:g}", found
+            )
         return result if used.all() else np.where(used[:, None], result, 0.0)
 
-    def _points(self, items: list[Any], count: int, axes: str, name: Callable[[int], str]) -> Floats:
-        """Return the numbers of a list of points, (count, len(axes)), without a look at how large they are."""
+    def _points(
+        self, items: list[Any], count: int, axes: str, name: Callable[[int], str]
+    ) -> Floats:
+        """Return the numbers of a list of points, (count, len(axes)), without a look at how large
+        they are.
+        """
         result = np.zeros((count, len(axes)))
         for axis, letter in enumerate(axes):
             if letter == "z" and items and isinstance(items[0], dict) and items[0].get("z") is None:
@@ -159,9 +190,13 @@ class Checker:
         raise AssertionError("unreachable: a point without its axis was seen before")
 
     def _column(self, values: list[Any], name: Callable[[int], str], suffix: str) -> Floats:
-        """Return numbers (not booleans) as float64; columns are checked as a whole first, since there are tens of thousands."""
+        """Return numbers (not booleans) as float64; columns are checked as a whole first, since
+        there are tens of thousands.
+        """
         if not set(map(type, values)) <= {float, int}:
-            index = next(index for index, value in enumerate(values) if type(value) not in (float, int))
+            index = next(
+                index for index, value in enumerate(values) if type(value) not in (float, int)
+            )
             self.fail(name(index) + suffix, "a number", values[index])
         try:
             return np.array(values, dtype=np.float64)
@@ -174,7 +209,11 @@ class Checker:
         seen: dict[int, int] = {}
         for index, value in enumerate(ids):
             if value != -1 and seen.setdefault(value, index) != index:
-                self.fail(f"objects[{index}].id", f"an id that objects[{seen[value]}] does not have", value)
+                self.fail(
+                    f"objects[{index}].id",
+                    f"an id that objects[{seen[value]}] does not have",
+                    value,
+                )
 
 
 def wrapped(angles_rad: Floats) -> Floats:
@@ -195,5 +234,9 @@ def describe(value: Any) -> str:
         return f"{'a list' if isinstance(value, list) else 'a JSON object'} of {len(value)}"
     if isinstance(value, str):
         return f"the string {value[:40]!r}" + ("..." if len(value) > 40 else "")
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "a number of more than 30 digits"
+    text = (
+        repr(value)
+        if not isinstance(value, int) or abs(value) < 10**30
+        else "a number of more than 30 digits"
+    )
     return text

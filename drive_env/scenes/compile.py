@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Packs one checked scene into the bytes that the C env reads (csrc/drive/scene.h).
 
-Runs in the learner, once per scene and settings; `sceneset` puts the results into one file. Coordinates become float32
-relative to the mean of the scene's points; lanes, lines and edges become short straight segments with a cell index; logs keep
-only the frames from the first to the last in which the object is present.
+Runs in the learner, once per scene and settings; `sceneset` puts the results into one file.
+Coordinates become float32 relative to the mean of the scene's points; lanes, lines and edges become
+short straight segments with a cell index; logs keep only the frames from the first to the last in
+which the object is present.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ from drive_env.scenes.stored import StoredScene
 from puffervec.errors import SceneError
 
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
-MIN_INDEX_BYTES = 60_000  # an index may always have this size, even if objects and segments alone are too large
-EDGES_M = 0.02  # of 160,000 poses beside real roads, 0.03 % are off-road here and not with all points, or the other way round
+MIN_INDEX_BYTES = (
+    60_000  # an index may always have this size, even if objects and segments alone are too large
+)
+# Of 160,000 poses beside real roads, 0.03 % are off-road here and not with all points, or the other
+# way round
+EDGES_M = 0.02
 MAX_METADATA_BYTES = 1 << 16
 
 
@@ -41,7 +46,8 @@ class CompileSettings:
     range_m: float  # range of those segments
     simplify_m: float = 0.1  # largest deviation of a simplified lane or line
     split_m: float = SPLIT_M  # longest segment
-    simplify_edges_m: float = EDGES_M  # likewise of a road edge, which is fitted besides; where simplify_m is less, that counts
+    # Likewise of a road edge, which is fitted besides; where simplify_m is less, that counts
+    simplify_edges_m: float = EDGES_M
 
     @property
     def tolerances_m(self) -> tuple[float, float, float]:
@@ -60,7 +66,9 @@ class CompiledScene:
     object_count: int
 
 
-def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder = build_index) -> CompiledScene:
+def compile_scene(
+    scene: Scene, settings: CompileSettings, build: IndexBuilder = build_index
+) -> CompiledScene:
     """Pack one scene.
 
     Args:
@@ -69,8 +77,9 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
         build: makes the cell index; tests pass a slow twin of the C function.
 
     Raises:
-        SceneError: more segments or polylines than 16 bits can number, or more lanes or signs in one spot than can be compared
-            with each other; the message names the scene and the remedy.
+        SceneError: more segments or polylines than 16 bits can number, or more lanes or signs in
+            one spot than can be compared with each other; the message names the scene and the
+            remedy.
     """
     origin = _origin(scene)
     objects, frames = _pack_objects(scene, origin)
@@ -99,8 +108,11 @@ def compile_scene(scene: Scene, settings: CompileSettings, build: IndexBuilder =
     return CompiledScene(scene.name, _assemble(head, sections), moving, valid, len(objects))
 
 
-def reindexed(stored: StoredScene, settings: CompileSettings, build: IndexBuilder = build_index) -> CompiledScene:
-    """Pack a scene of a file again with an index for these settings; its segments and all else stay as they are.
+def reindexed(
+    stored: StoredScene, settings: CompileSettings, build: IndexBuilder = build_index
+) -> CompiledScene:
+    """Pack a scene of a file again with an index for these settings; its segments and all else stay
+    as they are.
 
     Raises: SceneError: as `compile_scene`.
     """
@@ -111,16 +123,26 @@ def reindexed(stored: StoredScene, settings: CompileSettings, build: IndexBuilde
     segments = Segments(**{name: sections[name] for name in names}, count=(lanes, lines, edges))
     _add_index(head, sections, segments, settings, build)
     return CompiledScene(
-        stored.name, _assemble(head, sections), stored.moving_vehicles, stored.valid_vehicles, stored.object_count
+        stored.name,
+        _assemble(head, sections),
+        stored.moving_vehicles,
+        stored.valid_vehicles,
+        stored.object_count,
     )
 
 
 def _add_index(
-    head: NDArray[Any], sections: dict[str, NDArray[Any]], segments: Segments, settings: CompileSettings, build: IndexBuilder
+    head: NDArray[Any],
+    sections: dict[str, NDArray[Any]],
+    segments: Segments,
+    settings: CompileSettings,
+    build: IndexBuilder,
 ) -> None:
     """Add the cells and candidates of an index, and say in the head where its grid lies."""
     objects, frames = sections["objects"], sections["frames"]
-    room_bytes = max(MIN_INDEX_BYTES, SCENE_BYTES - objects.nbytes - frames.nbytes - 31 * sum(segments.count))
+    room_bytes = max(
+        MIN_INDEX_BYTES, SCENE_BYTES - objects.nbytes - frames.nbytes - 31 * sum(segments.count)
+    )
     grid, sections["cells"], sections["candidates"] = fitting_index(
         segments, _cars(objects, frames), settings.index_k, settings.range_m, room_bytes, build
     )
@@ -138,7 +160,10 @@ def _assemble(head: NDArray[Any], sections: dict[str, NDArray[Any]]) -> bytes:
         parts.append((offset, content))
         offset = packed.align_up(offset + len(content))
     if offset > packed.MOST_SCENE_BYTES:
-        raise SceneError(f"the scene takes {offset:,} bytes when compiled: at most {packed.MOST_SCENE_BYTES:,} are allowed")
+        raise SceneError(
+            f"the scene takes {offset:,} bytes when compiled: at most {packed.MOST_SCENE_BYTES:,} "
+            "are allowed"
+        )
     data = bytearray(offset)
     data[: packed.SCENE.itemsize] = head.tobytes()
     for start, content in parts:
@@ -155,7 +180,9 @@ def _origin(scene: Scene) -> Floats:
 
 
 def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the objects that are present in some frame, in file order, and their frames one after another."""
+    """Return the objects that are present in some frame, in file order, and their frames one after
+    another.
+    """
     present = [(index, item) for index, item in enumerate(scene.objects) if item.valid.any()]
     objects = np.zeros(len(present), dtype=packed.OBJECT)
     frames = []
@@ -164,26 +191,44 @@ def _pack_objects(scene: Scene, origin: Floats) -> tuple[NDArray[Any], NDArray[A
         span = np.flatnonzero(item.valid)
         first, count = int(span[0]), int(span[-1] - span[0] + 1)
         frames.append(_pack_frames(item, origin, slice(first, first + count)))
-        row["width_m"], row["length_m"], row["height_m"] = item.width_m, item.length_m, item.height_m
+        row["width_m"], row["length_m"], row["height_m"] = (
+            item.width_m,
+            item.length_m,
+            item.height_m,
+        )
         row["goal_x_m"], row["goal_y_m"], row["goal_z_m"] = item.goal_m - origin
         row["frames_index"], row["frame_first"], row["frame_count"] = total, first, count
         row["type"], row["id"] = item.type, item.id
-        row["flags"] = packed.EXPERT * item.expert + packed.VALID_AT_START * item.valid_at_start + packed.MOVES * item.moves
-        row["flags"] |= packed.SDC * (index == scene.sdc) | packed.TO_PREDICT * (index in scene.to_predict)
+        row["flags"] = (
+            packed.EXPERT * item.expert
+            + packed.VALID_AT_START * item.valid_at_start
+            + packed.MOVES * item.moves
+        )
+        row["flags"] |= packed.SDC * (index == scene.sdc) | packed.TO_PREDICT * (
+            index in scene.to_predict
+        )
         row["flags"] |= packed.OF_INTEREST * (item.id in scene.of_interest)
         total += count
     return objects, np.concatenate(frames) if frames else np.zeros(0, dtype=packed.FRAME)
 
 
 def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]:
-    """Return the frames of one object; speed is the velocity along the heading, negative when reversing."""
+    """Return the frames of one object; speed is the velocity along the heading, negative when
+    reversing.
+    """
     valid = item.valid[span]
     heading = item.heading_rad[span]
-    along = item.velocity_mps[span, 0] * np.cos(heading) + item.velocity_mps[span, 1] * np.sin(heading)
+    along = item.velocity_mps[span, 0] * np.cos(heading) + item.velocity_mps[span, 1] * np.sin(
+        heading
+    )
     frames = np.zeros(len(valid), dtype=packed.FRAME)
-    frames["x_m"], frames["y_m"], frames["z_m"] = np.where(valid[:, None], item.position_m[span] - origin, 0.0).T
+    frames["x_m"], frames["y_m"], frames["z_m"] = np.where(
+        valid[:, None], item.position_m[span] - origin, 0.0
+    ).T
     turns = np.rint(heading * packed.HEADING_SCALE).astype(np.int64)
-    frames["heading"] = ((turns + 32768) % 65536 - 32768).astype(np.int16)  # pi and -pi are the same
+    frames["heading"] = ((turns + 32768) % 65536 - 32768).astype(
+        np.int16
+    )  # pi and -pi are the same
     frames["speed"] = np.clip(np.rint(along * packed.SPEED_SCALE), -32767, 32767).astype(np.int16)
     frames["speed"][~valid] = packed.FRAME_INVALID
     return frames
@@ -191,7 +236,9 @@ def _pack_frames(item: SceneObject, origin: Floats, span: slice) -> NDArray[Any]
 
 def _cars(objects: NDArray[Any], frames: NDArray[Any]) -> Floats:
     """Return where logged vehicles are in some frame, (n, 2)."""
-    of_cars = np.repeat(objects["type"] == VEHICLE, objects["frame_count"]) & (frames["speed"] != packed.FRAME_INVALID)
+    of_cars = np.repeat(objects["type"] == VEHICLE, objects["frame_count"]) & (
+        frames["speed"] != packed.FRAME_INVALID
+    )
     return np.stack([frames["x_m"][of_cars], frames["y_m"][of_cars]], axis=-1).astype(np.float64)
 
 
@@ -220,6 +267,8 @@ def _text(scene: Scene, polylines: list[list[Polyline]]) -> NDArray[np.uint8]:
 def _storable(metadata: dict[str, Any]) -> dict[str, Any] | None:
     """Return the metadata, or None if they are too large or are not JSON (NaN, nested too deeply)."""
     try:
-        return metadata if len(json.dumps(metadata, allow_nan=False)) <= MAX_METADATA_BYTES else None
+        return (
+            metadata if len(json.dumps(metadata, allow_nan=False)) <= MAX_METADATA_BYTES else None
+        )
     except (ValueError, RecursionError):
         return None

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene, as they are packed.
+"""Stop signs, traffic lights and areas (crosswalks, speed bumps, driveways) of a scene, as they are
+packed.
 
 Runs in the learner. Files say little of them, so these rules fill in what is missing:
 
-- a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that of the lane there;
+- a traffic light of a JSON scene stands at the recorded stop point of its lane; its heading is that
+  of the lane there;
 - a sign holds for the nearest lane that passes it on its left, at most SIGN_M away;
-- a stop line that is not given is LINE_M long, across the lane, at the light's stop point or where the lane is nearest to the
-  sign.
+- a stop line that is not given is LINE_M long, across the lane, at the light's stop point or where
+  the lane is nearest to the sign.
 """
 
 from __future__ import annotations
@@ -71,18 +73,25 @@ def controls_of(scene: Scene) -> tuple[Control, ...]:
 
 
 def roads_with_signs(scene: Scene) -> tuple[Road, ...]:
-    """Return the roads of a scene with its stop signs among them, each once, as formats without controls list them."""
+    """Return the roads of a scene with its stop signs among them, each once, as formats without
+    controls list them.
+    """
     if scene.controls is None:
         return scene.roads
     signs = {(item.id, *item.position_m): item for item in scene.controls if item.kind == STOP_SIGN}
     others = [road for road in scene.roads if road.type != "stop_sign"]
-    return (*others, *(Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs.values()))
+    return (
+        *others,
+        *(Road("stop_sign", 17, item.id, item.position_m[None]) for item in signs.values()),
+    )
 
 
 def light_tree(controls: Sequence[Control], roads: Sequence[Road], frames: int) -> dict[str, Any]:
-    """Return traffic lights as JSON scenes have them (`tl_states`): by lane, a word and a place for each frame.
+    """Return traffic lights as JSON scenes have them (`tl_states`): by lane, a word and a place for
+    each frame.
 
-    A light without a lane gets a key that means none. Of two lights for one lane the first is taken.
+    A light without a lane gets a key that means none. Of two lights for one lane the first is
+    taken.
     """
     lanes = {road.id for road in roads if road.type == "lane"}
     found: dict[str, Any] = {}
@@ -92,16 +101,21 @@ def light_tree(controls: Sequence[Control], roads: Sequence[Road], frames: int) 
         key = str(item.id if item.lane_id == -1 else item.lane_id)
         if item.lane_id == -1 and (item.id in lanes or key in found):
             key = f"light {number}"
-        axes = {axis: [float(value)] * frames for axis, value in zip("xyz", item.position_m, strict=True)}
+        axes = {
+            axis: [float(value)] * frames
+            for axis, value in zip("xyz", item.position_m, strict=True)
+        }
         words = [word_of(state) for state in np.broadcast_to(item.states, frames).tolist()]
         found.setdefault(key, {"state": words, **axes, "time_index": [*range(frames)]})
     return found
 
 
 def lights_of(scene: Scene) -> list[Control]:
-    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a place.
+    """Return the traffic lights of a JSON scene (`tl_states`), without those that never have a
+    place.
 
-    A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an entry.
+    A state that is not known, or of no known word, is UNKNOWN; so is that of a frame without an
+    entry.
     """
     found = []
     for key, light in scene.traffic_lights.items():
@@ -117,7 +131,9 @@ def lights_of(scene: Scene) -> list[Control]:
             if type(at) is int and 0 <= at < scene.frame_count:
                 states[at] = STATES.get(word, UNKNOWN) if isinstance(word, str) else UNKNOWN
             point = [axis[index] if index < len(axis) else 0.0 for axis in axes]
-            if place is None and all(type(value) in (int, float) and abs(value) < 1e5 for value in point):
+            if place is None and all(
+                type(value) in (int, float) and abs(value) < 1e5 for value in point
+            ):
                 place = [float(value) for value in point]
         lane = int(key) if key.lstrip("-").isdecimal() and len(key) < 10 else -1
         if place is not None:
@@ -125,10 +141,13 @@ def lights_of(scene: Scene) -> list[Control]:
     return found
 
 
-def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+def pack_controls(
+    scene: Scene, lanes: list[Polyline], origin: Floats
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
     """Return the records of all controls, and the states that they point into.
 
-    Raises: SceneError: more controls than a scene may have, or more than can be compared with its lanes.
+    Raises: SceneError: more controls than a scene may have, or more than can be compared with its
+        lanes.
     """
     controls = controls_of(scene)
     _check_count(scene, controls, sum(len(item.points_m) for item in lanes))
@@ -149,7 +168,9 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
         record["x_m"], record["y_m"], record["z_m"] = place
         record["heading"] = (heading + np.pi) % (2 * np.pi) - np.pi
         line = _stop_line(control, stop, heading, lane != packed.NO_LANE, origin)
-        record["line_x0_m"], record["line_y0_m"], record["line_x1_m"], record["line_y1_m"] = line[:, :2].ravel()
+        record["line_x0_m"], record["line_y0_m"], record["line_x1_m"], record["line_y1_m"] = line[
+            :, :2
+        ].ravel()
         record["states"], record["state_count"] = total, len(control.states)
         record["lane"], record["kind"], record["id"] = lane, control.kind, control.id
         total += len(control.states)
@@ -159,15 +180,27 @@ def pack_controls(scene: Scene, lanes: list[Polyline], origin: Floats) -> tuple[
 
 def _check_count(scene: Scene, controls: Sequence[Control], points: int) -> None:
     if len(controls) > MAX_CONTROLS:
-        raise SceneError(f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most {MAX_CONTROLS}")
+        raise SceneError(
+            f"{scene.name}: {len(controls)} traffic lights and signs; a scene has at most "
+            f"{MAX_CONTROLS}"
+        )
     known = {road.id for road in scene.roads if road.type == "lane"}
-    lost = sum(control.kind != TRAFFIC_LIGHT and control.lane_id not in known for control in controls)
+    lost = sum(
+        control.kind != TRAFFIC_LIGHT and control.lane_id not in known for control in controls
+    )
     if lost * points > MAX_SIGN_PAIRS:
-        raise SceneError(f"{scene.name}: more than {MAX_SIGN_PAIRS} pairs of signs and points of lanes; cut the scene")
+        raise SceneError(
+            f"{scene.name}: more than {MAX_SIGN_PAIRS} pairs of signs and points of lanes; cut "
+            "the scene"
+        )
 
 
-def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats) -> Floats:
-    """Return the left and the right end of the stop line, (2, 3); twice the stop point if it is not known."""
+def _stop_line(
+    control: Control, stop: Floats, heading: float, on_lane: bool, origin: Floats
+) -> Floats:
+    """Return the left and the right end of the stop line, (2, 3); twice the stop point if it is not
+    known.
+    """
     if control.stop_line_m is not None:
         return np.asarray(control.stop_line_m - origin)
     left = np.array([-np.sin(heading), np.cos(heading), 0.0]) * (LINE_M / 2 if on_lane else 0.0)
@@ -175,9 +208,13 @@ def _stop_line(control: Control, stop: Floats, heading: float, on_lane: bool, or
 
 
 def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
-    """Return the lane that a sign holds for and the point of it that is nearest to the sign; NO_LANE and the sign's place."""
+    """Return the lane that a sign holds for and the point of it that is nearest to the sign;
+    NO_LANE and the sign's place.
+    """
     start, step, lane = pieces
-    share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), 1e-12)
+    share = ((place[:2] - start[:, :2]) * step[:, :2]).sum(axis=1) / np.maximum(
+        (step[:, :2] ** 2).sum(axis=1), 1e-12
+    )
     nearest = start + np.clip(share, 0.0, 1.0)[:, None] * step
     gap = place[:2] - nearest[:, :2]
     distance = np.hypot(gap[:, 0], gap[:, 1])
@@ -192,7 +229,9 @@ def _lane_beside(pieces: Pieces, place: Floats) -> tuple[int, Floats]:
 
 
 def _pieces_of(lanes: list[Polyline]) -> Pieces:
-    """Return where the segments of all lanes start (n, 3), how far they go (n, 3), and whose they are (n,)."""
+    """Return where the segments of all lanes start (n, 3), how far they go (n, 3), and whose they
+    are (n,).
+    """
     points = np.concatenate([np.zeros((0, 3)), *(item.points_m for item in lanes)])
     lane = np.repeat(np.arange(len(lanes)), [len(item.points_m) for item in lanes])
     within = np.flatnonzero(lane[1:] == lane[:-1])
@@ -208,7 +247,9 @@ def _heading_at(points_m: Floats, place: Floats) -> float:
 
 
 def pack_areas(scene: Scene, origin: Floats) -> tuple[NDArray[Any], Floats]:
-    """Return the records of all areas, and the points (n, 3) that they point into. A closing point is left out."""
+    """Return the records of all areas, and the points (n, 3) that they point into. A closing point
+    is left out.
+    """
     roads = [road for road in scene.roads if road.type in AREA_TYPES and len(road.points_m)]
     records = np.zeros(len(roads), dtype=packed.AREA)
     points = [np.zeros((0, 3))]

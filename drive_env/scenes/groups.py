@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Groups of 16 neighbouring road segments with a box around each, for searches among segments of all types.
+"""Groups of 16 neighbouring road segments with a box around each, for searches among segments of
+all types.
 
-Runs in the learner when a scene is compiled. A search around a point skips the groups whose box is too far away, and looks at
-the others 16 segments at a time (csrc/drive/roads.c). The groups are the leaves of an R-tree, packed by sort-tile-recursive
-(Leutenegger, Lopez and Edgington 1997): vertical strips of equal size, cut into groups from bottom to top.
+Runs in the learner when a scene is compiled. A search around a point skips the groups whose box is
+too far away, and looks at the others 16 segments at a time (csrc/drive/roads.c). The groups are the
+leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and Edgington 1997): vertical
+strips of equal size, cut into groups from bottom to top.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def box_stride(segments: int) -> int:
 
 
 def tile(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return the order (S,) of midpoints in which 16 consecutive ones lie together; equal places keep their order."""
+    """Return the order (S,) of midpoints in which 16 consecutive ones lie together; equal places
+    keep their order.
+    """
     count = group_count(len(x))
     if not count:
         return np.zeros(0, np.int64)
@@ -43,8 +47,11 @@ def tile(x: NDArray[np.float32], y: NDArray[np.float32]) -> NDArray[np.int64]:
     return np.asarray(by_x[np.lexsort((y[by_x], strip))])
 
 
-def build_groups(segments: Mapping[str, NDArray[np.float32]], per_type: tuple[int, int, int]) -> dict[str, NDArray[Any]]:
-    """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,) of csrc/drive/scene.h.
+def build_groups(
+    segments: Mapping[str, NDArray[np.float32]], per_type: tuple[int, int, int]
+) -> dict[str, NDArray[Any]]:
+    """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,) of
+    csrc/drive/scene.h.
 
     Args: segments: x, y, ux, uy, half, (S,) each; per_type: how many are lanes, lines, edges.
     """
@@ -62,19 +69,34 @@ def build_groups(segments: Mapping[str, NDArray[np.float32]], per_type: tuple[in
         groups[name] = values.reshape(count, LANES)
     fill = (0, count * LANES - size)
     groups["segment"] = np.pad(order, fill).reshape(count, LANES)
-    groups["type"] = np.pad(kinds[order].astype(np.int32), fill, constant_values=packed.KIND_NONE).reshape(count, LANES)
+    groups["type"] = np.pad(
+        kinds[order].astype(np.int32), fill, constant_values=packed.KIND_NONE
+    ).reshape(count, LANES)
     x, y, ux, uy, half = (flat[name][:size] for name in ("x", "y", "ux", "uy", "half"))
-    rows[:size] = np.stack([x, y, half, np.ones(size), ux, uy, kinds[order], np.arctan2(uy, ux)], axis=1)
-    return {"boxes": _boxes(flat, reach, size).reshape(-1), "groups": groups, "rows": rows.reshape(-1)}
+    rows[:size] = np.stack(
+        [x, y, half, np.ones(size), ux, uy, kinds[order], np.arctan2(uy, ux)], axis=1
+    )
+    return {
+        "boxes": _boxes(flat, reach, size).reshape(-1),
+        "groups": groups,
+        "rows": rows.reshape(-1),
+    }
 
 
-def _boxes(flat: dict[str, NDArray[np.float32]], reach: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-    """Return low x, low y, high x, high y (4, stride) around whole segments; unused places are far away."""
+def _boxes(
+    flat: dict[str, NDArray[np.float32]], reach: NDArray[np.float32], size: int
+) -> NDArray[np.float32]:
+    """Return low x, low y, high x, high y (4, stride) around whole segments; unused places are far
+    away.
+    """
     count = group_count(size)
     boxes = np.full((4, box_stride(size)), 2 * FAR_M, np.float32)
     used = np.arange(count * LANES) < size
     for axis, name in enumerate(("x", "y")):
         low = np.where(used, flat[name] - reach[axis], np.inf).reshape(count, LANES)
         high = np.where(used, flat[name] + reach[axis], -np.inf).reshape(count, LANES)
-        boxes[axis, :count], boxes[2 + axis, :count] = low.min(1, initial=np.inf), high.max(1, initial=-np.inf)
+        boxes[axis, :count], boxes[2 + axis, :count] = (
+            low.min(1, initial=np.inf),
+            high.max(1, initial=-np.inf),
+        )
     return boxes

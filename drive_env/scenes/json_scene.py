@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Reads and writes driving scenes as JSON, in the schema that GPUDrive and PufferDrive use.
 
-Runs in the learner. The schema has no version number. Three generations of it exist, told apart by their keys:
+Runs in the learner. The schema has no version number. Three generations of it exist, told apart by
+their keys:
 
   A  no scenario_id, no height, no map_element_id, no z; headings in degrees, which go on past 360
   B  scenario_id, height, map_element_id, z; headings in degrees
   C  also ids, mark_as_expert and metadata; headings in radians
 
-What an older generation lacks is filled in by the rules of docs/scenes.md, which stand in `DEFAULTS` and beside `_degrees`.
+What an older generation lacks is filled in by the rules of docs/scenes.md, which stand in
+`DEFAULTS` and beside `_degrees`.
 """
 
 from __future__ import annotations
@@ -38,10 +40,19 @@ from drive_env.scenes.check import (
 )
 from drive_env.scenes.columns import Column, listed, tree_with_columns
 from drive_env.scenes.controls import light_tree, roads_with_signs
-from drive_env.scenes.schema import INVALID, OBJECT_TYPES, ROAD_TYPES, Floats, Road, Scene, SceneObject
+from drive_env.scenes.schema import (
+    INVALID,
+    OBJECT_TYPES,
+    ROAD_TYPES,
+    Floats,
+    Road,
+    Scene,
+    SceneObject,
+)
 from puffervec.errors import SceneError
 
-# Taken where the key is missing. height: of the box in metres, by object type; never a reason to refuse a scene.
+# Taken where the key is missing. height: of the box in metres, by object type; never a reason to
+# refuse a scene.
 DEFAULTS: dict[str, Any] = {
     "mark_as_expert": False,
     "id": -1,
@@ -55,13 +66,18 @@ DEFAULTS: dict[str, Any] = {
 MOVING_MPS = 3.0
 LEAST_MOVING, MOST_MOVING = 10, 200
 WRAPPED_RAD = 2 * math.pi + 1e-3  # wrapped headings in radians are at most this large
-AGREES_RAD, DISAGREES_RAD = 0.1, 0.3  # median difference between the heading and the direction of motion
+AGREES_RAD, DISAGREES_RAD = (
+    0.1,
+    0.3,
+)  # median difference between the heading and the direction of motion
 
 
 def parse_json(data: bytes, source: str, name: str) -> Scene:
-    """Check one scene given as JSON text and turn it into arrays. `source` starts every error message.
+    """Check one scene given as JSON text and turn it into arrays. `source` starts every error
+    message.
 
-    Long lists are read as arrays. What is refused so is read again by the module json alone, which says where a mistake is.
+    Long lists are read as arrays. What is refused so is read again by the module json alone, which
+    says where a mistake is.
 
     Raises:
         SceneError: it is not JSON, or `scene_from_tree` refuses it.
@@ -73,7 +89,9 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
     except UnicodeDecodeError as error:
         raise SceneError(f"{source}: not JSON: byte {error.start} is not UTF-8") from error
     except json.JSONDecodeError as error:
-        where = f"character {error.pos} of {len(error.doc)} (line {error.lineno}, column {error.colno})"
+        where = (
+            f"character {error.pos} of {len(error.doc)} (line {error.lineno}, column {error.colno})"
+        )
         what = error.msg.removesuffix(" at")  # "Invalid control character at"
         raise SceneError(f"{source}: not JSON, or cut off: {what} at {where}") from error
     except (RecursionError, ValueError) as error:
@@ -82,10 +100,12 @@ def parse_json(data: bytes, source: str, name: str) -> Scene:
 
 
 def scene_from_tree(tree: Any, source: str, name: str) -> Scene:
-    """Check one scene given as parsed JSON: dicts, lists, and Columns in place of some of the lists.
+    """Check one scene given as parsed JSON: dicts, lists, and Columns in place of some of the
+        lists.
 
     Raises:
-        SceneError: a key is absent or wrong. The message reads `source: key path: expected ..., found ...`.
+        SceneError: a key is absent or wrong. The message reads `source: key path: expected ...,
+            found ...`.
     """
     check = Checker(source)
     top = check.mapping(tree, "the file")
@@ -131,7 +151,9 @@ def generation_of(top: dict[str, Any]) -> str:
 def _has_height(items: list[Any]) -> bool:
     """Return whether the first object or road with a point says how high it is."""
     points = (item.get("position") or item.get("geometry") for item in items)
-    some: Any = next((listed for listed in points if isinstance(listed, (list, Column)) and listed), [{}])
+    some: Any = next(
+        (listed for listed in points if isinstance(listed, (list, Column)) and listed), [{}]
+    )
     return some.has_z if isinstance(some, Column) else some[0].get("z") is not None
 
 
@@ -152,10 +174,12 @@ def _or_default(item: dict[str, Any], name: str) -> Any:
 def _unit_of_headings(objects: list[Any], generation: str) -> tuple[bool, float]:
     """Return whether headings are degrees, and the largest magnitude that they may have.
 
-    Those of A and B are degrees and those of C are radians, unless the content says otherwise. It does so where the headings
-    lie in the range of the other unit (for degrees some are beyond 2 pi, for radians none is) and the direction of motion
-    agrees with them in that unit and not in the expected one, judged by the first MOST_MOVING frames in which something moves.
-    Radians beyond 2 pi are allowed where the motion agrees with them; else they may be degrees. Malformed objects are passed
+    Those of A and B are degrees and those of C are radians, unless the content says otherwise. It
+    does so where the headings lie in the range of the other unit (for degrees some are beyond 2 pi,
+    for radians none is) and the direction of motion agrees with them in that unit and not in the
+    expected one, judged by the first MOST_MOVING frames in which something moves. Radians beyond 2
+    pi are allowed where the motion agrees with them; else they may be degrees. Malformed objects
+    are passed
     over: reading them says what is wrong.
     """
     expected = generation != "C"
@@ -163,7 +187,9 @@ def _unit_of_headings(objects: list[Any], generation: str) -> tuple[bool, float]
     if len(pairs) < LEAST_MOVING:
         return expected, HEADING_LIMIT_DEG if expected else WRAPPED_RAD
     given, moved = np.array(pairs).T
-    off_rad, off_deg = (float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given)))
+    off_rad, off_deg = (
+        float(np.median(np.abs(wrapped(heading - moved)))) for heading in (given, np.radians(given))
+    )
     agrees, disagrees = (off_rad, off_deg) if expected else (off_deg, off_rad)
     in_range = expected != bool((np.abs(given) > WRAPPED_RAD).any())  # of the other unit
     degrees = expected != (in_range and agrees < AGREES_RAD and disagrees > DISAGREES_RAD)
@@ -181,25 +207,39 @@ def _moving(objects: list[Any]) -> Iterator[tuple[float, float]]:
                 yield from _moving_at_once(*(values.values for values in lists))
                 continue
             for heading, velocity, valid in zip(*map(listed, lists), strict=False):
-                if valid and math.hypot(velocity["x"], velocity["y"]) >= MOVING_MPS and abs(heading) <= HEADING_LIMIT_DEG:
+                if (
+                    valid
+                    and math.hypot(velocity["x"], velocity["y"]) >= MOVING_MPS
+                    and abs(heading) <= HEADING_LIMIT_DEG
+                ):
                     yield float(heading), math.atan2(velocity["y"], velocity["x"])
         except (TypeError, KeyError, AttributeError, OverflowError, ValueError):
             continue
 
 
-def _moving_at_once(heading: Floats, velocity: Floats, valid: NDArray[np.bool_]) -> Iterator[tuple[float, float]]:
+def _moving_at_once(
+    heading: Floats, velocity: Floats, valid: NDArray[np.bool_]
+) -> Iterator[tuple[float, float]]:
     """`_moving` of one object. Raises: ValueError: the arrays are of different lengths."""
     x, y = velocity[:, 0], velocity[:, 1]
     moves = valid & (np.hypot(x, y) >= MOVING_MPS) & (np.abs(heading) <= HEADING_LIMIT_DEG)
     return zip(heading[moves].tolist(), np.arctan2(y[moves], x[moves]).tolist(), strict=True)
 
 
-def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: int, unit: tuple[bool, float]) -> SceneObject:
-    """Check one object. frame_count 0: this is the first object, whose length counts for all. unit: of `_unit_of_headings`."""
+def _read_object(
+    check: Checker, item: dict[str, Any], key: str, frame_count: int, unit: tuple[bool, float]
+) -> SceneObject:
+    """Check one object. frame_count 0: this is the first object, whose length counts for all. unit:
+    of `_unit_of_headings`.
+    """
     valid = check.flags(check.get(item, "valid", key), f"{key}.valid", frame_count)
     count = len(valid)
-    position = check.points(check.get(item, "position", key), f"{key}.position", count, valid, COORDINATE_LIMIT_M, "xyz")
-    velocity = check.points(check.get(item, "velocity", key), f"{key}.velocity", count, valid, SPEED_LIMIT_MPS, "xy")
+    position = check.points(
+        check.get(item, "position", key), f"{key}.position", count, valid, COORDINATE_LIMIT_M, "xyz"
+    )
+    velocity = check.points(
+        check.get(item, "velocity", key), f"{key}.velocity", count, valid, SPEED_LIMIT_MPS, "xy"
+    )
     heading = check.headings(check.get(item, "heading", key), f"{key}.heading", count, valid, *unit)
     kind = check.get(item, "type", key)
     if not isinstance(kind, str):
@@ -219,12 +259,18 @@ def _read_object(check: Checker, item: dict[str, Any], key: str, frame_count: in
         velocity_mps=velocity,
         heading_rad=heading,
         valid=valid,
-        goal_m=_read_goal(check, item.get("goalPosition", MISSING), f"{key}.goalPosition", position, valid),
+        goal_m=_read_goal(
+            check, item.get("goalPosition", MISSING), f"{key}.goalPosition", position, valid
+        ),
     )
 
 
-def _read_goal(check: Checker, goal: Any, key: str, position_m: Floats, valid: NDArray[np.bool_]) -> Floats:
-    """Return the goal, (3,): as given, else the last position; its height is that of the last position if it has none."""
+def _read_goal(
+    check: Checker, goal: Any, key: str, position_m: Floats, valid: NDArray[np.bool_]
+) -> Floats:
+    """Return the goal, (3,): as given, else the last position; its height is that of the last
+    position if it has none.
+    """
     last = position_m[np.flatnonzero(valid)[-1]] if valid.any() else np.zeros(3)
     if goal is MISSING or goal is None:
         return np.array(last)
@@ -243,33 +289,46 @@ def _read_roads(check: Checker, roads: list[Any]) -> tuple[Road, ...]:
         kind = check.get(item, "type", key)
         if kind not in ROAD_TYPES:
             check.fail(f"{key}.type", f"one of {', '.join(ROAD_TYPES)}", kind)
-        geometry = check.items(check.get(item, "geometry", key), f"{key}.geometry", MAX_POINTS - total_points)
+        geometry = check.items(
+            check.get(item, "geometry", key), f"{key}.geometry", MAX_POINTS - total_points
+        )
         total_points += len(geometry)
         everywhere = np.ones(len(geometry), dtype=bool)
-        points = check.points(geometry, f"{key}.geometry", len(geometry), everywhere, COORDINATE_LIMIT_M, "xyz")
+        points = check.points(
+            geometry, f"{key}.geometry", len(geometry), everywhere, COORDINATE_LIMIT_M, "xyz"
+        )
         element = check.integer(_or_default(item, "map_element_id"), f"{key}.map_element_id")
-        found.append(Road(kind, element, check.integer(_or_default(item, "id"), f"{key}.id"), points))
+        found.append(
+            Road(kind, element, check.integer(_or_default(item, "id"), f"{key}.id"), points)
+        )
     return tuple(found)
 
 
 def json_bytes(scene: Scene) -> bytes:
     """Return a scene as compact JSON of generation C.
 
-    Reading it again gives the same scene, but for what the schema has no keys for: links of lanes, stop lines, yield signs.
+    Reading it again gives the same scene, but for what the schema has no keys for: links of lanes,
+        stop lines, yield signs.
 
     Raises: SceneError: traffic lights or metadata have NaN or infinity in them.
     """
     try:
         return json.dumps(tree_of(scene), separators=(",", ":"), allow_nan=False).encode()
     except ValueError as error:  # of traffic lights and metadata, which are kept as they were read
-        raise SceneError(f"{scene.name}: tl_states or metadata hold a number that JSON cannot: {error}") from error
+        raise SceneError(
+            f"{scene.name}: tl_states or metadata hold a number that JSON cannot: {error}"
+        ) from error
 
 
 def tree_of(scene: Scene) -> dict[str, Any]:
-    """Return a scene as JSON-like data of generation C; frames in which an object is absent hold the format's -10000."""
+    """Return a scene as JSON-like data of generation C; frames in which an object is absent hold
+    the format's -10000.
+    """
     axes = 3 if scene.has_height else 2
     given = scene.controls
-    lights = scene.traffic_lights if given is None else light_tree(given, scene.roads, scene.frame_count)
+    lights = (
+        scene.traffic_lights if given is None else light_tree(given, scene.roads, scene.frame_count)
+    )
     return {
         "name": scene.name,
         "scenario_id": scene.scenario_id,

@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The lane graph of a scene: which lanes go on from a lane, which lead to it, and which lie beside it.
+"""The lane graph of a scene: which lanes go on from a lane, which lead to it, and which lie beside
+it.
 
-Runs in the learner. Connections are those of the file where it has some (`Road.links`); otherwise they follow from geometry:
+Runs in the learner. Connections are those of the file where it has some (`Road.links`); otherwise
+they follow from geometry:
 
-- lane B goes on from lane A if B starts within JOIN_M of A's end, at most TURN_RAD off its direction and LEVEL_M off its
-  height;
-- B lies to the left (right) of A if it runs in the same direction, at most TURN_RAD off, 1.5 to 5.5 m to that side, along at
-  least half of the shorter of the two; of several such lanes the one beside most of A, then the nearest.
+- lane B goes on from lane A if B starts within JOIN_M of A's end, at most TURN_RAD off its
+  direction and LEVEL_M off its height;
+- B lies to the left (right) of A if it runs in the same direction, at most TURN_RAD off, 1.5 to 5.5
+  m to that side, along at least half of the shorter of the two; of several such lanes the one
+  beside most of A, then the nearest.
 
 In the data sets, lanes that belong together meet within a millimetre.
 """
@@ -40,11 +43,15 @@ SIGHT = packed.dtype_of("pv_lane_sight")
 Links = list[list[int]]
 
 
-def pack_lanes(name: str, lanes: list[Polyline], segments: Segments) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
-    """Return the records of all lanes, the list that their exits and entries point into, and whether these are inferred.
+def pack_lanes(
+    name: str, lanes: list[Polyline], segments: Segments
+) -> tuple[NDArray[Any], NDArray[np.uint16], bool]:
+    """Return the records of all lanes, the list that their exits and entries point into, and
+    whether these are inferred.
 
     Args: name: of the scene, for messages.
-    Raises: SceneError: so many lanes lie in one spot, or so many are connected, that it would take long to compare them.
+    Raises: SceneError: so many lanes lie in one spot, or so many are connected, that it would take
+        long to compare them.
     """
     known = any(item.road.links is not None for item in lanes)
     exits, entries = _links_of(name, lanes) if known else _meeting(name, lanes)
@@ -54,12 +61,22 @@ def pack_lanes(name: str, lanes: list[Polyline], segments: Segments) -> tuple[ND
     records["segment_count"] = [len(item.points_m) - 1 for item in lanes]
     records["first_segment"] = np.cumsum(records["segment_count"]) - records["segment_count"]
     records["length_m"] = _lengths(lanes)
-    records["id"], records["kind"] = [item.road.id for item in lanes], [kind_of(item.road) for item in lanes]
-    records["exit_count"], records["entry_count"] = [len(found) for found in exits], [len(found) for found in entries]
+    records["id"], records["kind"] = (
+        [item.road.id for item in lanes],
+        [kind_of(item.road) for item in lanes],
+    )
+    records["exit_count"], records["entry_count"] = (
+        [len(found) for found in exits],
+        [len(found) for found in entries],
+    )
     both = (records["exit_count"].astype(np.int64) + records["entry_count"]).cumsum()
     records["entries"] = both - records["entry_count"]
     records["exits"] = records["entries"] - records["exit_count"]
-    links = list(itertools.chain.from_iterable(one + other for one, other in zip(exits, entries, strict=True)))
+    links = list(
+        itertools.chain.from_iterable(
+            one + other for one, other in zip(exits, entries, strict=True)
+        )
+    )
     records["left"], records["right"] = left, right
     for record, item in zip(records, lanes, strict=True):
         if item.road.links:
@@ -83,10 +100,19 @@ def _numbers(lanes: Iterable[Polyline]) -> dict[int, int]:
 
 
 def _links_of(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
-    """Return exits and entries as the file has them. Each is listed on both sides, even if the file does so on one."""
+    """Return exits and entries as the file has them. Each is listed on both sides, even if the file
+    does so on one.
+    """
     number = _numbers(lanes)
     pairs: dict[tuple[int, int], None] = {}
-    _check_links(scene, sum(len(item.road.links.exits) + len(item.road.links.entries) for item in lanes if item.road.links))
+    _check_links(
+        scene,
+        sum(
+            len(item.road.links.exits) + len(item.road.links.entries)
+            for item in lanes
+            if item.road.links
+        ),
+    )
     for index, item in enumerate(lanes):
         given = item.road.links
         if given is None:
@@ -126,7 +152,9 @@ def _meeting(scene: str, lanes: list[Polyline]) -> tuple[Links, Links]:
     before, after = before[meets], after[meets]
     _check_links(scene, len(before))
     in_order = np.lexsort((after, before))
-    return _both_ways(zip(before[in_order].tolist(), after[in_order].tolist(), strict=True), len(lanes))
+    return _both_ways(
+        zip(before[in_order].tolist(), after[in_order].tolist(), strict=True), len(lanes)
+    )
 
 
 def _headings(steps_m: Floats) -> Floats:
@@ -137,20 +165,28 @@ def _wrapped(angle: Floats) -> Floats:
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
-def _beside(scene: str, segments: Segments, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-    """Return the left and the right neighbour of each lane, (lanes,), packed.NO_LANE where there is none."""
+def _beside(
+    scene: str, segments: Segments, lanes: int
+) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the left and the right neighbour of each lane, (lanes,), packed.NO_LANE where there is
+    none.
+    """
     half = segments.half[: segments.count[0]]
     length = np.bincount(segments.polyline[: len(half)], 2 * half, lanes)
     return _best(sights(scene, segments, lanes), np.asarray(length, dtype=np.float64), lanes)
 
 
 def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
-    """Return which lanes are seen beside which (csrc/drive/beside.c), from points at most PROBE_M apart: records of SIGHT.
+    """Return which lanes are seen beside which (csrc/drive/beside.c), from points at most PROBE_M
+    apart: records of SIGHT.
 
     Raises: SceneError: see `pack_lanes`.
     """
     count = segments.count[0]
-    arrays = [ffi.from_buffer("float[]", getattr(segments, name)) for name in ("x", "y", "z", "ux", "uy", "half")]
+    arrays = [
+        ffi.from_buffer("float[]", getattr(segments, name))
+        for name in ("x", "y", "z", "ux", "uy", "half")
+    ]
     given = ffi.new(
         "pv_lane_segments*",
         (
@@ -170,16 +206,22 @@ def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
         room = found
         seen = np.empty(room, SIGHT)
         out = ffi.from_buffer("pv_lane_sight[]", seen)
-        found = lib.pv_drive_lanes_beside(given, ffi.from_buffer("uint32_t[]", pieces), MAX_PAIRS, out, room)
+        found = lib.pv_drive_lanes_beside(
+            given, ffi.from_buffer("uint32_t[]", pieces), MAX_PAIRS, out, room
+        )
     if found == NO_MEMORY:
-        raise MemoryError(f"{scene}: the lanes beside its {lanes} lanes cannot be found: memory is short")
+        raise MemoryError(
+            f"{scene}: the lanes beside its {lanes} lanes cannot be found: memory is short"
+        )
     _check_pairs(scene, MAX_PAIRS + 1 if found < 0 else 0, "pieces of lanes")
     return seen[:found]
 
 
 def _check_pairs(scene: str, count: int, what: str) -> None:
     if count > MAX_PAIRS:
-        raise SceneError(f"{scene}: more than {MAX_PAIRS} pairs of {what} lie close together; cut the scene")
+        raise SceneError(
+            f"{scene}: more than {MAX_PAIRS} pairs of {what} lie close together; cut the scene"
+        )
 
 
 def _check_links(scene: str, count: int) -> None:
@@ -187,14 +229,20 @@ def _check_links(scene: str, count: int) -> None:
         raise SceneError(f"{scene}: more than {MAX_LINKS} connections between lanes; cut the scene")
 
 
-def _best(seen: NDArray[Any], length: Floats, lanes: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+def _best(
+    seen: NDArray[Any], length: Floats, lanes: int
+) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
     """Return the best neighbour per side. seen: records of SIGHT. length: (lanes,) metres."""
     found = []
     for side in (1, -1):
         mine = seen[seen["offset_m"] * side > 0]
-        pair, inverse = np.unique(mine["lane"].astype(np.int64) * lanes + mine["other"], return_inverse=True)
+        pair, inverse = np.unique(
+            mine["lane"].astype(np.int64) * lanes + mine["other"], return_inverse=True
+        )
         metres = np.bincount(inverse, mine["metres"], len(pair))
-        offset = np.bincount(inverse, np.abs(mine["offset_m"]) * mine["metres"], len(pair)) / np.maximum(metres, 1e-9)
+        offset = np.bincount(
+            inverse, np.abs(mine["offset_m"]) * mine["metres"], len(pair)
+        ) / np.maximum(metres, 1e-9)
         lane, other = np.divmod(pair, max(1, lanes))
         keep = metres >= 0.5 * np.minimum(length[lane], length[other])
         order = np.lexsort((offset[keep], -metres[keep], lane[keep]))

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The packed scene format in NumPy. Structs and constants are those of csrc/drive/scene.h. Runs in the learner."""
+"""The packed scene format in NumPy. Structs and constants are those of csrc/drive/scene.h. Runs in
+the learner.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,32 @@ import numpy as np
 
 from puffervec._ffi import ffi, lib
 
-MAGIC, VERSION, NAME_BYTES = int(lib.PV_SCENE_MAGIC), int(lib.PV_SCENE_VERSION), int(lib.PV_SCENE_NAME_BYTES)
+MAGIC, VERSION, NAME_BYTES = (
+    int(lib.PV_SCENE_MAGIC),
+    int(lib.PV_SCENE_VERSION),
+    int(lib.PV_SCENE_NAME_BYTES),
+)
 MOST_SCENE_BYTES = int(lib.PV_MOST_SCENE_BYTES)
 MAGIC_BYTES = MAGIC.to_bytes(4, "little")
 HAS_HEIGHT, LEVELS = int(lib.PV_SCENE_HAS_HEIGHT), int(lib.PV_SCENE_LEVELS)
 LANES_INFERRED = int(lib.PV_SCENE_LANES_INFERRED)
-EXPERT, VALID_AT_START, MOVES = int(lib.PV_OBJECT_EXPERT), int(lib.PV_OBJECT_VALID_AT_START), int(lib.PV_OBJECT_MOVES)
+EXPERT, VALID_AT_START, MOVES = (
+    int(lib.PV_OBJECT_EXPERT),
+    int(lib.PV_OBJECT_VALID_AT_START),
+    int(lib.PV_OBJECT_MOVES),
+)
 TO_PREDICT, OF_INTEREST = int(lib.PV_OBJECT_TO_PREDICT), int(lib.PV_OBJECT_OF_INTEREST)
 SDC = int(lib.PV_OBJECT_SDC)
-FRAME_INVALID, CELL_EMPTY, NO_LANE = int(lib.PV_FRAME_INVALID), int(lib.PV_CELL_EMPTY), int(lib.PV_NO_LANE)
-STATE_COLOUR, STATE_ARROW, STATE_FLASHING = int(lib.PV_STATE_COLOUR), int(lib.PV_STATE_ARROW), int(lib.PV_STATE_FLASHING)
+FRAME_INVALID, CELL_EMPTY, NO_LANE = (
+    int(lib.PV_FRAME_INVALID),
+    int(lib.PV_CELL_EMPTY),
+    int(lib.PV_NO_LANE),
+)
+STATE_COLOUR, STATE_ARROW, STATE_FLASHING = (
+    int(lib.PV_STATE_COLOUR),
+    int(lib.PV_STATE_ARROW),
+    int(lib.PV_STATE_FLASHING),
+)
 
 ALIGNMENT = 64  # scenes, and the arrays in them, start on multiples of this
 HEADING_SCALE = 32768.0 / np.pi  # stored heading = radians * this
@@ -51,16 +69,31 @@ def _format(kind: Any) -> Any:
     return f"S{kind.length}" if kind.item.cname == "char" else (_format(kind.item), kind.length)
 
 
-SET, ENTRY, SECTION, SCENE = dtype_of("pv_scene_set"), dtype_of("pv_scene_entry"), dtype_of("pv_section"), dtype_of("pv_scene")
+SET, ENTRY, SECTION, SCENE = (
+    dtype_of("pv_scene_set"),
+    dtype_of("pv_scene_entry"),
+    dtype_of("pv_section"),
+    dtype_of("pv_scene"),
+)
 OBJECT, FRAME, CELL = dtype_of("pv_object"), dtype_of("pv_frame"), dtype_of("pv_cell")
-LANE, CONTROL, AREA, GROUP = dtype_of("pv_lane"), dtype_of("pv_control"), dtype_of("pv_area"), dtype_of("pv_road_group")
+LANE, CONTROL, AREA, GROUP = (
+    dtype_of("pv_lane"),
+    dtype_of("pv_control"),
+    dtype_of("pv_area"),
+    dtype_of("pv_road_group"),
+)
 GROUP_LANES = int(lib.PV_GROUP_LANES)
 
 
 def _sections() -> tuple[str, ...]:
-    """Return the names of a scene's sections in the order of pv_scene.sections, and check their sizes."""
+    """Return the names of a scene's sections in the order of pv_scene.sections, and check their
+    sizes.
+    """
     count = ffi.new("uint32_t*")
-    listed = [(ffi.string(item.name).decode(), item.element_bytes) for item in lib.pv_drive_sections(count)[0 : count[0]]]
+    listed = [
+        (ffi.string(item.name).decode(), item.element_bytes)
+        for item in lib.pv_drive_sections(count)[0 : count[0]]
+    ]
     assert {name: SECTIONS[name].itemsize for name in SECTIONS} == dict(listed)
     return tuple(name for name, _ in listed)
 

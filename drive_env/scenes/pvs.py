@@ -25,18 +25,25 @@ DEFAULT_SETTINGS = CompileSettings((16, 8, 16), 50.0)
 def open_scenes(path: Path | str) -> SceneSet:
     """Map a .pvs file; `scenes[i]` is one of its scenes. Takes milliseconds, whatever the size.
 
-    Raises: SceneError: the file is missing, not a scene set, of another version, cut off or damaged.
+    Raises: SceneError: the file is missing, not a scene set, of another version, cut off or
+        damaged.
     """
     return SceneSet(path)
 
 
 def write_scenes(
-    path: Path | str, scenes: Iterable[Scene | CompiledScene | StoredScene], settings: CompileSettings = DEFAULT_SETTINGS
+    path: Path | str,
+    scenes: Iterable[Scene | CompiledScene | StoredScene],
+    settings: CompileSettings = DEFAULT_SETTINGS,
 ) -> None:
-    """Write scenes to a .pvs file, atomically. Those that are not compiled yet are, one after the other.
+    """Write scenes to a .pvs file, atomically. Those that are not compiled yet are, one after the
+    other.
 
-    Args: settings: for scenes that are not compiled yet; compiled ones must have been compiled with the same.
+    Args: settings: for scenes that are not compiled yet; compiled ones must have been compiled with
+    the same.
     Raises: SceneError: no scenes, one that cannot be compiled, or a file that cannot be written.
     """
-    compiled = [compile_scene(item, settings) if isinstance(item, Scene) else item for item in scenes]
+    compiled = [
+        compile_scene(item, settings) if isinstance(item, Scene) else item for item in scenes
+    ]
     write_scene_set(Path(path), compiled, settings)

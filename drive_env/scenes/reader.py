@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads scene files of all formats but our own (sceneset.py), told apart by their content, and finds them in folders.
+"""Reads scene files of all formats but our own (sceneset.py), told apart by their content, and
+finds them in folders.
 
-Runs in the learner. JSON (json_scene.py) begins with a brace; anything else is one of PufferDrive's layouts (bin_scene.py).
-Values are checked while they are read: what is returned is finite and in range, and arrays have equal lengths.
+Runs in the learner. JSON (json_scene.py) begins with a brace; anything else is one of PufferDrive's
+layouts (bin_scene.py). Values are checked while they are read: what is returned is finite and in
+range, and arrays have equal lengths.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from drive_env.scenes.json_scene import parse_json
 from drive_env.scenes.schema import Scene
 from puffervec.errors import SceneError
 
-MAX_FILE_BYTES = 64 << 20  # parsed JSON takes several times its text; the largest known scenes have 4 MiB
+MAX_FILE_BYTES = (
+    64 << 20
+)  # parsed JSON takes several times its text; the largest known scenes have 4 MiB
 MAX_FILES = 1_000_000
 MAX_NAMES = 4 * MAX_FILES  # below a folder, of whatever kind
 SUFFIXES = (".json", ".bin", ".pvs")
@@ -45,25 +49,30 @@ def read_scene(path: Path) -> Scene:
     """Read one scene file of any format.
 
     Raises:
-        SceneError: the file is missing, too large, of no known format, or has a value that is absent or wrong. The message
-            reads `path: key or byte: expected ..., found ...`.
+        SceneError: the file is missing, too large, of no known format, or has a value that is
+            absent or wrong. The message reads `path: key or byte: expected ..., found ...`.
     """
     return parse_scene(read_bytes(path), str(path), path.name)
 
 
 def parse_scene(data: bytes, source: str, name: str) -> Scene:
-    """Read one scene from the bytes of a file. Args: source: starts every error message. name: of the file, without folder.
+    """Read one scene from the bytes of a file. Args: source: starts every error message. name: of
+        the file, without folder.
 
     Raises:
         SceneError: see `read_scene`.
     """
     if data.startswith(packed.MAGIC_BYTES):
-        raise SceneError(f"{source}: a .pvs file may hold many scenes; open it with drive_env.scenes.open_scenes")
+        raise SceneError(
+            f"{source}: a .pvs file may hold many scenes; open it with drive_env.scenes.open_scenes"
+        )
     return _parser(data)(data, source, name)
 
 
 def _parser(data: bytes) -> Callable[[bytes, str, str], Scene]:
-    """Return what reads these bytes. Text that is no JSON is refused as JSON: .bin files begin with a small count."""
+    """Return what reads these bytes. Text that is no JSON is refused as JSON: .bin files begin with
+    a small count.
+    """
     head = data[:256].lstrip()
     looks_like_text = not head or head[:1] in b'{["' or b"\0" not in head
     return parse_json if looks_like_text else parse_bin
@@ -73,19 +82,27 @@ def check_drivable(scene: Scene, source: str) -> Scene:
     """Return the scene if an env can use it.
 
     Raises:
-        Unusable: it has no objects, or a single frame: there is no time in which anything could be driven.
+        Unusable: it has no objects, or a single frame: there is no time in which anything could be
+            driven.
     """
     if not scene.objects:
         raise Unusable(f"{source}: the scene has no objects")
     if scene.frame_count == 1:
-        raise Unusable(f"{source}: the scene has a single frame, so nothing can be driven in it; it can be converted and drawn")
+        raise Unusable(
+            f"{source}: the scene has a single frame, so nothing can be driven in it; it can be "
+            "converted and drawn"
+        )
     return scene
 
 
 def remarks_on_goals(scene: Scene) -> list[str]:
-    """Return a line for each goal that no road and no log comes near: a mistake of the file, or of the unit of its numbers."""
+    """Return a line for each goal that no road and no log comes near: a mistake of the file, or of
+    the unit of its numbers.
+    """
     logs = [item.position_m[item.valid, :2] for item in scene.objects]
-    places = np.concatenate([np.zeros((0, 2)), *logs, *(road.points_m[:, :2] for road in scene.roads)])
+    places = np.concatenate(
+        [np.zeros((0, 2)), *logs, *(road.points_m[:, :2] for road in scene.roads)]
+    )
     used = [index for index, item in enumerate(scene.objects) if item.valid.any()]
     goals = np.array([scene.objects[index].goal_m[:2] for index in used]).reshape(-1, 2)
     far = beyond(goals, places)
@@ -104,7 +121,10 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if not path.is_file():
-            raise SceneError(f"{path}: {SHUT if path.is_dir() and not os.access(path, os.R_OK | os.X_OK) else NONE}")
+            raise SceneError(
+                f"{path}: "
+                f"{SHUT if path.is_dir() and not os.access(path, os.R_OK | os.X_OK) else NONE}"
+            )
         size_bytes = path.stat().st_size
         if size_bytes > MAX_FILE_BYTES:
             raise SceneError(f"{path}: expected at most {MAX_FILE_BYTES} bytes, found {size_bytes}")
@@ -112,18 +132,22 @@ def read_bytes(path: Path) -> bytes:
     except SceneError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise SceneError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def scene_files(folder: Path) -> list[Path]:
-    """Return the scene files of a folder and its subfolders, by their endings, in the order of their paths.
+    """Return the scene files of a folder and its subfolders, by their endings, in the order of
+    their paths.
 
-    Links to folders are not followed, so there is no way out of the folder and no circle. Names that begin with a dot are
-    passed over. A subfolder that cannot be looked into is in the list, so that `read_usable` leaves it out with the reason.
+    Links to folders are not followed, so there is no way out of the folder and no circle. Names
+    that begin with a dot are passed over. A subfolder that cannot be looked into is in the list, so
+    that `read_usable` leaves it out with the reason.
 
     Raises:
-        SceneError: the folder is missing, cannot be read, or holds none; or there are more than MAX_FILES, or more than
-            MAX_NAMES files and folders of any kind.
+        SceneError: the folder is missing, cannot be read, or holds none; or there are more than
+            MAX_FILES, or more than MAX_NAMES files and folders of any kind.
     """
     if not folder.is_dir():
         raise SceneError(f"{folder}: no such folder")
@@ -134,28 +158,37 @@ def scene_files(folder: Path) -> list[Path]:
         looked_at += len(folders) + len(names)
         if looked_at > MAX_NAMES:
             raise SceneError(
-                f"{folder}: more than {MAX_NAMES:,} files and folders lie below it; name the folder that holds the scenes"
+                f"{folder}: more than {MAX_NAMES:,} files and folders lie below it; name the "
+                "folder that holds the scenes"
             )
         folders[:] = (name for name in folders if not name.startswith("."))
         here = Path(parent)
-        found += (here / name for name in names if name.endswith(SUFFIXES) and not name.startswith("."))
+        found += (
+            here / name for name in names if name.endswith(SUFFIXES) and not name.startswith(".")
+        )
         if len(found) > MAX_FILES:
             raise SceneError(f"{folder}: more than {MAX_FILES:,} scene files; name a subfolder")
     found += (Path(error.filename) for error in shut)
     if found == [folder]:
         raise SceneError(f"{folder}: {SHUT}")
     if not found:
-        raise SceneError(f"{folder}: the folder holds no scenes (no file that ends in {' or '.join(SUFFIXES)})")
+        raise SceneError(
+            f"{folder}: the folder holds no scenes (no file that ends in {' or '.join(SUFFIXES)})"
+        )
     return sorted(found)
 
 
 def read_drivable(path: Path) -> Scene:
-    """Read one scene file that is named by itself. Raises SceneError as `read_scene` and `check_drivable`."""
+    """Read one scene file that is named by itself. Raises SceneError as `read_scene` and
+    `check_drivable`.
+    """
     return check_drivable(read_scene(path), str(path))
 
 
 def read_usable(path: Path) -> Scene | LeftOut:
-    """Read one scene file of a folder. A file that `read_drivable` refuses is left out, with the reason."""
+    """Read one scene file of a folder. A file that `read_drivable` refuses is left out, with the
+    reason.
+    """
     try:
         return read_drivable(path)
     except SceneError as error:

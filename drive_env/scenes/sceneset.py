@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them. docs/pvs.md describes the format.
+"""Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them.
+docs/pvs.md describes the format.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene.h). Nothing is read before it is needed: a file of
-gigabytes opens in milliseconds per thousand scenes. What is checked when:
+Runs in the learner; workers map the same file read-only (csrc/drive/scene.h). Nothing is read
+before it is needed: a file of gigabytes opens in milliseconds per thousand scenes. What is checked
+when:
 
-- at the start: magic, version, size, the sum of the table, and of each scene where its sections and objects lie;
+- at the start: magic, version, size, the sum of the table, and of each scene where its sections and
+  objects lie;
 - before a scene is first used, here or in a worker: its own sum, and all its numbers and indices.
 """
 
@@ -33,20 +36,25 @@ from puffervec._ffi import ffi, lib
 from puffervec.errors import SceneError
 from puffervec.system.cache import holding, write_atomically
 
-SHORTEST_CUT = packed.NAME_BYTES - 4  # a name in the table of so many bytes may be cut: half a letter is left out
+SHORTEST_CUT = (
+    packed.NAME_BYTES - 4
+)  # a name in the table of so many bytes may be cut: half a letter is left out
 
 
 class SceneSet(Sequence[StoredScene]):
-    """The scenes of a .pvs file, mapped into memory. `scenes[i]` is one of them; arrays alias the file and are read-only.
+    """The scenes of a .pvs file, mapped into memory. `scenes[i]` is one of them; arrays alias the
+    file and are read-only.
 
-    Replace a file that is in use, and do not change it in place: who has it open keeps the old one then.
+    Replace a file that is in use, and do not change it in place: who has it open keeps the old one
+        then.
 
     Args:
         path: a file written by `write_scenes` or `write_scene_set`.
 
     Attributes:
         head: a record of packed.SET. entries: (scenes,) records of packed.ENTRY.
-        places: the folder or file that each scene comes from, absolute, or "" if it was generated; set before `names` is read.
+        places: the folder or file that each scene comes from, absolute, or "" if it was generated;
+            set before `names` is read.
             None: not known.
 
     Raises:
@@ -78,24 +86,38 @@ class SceneSet(Sequence[StoredScene]):
         self.check(number)
         entry = self.entries[number]
         start, size = int(entry["offset"]), int(entry["bytes"])
-        return StoredScene(self.names[number], *self.scene(number), memoryview(self._data)[start : start + size], entry)
+        return StoredScene(
+            self.names[number],
+            *self.scene(number),
+            memoryview(self._data)[start : start + size],
+            entry,
+        )
 
     def __iter__(self) -> Iterator[StoredScene]:
         return (self[index] for index in range(len(self)))
 
     @functools.cached_property
     def names(self) -> list[str]:
-        """The file names of the scenes, in task order; those that have the same one with the folders in which they differ."""
+        """The file names of the scenes, in task order; those that have the same one with the
+        folders in which they differ.
+        """
         names = [self._name(index, bytes(name)) for index, name in enumerate(self.entries["name"])]
         if self.places is None:
             return names
         uses = collections.Counter(names)
         top = os.path.commonpath([place for place in self.places if place])
-        apart = [str(Path(place and os.path.relpath(place, top), name)) for place, name in zip(self.places, names, strict=True)]
-        return [name if uses[name] == 1 else longer for name, longer in zip(names, apart, strict=True)]
+        apart = [
+            str(Path(place and os.path.relpath(place, top), name))
+            for place, name in zip(self.places, names, strict=True)
+        ]
+        return [
+            name if uses[name] == 1 else longer for name, longer in zip(names, apart, strict=True)
+        ]
 
     def _name(self, index: int, listed: bytes) -> str:
-        """Return the name of a scene: that of the table, or what it was made of where it may have been cut or replaced."""
+        """Return the name of a scene: that of the table, or what it was made of where it may have
+        been cut or replaced.
+        """
         if len(listed) >= SHORTEST_CUT or b"?" in listed:
             whole = name_in(self.scene(index, ("text",))[1]["text"])
             if whole is not None and name_in_table(whole) == listed:
@@ -107,13 +129,22 @@ class SceneSet(Sequence[StoredScene]):
         """What the scenes were compiled with."""
         head = self.head
         lanes, lines, edges = (int(k) for k in head["index_k"])
-        numbers = (float(head[name]) for name in ("index_range_m", "simplify_m", "split_m", "simplify_edges_m"))
+        numbers = (
+            float(head[name])
+            for name in ("index_range_m", "simplify_m", "split_m", "simplify_edges_m")
+        )
         return CompileSettings((lanes, lines, edges), *numbers)
 
     def check(self, index: int) -> None:
-        """Check a scene whole, the first time. Raises: SceneError: it is damaged; the message says where."""
+        """Check a scene whole, the first time. Raises: SceneError: it is damaged; the message says
+        where.
+        """
         if index not in self._checked:
-            self._ask(lambda text: lib.pv_drive_scene_check(self._pointer, len(self._data), index, 1, text))
+            self._ask(
+                lambda text: lib.pv_drive_scene_check(
+                    self._pointer, len(self._data), index, 1, text
+                )
+            )
             self._checked.add(index)
 
     def check_all(self) -> None:
@@ -133,12 +164,15 @@ class SceneSet(Sequence[StoredScene]):
         self._ask(lambda text: lib.pv_drive_scenes_check(self._pointer, len(self._data), text))
         if head["scene_count"] == 0:
             raise SceneError(f"{self.path}: there are no scenes in it")
-        entries = np.frombuffer(self._data, packed.ENTRY, int(head["scene_count"]), packed.SET.itemsize)
+        entries = np.frombuffer(
+            self._data, packed.ENTRY, int(head["scene_count"]), packed.SET.itemsize
+        )
         found = _sum_of_table(head, entries)
         if found != head["crc32"]:
             expected = int(head["crc32"])
             raise SceneError(
-                f"{self.path}: crc32 at byte 16: expected {expected:#010x}, found {found:#010x}; the file is damaged"
+                f"{self.path}: crc32 at byte 16: expected {expected:#010x}, found {found:#010x}; "
+                "the file is damaged"
             )
         return head, entries
 
@@ -148,9 +182,14 @@ class SceneSet(Sequence[StoredScene]):
         Raises: SceneError: see `scene`.
         """
         try:
-            counts = [int(agent_mask(*self.scene(index, COUNTED), config).sum()) for index in range(len(self))]
+            counts = [
+                int(agent_mask(*self.scene(index, COUNTED), config).sum())
+                for index in range(len(self))
+            ]
         except IndexError as error:
-            raise SceneError(f"{self.path}: an object's frames do not lie in the file ({error})") from error
+            raise SceneError(
+                f"{self.path}: an object's frames do not lie in the file ({error})"
+            ) from error
         return np.array(counts, dtype=np.int64)
 
     @property
@@ -163,8 +202,12 @@ class SceneSet(Sequence[StoredScene]):
         """The set as C reads it."""
         return self._data
 
-    def scene(self, index: int, sections: Sequence[str] = packed.ORDER) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER) of one scene, unchecked."""
+    def scene(
+        self, index: int, sections: Sequence[str] = packed.ORDER
+    ) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """Return the head (a record of packed.SCENE) and sections (by their names in packed.ORDER)
+        of one scene, unchecked.
+        """
         start = int(self.entries[index]["offset"])
         head = np.frombuffer(self._data, packed.SCENE, 1, start)[0]
         places = dict(zip(packed.ORDER, head["sections"].tolist(), strict=True))
@@ -176,12 +219,20 @@ class SceneSet(Sequence[StoredScene]):
 
 
 def name_in_table(name: str) -> bytes:
-    """Return as much of a name as the table has room for. The section `text` of a scene has all of it."""
-    return name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1].decode("utf-8", "ignore").encode("utf-8")
+    """Return as much of a name as the table has room for. The section `text` of a scene has all of
+    it.
+    """
+    return (
+        name.encode("utf-8", "replace")[: packed.NAME_BYTES - 1]
+        .decode("utf-8", "ignore")
+        .encode("utf-8")
+    )
 
 
 def is_scene_set(path: Path) -> bool:
-    """Whether a plain file begins as .pvs files do, whatever it is called; False if it cannot be read."""
+    """Whether a plain file begins as .pvs files do, whatever it is called; False if it cannot be
+    read.
+    """
     try:
         if not path.is_file():
             return False
@@ -192,9 +243,13 @@ def is_scene_set(path: Path) -> bool:
 
 
 def write_scene_set(
-    path: Path, scenes: Sequence[CompiledScene | StoredScene], settings: CompileSettings, durable: bool = True
+    path: Path,
+    scenes: Sequence[CompiledScene | StoredScene],
+    settings: CompileSettings,
+    durable: bool = True,
 ) -> None:
-    """Write compiled scenes, also those of other files with the same settings, to one file, atomically.
+    """Write compiled scenes, also those of other files with the same settings, to one file,
+    atomically.
 
     Args: durable: as of `puffervec.system.cache.write_atomically`.
 
@@ -204,39 +259,63 @@ def write_scene_set(
     entries = np.zeros(len(scenes), dtype=packed.ENTRY)
     for entry, scene in zip(entries, scenes, strict=True):
         entry["bytes"], entry["crc32"] = len(scene.data), zlib.crc32(scene.data)
-        entry["moving_vehicles"], entry["valid_vehicles"] = scene.moving_vehicles, scene.valid_vehicles
+        entry["moving_vehicles"], entry["valid_vehicles"] = (
+            scene.moving_vehicles,
+            scene.valid_vehicles,
+        )
         entry["object_count"], entry["name"] = scene.object_count, name_in_table(scene.name)
     _write(path, entries, (memoryview(scene.data) for scene in scenes), settings, durable)
 
 
 def join_scene_sets(path: Path, parts: Sequence[Path], settings: CompileSettings) -> None:
-    """Write the scenes of several sets with the same settings to one file, atomically, as `write_scene_set` would.
+    """Write the scenes of several sets with the same settings to one file, atomically, as
+    `write_scene_set` would.
 
-    The parts are opened one after another: there may be more of them than a process may have files open.
+    The parts are opened one after another: there may be more of them than a process may have files
+        open.
 
     Raises:
         SceneError: no parts, one that cannot be opened, or the file cannot be written.
     """
     entries = [SceneSet(part).entries.copy() for part in parts]
-    _write(path, np.concatenate([np.zeros(0, packed.ENTRY), *entries]), (SceneSet(part).contents for part in parts), settings)
+    _write(
+        path,
+        np.concatenate([np.zeros(0, packed.ENTRY), *entries]),
+        (SceneSet(part).contents for part in parts),
+        settings,
+    )
 
 
 def _write(
-    path: Path, entries: NDArray[Any], contents: Iterable[memoryview], settings: CompileSettings, durable: bool = True
+    path: Path,
+    entries: NDArray[Any],
+    contents: Iterable[memoryview],
+    settings: CompileSettings,
+    durable: bool = True,
 ) -> None:
-    """Write a set. Args: entries: offsets are filled in. contents: the scenes one after the other, in pieces."""
+    """Write a set. Args: entries: offsets are filled in. contents: the scenes one after the other,
+    in pieces.
+    """
     if not len(entries):
         raise SceneError(f"{path}: a scene set needs at least one scene")
-    ends = packed.align_up(packed.SET.itemsize + entries.nbytes) + np.cumsum(entries["bytes"], dtype=np.uint64)
+    ends = packed.align_up(packed.SET.itemsize + entries.nbytes) + np.cumsum(
+        entries["bytes"], dtype=np.uint64
+    )
     entries["offset"] = ends - entries["bytes"]
     padding = bytes(int(entries["offset"][0]) - packed.SET.itemsize - entries.nbytes)
     head = np.zeros((), dtype=packed.SET)
     head["magic"], head["version"], head["bytes"] = packed.MAGIC, packed.VERSION, ends[-1]
-    head["scene_count"], head["index_k"], head["index_range_m"] = len(entries), settings.index_k, settings.range_m
+    head["scene_count"], head["index_k"], head["index_range_m"] = (
+        len(entries),
+        settings.index_k,
+        settings.range_m,
+    )
     head["simplify_m"], _, head["simplify_edges_m"] = settings.tolerances_m
     head["split_m"] = settings.split_m
     head["crc32"] = _sum_of_table(head, entries)
-    write_atomically(path, itertools.chain([head.tobytes(), entries.tobytes(), padding], contents), durable)
+    write_atomically(
+        path, itertools.chain([head.tobytes(), entries.tobytes(), padding], contents), durable
+    )
 
 
 def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:
@@ -246,25 +325,34 @@ def _sum_of_table(head: NDArray[Any], entries: NDArray[Any]) -> int:
 
 
 def _mapped(path: Path) -> mmap.mmap:
-    """Map a plain file of at least a head. Other kinds are not opened: they may block, or be endless."""
+    """Map a plain file of at least a head. Other kinds are not opened: they may block, or be
+    endless.
+    """
     try:
         with holding(path) as folder:
             fd = folder.open(path.name)
             try:
                 size = os.fstat(fd).st_size
                 if size < packed.SET.itemsize:
-                    raise SceneError(f"{path}: expected at least {packed.SET.itemsize} bytes of head, found {size}")
+                    raise SceneError(
+                        f"{path}: expected at least {packed.SET.itemsize} bytes of head, found "
+                        f"{size}"
+                    )
                 return mmap.mmap(fd, size, access=mmap.ACCESS_READ)
             finally:
                 os.close(fd)
     except SceneError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise SceneError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise SceneError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def _check_head(head: Any, size: int, path: Path) -> None:
     for name, expected in (("magic", packed.MAGIC), ("version", packed.VERSION), ("bytes", size)):
         if head[name] != expected:
             at = packed.SET.fields[name][1] if packed.SET.fields else 0
-            raise SceneError(f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}")
+            raise SceneError(
+                f"{path}: {name} at byte {at}: expected {expected}, found {int(head[name])}"
+            )

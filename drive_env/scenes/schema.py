@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A driving scene in memory, as arrays. Reader and generator make it; compiler and plots use it.
 
-Runs in the learner. Coordinates are metres in the scene's own world frame, headings radians counter-clockwise from +x, times
-frames of 0.1 s. Objects own their arrays: none aliases a file.
+Runs in the learner. Coordinates are metres in the scene's own world frame, headings radians
+counter-clockwise from +x, times frames of 0.1 s. Objects own their arrays: none aliases a file.
 """
 
 from __future__ import annotations
@@ -55,17 +55,24 @@ class SceneObject:
     @property
     def moves(self) -> bool:
         """True if it is present in frame 0 and its goal is at least 2 m away."""
-        return self.valid_at_start and float(np.hypot(*(self.goal_m[:2] - self.position_m[0, :2]))) >= MOVE_M
+        return (
+            self.valid_at_start
+            and float(np.hypot(*(self.goal_m[:2] - self.position_m[0, :2]))) >= MOVE_M
+        )
 
     @property
     def controllable(self) -> bool:
-        """True if it is an agent under control=moving: a vehicle that moves and is not marked as expert."""
+        """True if it is an agent under control=moving: a vehicle that moves and is not marked as
+        expert.
+        """
         return self.type == VEHICLE and self.moves and not self.expert
 
 
 @dataclass(frozen=True)
 class LaneLinks:
-    """What a file says of a lane beside its points. Lanes are meant by their `Road.id`; ids of no lane are left out later."""
+    """What a file says of a lane beside its points. Lanes are meant by their `Road.id`; ids of no
+    lane are left out later.
+    """
 
     exits: tuple[int, ...] = ()  # lanes that go on from its end
     entries: tuple[int, ...] = ()  # lanes that end where it starts
@@ -87,12 +94,16 @@ class Road:
 
 @dataclass(frozen=True)
 class Control:
-    """One stop sign, yield sign or traffic light. A light for several lanes is one control for each of them."""
+    """One stop sign, yield sign or traffic light. A light for several lanes is one control for each
+    of them.
+    """
 
     kind: int  # index into CONTROL_KINDS
     position_m: Floats  # (3,) of a light: where traffic stops; of a sign: where it stands
     lane_id: int  # `Road.id` of the lane that it holds for, -1: not known
-    states: NDArray[np.uint8]  # (T,) or (1,): UNKNOWN, RED..., plus packed.STATE_ARROW, STATE_FLASHING
+    states: NDArray[
+        np.uint8
+    ]  # (T,) or (1,): UNKNOWN, RED..., plus packed.STATE_ARROW, STATE_FLASHING
     id: int = -1
     heading_rad: float | None = None  # of the traffic that it stops; None: that of the lane
     stop_line_m: Floats | None = None  # (2, 3) its left and right end; None: not known
@@ -100,7 +111,9 @@ class Control:
 
 @dataclass(frozen=True)
 class Scene:
-    """A checked scene. Traffic lights and metadata are kept as in the file (the key `tl_states` of the JSON format)."""
+    """A checked scene. Traffic lights and metadata are kept as in the file (the key `tl_states` of
+    the JSON format).
+    """
 
     name: str  # file name without folder
     scenario_id: str
@@ -111,11 +124,15 @@ class Scene:
     metadata: dict[str, Any]
     has_height: bool = True  # False: the file has no heights, and all z are 0
     generated: bool = False  # by drive_env.generate: its road edges are simplified like lanes
-    controls: tuple[Control, ...] | None = None  # None: they follow from `traffic_lights` and the roads of type stop_sign
+    controls: tuple[Control, ...] | None = (
+        None  # None: they follow from `traffic_lights` and the roads of type stop_sign
+    )
 
     @property
     def sdc(self) -> int:
-        """Index of the self-driving car in `objects`, -1 if the metadata name none (`sdc_track_index`)."""
+        """Index of the self-driving car in `objects`, -1 if the metadata name none
+        (`sdc_track_index`).
+        """
         index = self.metadata.get("sdc_track_index")
         return index if type(index) is int and 0 <= index < len(self.objects) else -1
 
@@ -123,14 +140,26 @@ class Scene:
     def to_predict(self) -> frozenset[int]:
         """Indices in `objects` of the tracks to predict (`tracks_to_predict` of the metadata)."""
         items = self.metadata.get("tracks_to_predict")
-        indices = [item.get("track_index") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-        return frozenset(index for index in indices if type(index) is int and 0 <= index < len(self.objects))
+        indices = (
+            [item.get("track_index") for item in items if isinstance(item, dict)]
+            if isinstance(items, list)
+            else []
+        )
+        return frozenset(
+            index for index in indices if type(index) is int and 0 <= index < len(self.objects)
+        )
 
     @property
     def of_interest(self) -> frozenset[int]:
-        """Track ids (`SceneObject.id`) of the objects of interest (`objects_of_interest` of the metadata)."""
+        """Track ids (`SceneObject.id`) of the objects of interest (`objects_of_interest` of the
+        metadata).
+        """
         ids = self.metadata.get("objects_of_interest")
-        return frozenset(item for item in ids if type(item) is int and item != -1) if isinstance(ids, list) else frozenset()
+        return (
+            frozenset(item for item in ids if type(item) is int and item != -1)
+            if isinstance(ids, list)
+            else frozenset()
+        )
 
     @property
     def agent_counts(self) -> tuple[int, int]:

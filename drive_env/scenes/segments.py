@@ -21,7 +21,9 @@ SPLIT_M = 15.0
 
 @dataclass(frozen=True)
 class Segments:
-    """The segments of a scene: lanes, then lines, then edges. Arrays (S,) float32, metres; u is the unit direction."""
+    """The segments of a scene: lanes, then lines, then edges. Arrays (S,) float32, metres; u is the
+    unit direction.
+    """
 
     x: NDArray[np.float32]
     y: NDArray[np.float32]
@@ -46,23 +48,28 @@ class Polyline:
 def polylines_of(
     scene: Scene, origin: Floats, tolerances_m: tuple[float, float, float], split_m: float
 ) -> list[list[Polyline]]:
-    """Return the simplified and split polylines of all lanes, lines and edges, by type and in file order.
+    """Return the simplified and split polylines of all lanes, lines and edges, by type and in file
+    order.
 
     Roads that have a single point, or whose points all coincide, are left out.
 
     Args:
         origin: (3,). split_m: longest segment.
-        tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one counts. Those of generated
-            scenes are simplified like lanes, as they always were: policies have been trained and compared on them.
+        tolerances_m: by type, see `simplify`. Edges are fitted (`fit`), since each contact with one
+            counts. Those of generated scenes are simplified like lanes, as they always were:
+            policies have been trained and compared on them.
 
-    Raises: SceneError: more segments than 16 bits can number, or a road is too crooked; the message names scene and remedy.
+    Raises: SceneError: more segments than 16 bits can number, or a road is too crooked; the message
+        names scene and remedy.
     """
     roads = [road for name in SEGMENT_TYPES for road in scene.roads if road.type == name]
     exact = [road.type == "road_edge" and not scene.generated for road in roads]
     tolerance_m = [tolerances_m[2] if fitted else tolerances_m[0] for fitted in exact]
     points = np.concatenate([np.zeros((0, 3)), *(road.points_m for road in roads)]) - origin
     names = [f"{scene.name}: {road.type} with id {road.id}" for road in roads]
-    points, sizes = simplify_all(points, [len(road.points_m) for road in roads], tolerance_m, exact, names)
+    points, sizes = simplify_all(
+        points, [len(road.points_m) for road in roads], tolerance_m, exact, names
+    )
     some = sizes >= 2
     points, sizes = points[np.repeat(some, sizes)], sizes[some]
     pieces = pieces_of(points, sizes, split_m)
@@ -79,13 +86,15 @@ def polylines_of(
 
 def _refuse(scene: Scene, split_m: float, tolerances_m: tuple[float, float, float]) -> NoReturn:
     raise SceneError(
-        f"{scene.name}: more than {packed.MAX_SEGMENTS} road segments of at most {split_m:g} m after simplification; "
-        f"raise simplify_m (now {tolerances_m[0]:g}), or cut the scene"
+        f"{scene.name}: more than {packed.MAX_SEGMENTS} road segments of at most {split_m:g} m "
+        f"after simplification; raise simplify_m (now {tolerances_m[0]:g}), or cut the scene"
     )
 
 
 def segments_of(polylines: list[list[Polyline]]) -> Segments:
-    """Return the segments of polylines by type. Polylines are numbered through: lanes from 0, then lines, then edges."""
+    """Return the segments of polylines by type. Polylines are numbered through: lanes from 0, then
+    lines, then edges.
+    """
     every = [item for group in polylines for item in group]
     start = np.concatenate([np.zeros((0, 3)), *(item.points_m[:-1] for item in every)])
     end = np.concatenate([np.zeros((0, 3)), *(item.points_m[1:] for item in every)])

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One scene of a .pvs file, as its sections and as a `Scene`. docs/pvs.md says what the file keeps and what it does not."""
+"""One scene of a .pvs file, as its sections and as a `Scene`. docs/pvs.md says what the file keeps
+and what it does not.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class StoredScene:
 
     Attributes:
         name: file name of the source.
-        head: a record of packed.SCENE. sections: arrays by name, see packed.SECTIONS; places are metres relative to `origin_m`.
+        head: a record of packed.SCENE. sections: arrays by name, see packed.SECTIONS; places are
+        metres relative to `origin_m`.
         data: all its bytes. entry: its record in the table (packed.ENTRY).
     """
 
@@ -84,7 +87,10 @@ class StoredScene:
         """How many there are of each kind of object, segment, control and area, and of lanes."""
         kinds = np.bincount(self.sections["objects"]["type"], minlength=len(OBJECT_TYPES))
         areas = np.bincount(self.sections["areas"]["kind"], minlength=len(AREA_TYPES))
-        segments = {f"{name} segments": int(n) for name, n in zip(SEGMENT_TYPES, self.head["segment_count"], strict=True)}
+        segments = {
+            f"{name} segments": int(n)
+            for name, n in zip(SEGMENT_TYPES, self.head["segment_count"], strict=True)
+        }
         lights = int((self.sections["controls"]["kind"] == TRAFFIC_LIGHT).sum())
         return {
             **{name: int(n) for name, n in zip(OBJECT_TYPES, kinds, strict=False)},
@@ -98,7 +104,8 @@ class StoredScene:
     def scene(self) -> Scene:
         """Return the scene with arrays of its own, in the world frame, as far as the file keeps it.
 
-        Polylines are the simplified ones; lines and edges have no id; velocities lie along the headings.
+        Polylines are the simplified ones; lines and edges have no id; velocities lie along the
+        headings.
         """
         ids = self._lane_ids()
         controls = tuple(self._control(item, ids) for item in self.sections["controls"])
@@ -117,7 +124,9 @@ class StoredScene:
         return dataclasses.replace(scene, roads=roads_with_signs(scene))
 
     def _metadata(self) -> dict[str, Any]:
-        """Return the metadata of the source, with indices of objects counted among those that are kept."""
+        """Return the metadata of the source, with indices of objects counted among those that are
+        kept.
+        """
         found = self.text.get("metadata")
         given = found if isinstance(found, dict) else {}
         flags = self.sections["objects"]["flags"]
@@ -127,14 +136,25 @@ class StoredScene:
             for index in np.flatnonzero(flags & packed.TO_PREDICT)
         ]
         interest = self.sections["objects"]["id"][flags & packed.OF_INTEREST > 0].tolist()
-        return {**given, "sdc_track_index": int(self.head["sdc"]), "tracks_to_predict": tracks, "objects_of_interest": interest}
+        return {
+            **given,
+            "sdc_track_index": int(self.head["sdc"]),
+            "tracks_to_predict": tracks,
+            "objects_of_interest": interest,
+        }
 
     def _difficulties(self, listed: Any) -> dict[int, int]:
         """Return the difficulty of tracks to predict by the index among the objects that are kept."""
         counts = self.text.get("objects")
         dropped = counts.get("dropped") if isinstance(counts, dict) else None
-        gone = set(dropped) if isinstance(dropped, list) and all(type(index) is int for index in dropped) else set()
-        items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        gone = (
+            set(dropped)
+            if isinstance(dropped, list) and all(type(index) is int for index in dropped)
+            else set()
+        )
+        items = (
+            [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+        )
         pairs = [(item.get("track_index"), item.get("difficulty")) for item in items]
         return {
             index - sum(other < index for other in gone): difficulty
@@ -148,12 +168,20 @@ class StoredScene:
         position, velocity = np.zeros((self.frame_count, 3)), np.zeros((self.frame_count, 2))
         heading, valid = np.zeros(self.frame_count), np.zeros(self.frame_count, dtype=np.bool_)
         valid[span] = there = frames["speed"] != packed.FRAME_INVALID
-        axes = np.stack([frames[name] for name in ("x_m", "y_m", "z_m")], axis=-1).astype(np.float64) + self.origin_m
+        axes = (
+            np.stack([frames[name] for name in ("x_m", "y_m", "z_m")], axis=-1).astype(np.float64)
+            + self.origin_m
+        )
         position[span] = np.where(there[:, None], axes, 0.0)
         heading[span] = np.where(there, frames["heading"] / packed.HEADING_SCALE, 0.0)
         speed = np.where(there, frames["speed"] / packed.SPEED_SCALE, 0.0)
-        velocity[span] = speed[:, None] * np.stack([np.cos(heading[span]), np.sin(heading[span])], axis=-1)
-        goal = np.array([item["goal_x_m"], item["goal_y_m"], item["goal_z_m"]], dtype=np.float64) + self.origin_m
+        velocity[span] = speed[:, None] * np.stack(
+            [np.cos(heading[span]), np.sin(heading[span])], axis=-1
+        )
+        goal = (
+            np.array([item["goal_x_m"], item["goal_y_m"], item["goal_z_m"]], dtype=np.float64)
+            + self.origin_m
+        )
         return SceneObject(
             type=int(item["type"]),
             id=int(item["id"]),
@@ -171,15 +199,21 @@ class StoredScene:
     def _points(self, segments: slice) -> Floats:
         """Return the points of a polyline in the world frame, (n, 3)."""
         x, y, z, ux, uy, slope, half = (
-            self.sections[name][segments].astype(np.float64) for name in ("x", "y", "z", "ux", "uy", "slope", "half")
+            self.sections[name][segments].astype(np.float64)
+            for name in ("x", "y", "z", "ux", "uy", "slope", "half")
         )
-        middle, along = np.stack([x, y, z], axis=-1), np.stack([ux, uy, slope], axis=-1) * half[:, None]
+        middle, along = (
+            np.stack([x, y, z], axis=-1),
+            np.stack([ux, uy, slope], axis=-1) * half[:, None],
+        )
         return np.concatenate([(middle - along)[:1], middle + along]) + self.origin_m
 
     def _lane_ids(self) -> list[int]:
         """Return ids of lanes that tell them apart: the source's, or their numbers if those do not."""
         ids: list[int] = self.sections["lanes"]["id"].tolist()
-        return ids if len({item for item in ids if item != -1}) == len(ids) else list(range(len(ids)))
+        return (
+            ids if len({item for item in ids if item != -1}) == len(ids) else list(range(len(ids)))
+        )
 
     def _lanes(self, ids: list[int]) -> list[Road]:
         links, found = self.sections["links"], []
@@ -190,8 +224,15 @@ class StoredScene:
                 tuple(ids[link] for link in links[int(lane[start]) :][: int(lane[count])])
                 for start, count in (("exits", "exit_count"), ("entries", "entry_count"))
             )
-            left, right = (-1 if lane[side] == packed.NO_LANE else ids[int(lane[side])] for side in ("left", "right"))
-            known = None if inferred else LaneLinks(exits, entries, left, right, float(lane["speed_limit_mps"]))
+            left, right = (
+                -1 if lane[side] == packed.NO_LANE else ids[int(lane[side])]
+                for side in ("left", "right")
+            )
+            known = (
+                None
+                if inferred
+                else LaneLinks(exits, entries, left, right, float(lane["speed_limit_mps"]))
+            )
             points = self._points(slice(first, first + int(lane["segment_count"])))
             found.append(Road("lane", _element(lane["kind"]), number, points, known))
         return found
@@ -204,12 +245,24 @@ class StoredScene:
             starts = first + np.flatnonzero(np.diff(numbers, prepend=-1.0))
             ends = [*starts[1:].tolist(), first + int(count)]
             for start, end in zip(starts.tolist(), ends, strict=False):
-                found.append(Road(name, _element(self.sections["kind"][start]), -1, self._points(slice(start, end))))
+                found.append(
+                    Road(
+                        name,
+                        _element(self.sections["kind"][start]),
+                        -1,
+                        self._points(slice(start, end)),
+                    )
+                )
             first += int(count)
         return found
 
     def _areas(self) -> list[Road]:
-        points = np.stack([self.sections[f"points_{axis}"] for axis in "xyz"], axis=-1).astype(np.float64) + self.origin_m
+        points = (
+            np.stack([self.sections[f"points_{axis}"] for axis in "xyz"], axis=-1).astype(
+                np.float64
+            )
+            + self.origin_m
+        )
         elements = {"crosswalk": 18, "speed_bump": 19, "driveway": 20}
         return [
             Road(
@@ -223,7 +276,12 @@ class StoredScene:
 
     def _control(self, item: Any, ids: list[int]) -> Control:
         x, y, z = self.origin_m
-        line = np.array([[item["line_x0_m"] + x, item["line_y0_m"] + y, z], [item["line_x1_m"] + x, item["line_y1_m"] + y, z]])
+        line = np.array(
+            [
+                [item["line_x0_m"] + x, item["line_y0_m"] + y, z],
+                [item["line_x1_m"] + x, item["line_y1_m"] + y, z],
+            ]
+        )
         line[:, 2] += item["z_m"]
         states = self.sections["states"][int(item["states"]) :][: int(item["state_count"])]
         return Control(

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Builds the shared library lantern._core: the glue includes puffervec's pv_ocean.h, which includes lantern.h."""
+"""Builds the shared library lantern._core: the glue includes puffervec's pv_ocean.h, which includes
+lantern.h.
+"""
 
 from setuptools import Extension, setup
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Builds the shared library coin_grid._core with puffervec's headers; everything else is in pyproject.toml."""
+"""Builds the shared library coin_grid._core with puffervec's headers; everything else is in
+pyproject.toml.
+"""
 
 from setuptools import Extension, setup
 

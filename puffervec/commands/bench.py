@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train bench`: how fast a preset trains here, end to end, and where the time goes. Runs in the learner.
+"""`puffer-train bench`: how fast a preset trains here, end to end, and where the time goes. Runs in
+the learner.
 
-It trains in a folder that is thrown away. What counts is between the first update after the warm-up and the last one.
+It trains in a folder that is thrown away. What counts is between the first update after the warm-up
+and the last one.
 """
 
 from __future__ import annotations
@@ -45,9 +47,10 @@ class TooShort(PuffervecError):
 class Speed:
     """What was measured.
 
-    seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio: how often each sample is
-    learned from; observation_numbers: per row, summed over groups; overlap: see docs/run-folder.md, None where the run tells
-    none (without workers or with one buffer).
+    seconds: between the updates that count; times: shares by part, which add up to 1; replay_ratio:
+    how often each sample is learned from; observation_numbers: per row, summed over groups;
+    overlap: see docs/run-folder.md, None where the run tells none (without workers or with one
+    buffer).
     """
 
     run: str
@@ -73,9 +76,14 @@ class Speed:
             f"  {self.agent_steps_per_s:,.0f} agent-steps/s, {self.env_steps_per_s:,.0f} env-steps/s, end to end"
             f" over {self.updates} updates in {self.seconds:.1f} s\n"
             f"  time split: {shares}\n"
-            + ("" if self.overlap is None else f"  overlap: {self.overlap:.2f} (1: the shorter of policy and envs is hidden)\n")
-            + f"  {self.observation_numbers} numbers per observation, {self.parameters:,} parameters, each sample used"
-            f" {self.replay_ratio:g} times"
+            + (
+                ""
+                if self.overlap is None
+                else f"  overlap: {self.overlap:.2f} (1: the shorter of policy and envs is "
+                "hidden)\n"
+            )
+            + f"  {self.observation_numbers} numbers per observation, {self.parameters:,} "
+            f"parameters, each sample used {self.replay_ratio:g} times"
         )
 
 
@@ -92,7 +100,8 @@ class Recorder(Dashboard):
 
 
 def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed | None:
-    """Train for a warm-up and `seconds`, and return what happened in the latter; None where a signal stopped it.
+    """Train for a warm-up and `seconds`, and return what happened in the latter; None where a
+    signal stopped it.
 
     Raises: ConfigError, SceneError: bad input. TooShort.
     """
@@ -101,7 +110,9 @@ def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed 
     limit = {"total_timesteps": FOR_EVER, "time_limit_s": seconds * (1 + WARM_UP)}
     recorder = Recorder()
     with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
-        config = config.merged({"train": limit, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
+        config = config.merged(
+            {"train": limit, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}}
+        )
 
         def make() -> Trainer:
             return Trainer(config, folder=Path(folder), dashboard=recorder)
@@ -112,13 +123,27 @@ def measure(config: TrainConfig, seconds: float, signals: StopSignals) -> Speed 
                 return None
             groups = trainer.vec.spec.groups
             numbers = sum(sum(field.size for field in group.fields) for group in groups)
-            parameters = sum(p.numel() for policy in trainer.policies.values() for p in policy.parameters())
+            parameters = sum(
+                p.numel() for policy in trainer.policies.values() for p in policy.parameters()
+            )
             about = trainer.describe()
-    return summary(about, recorder.lines, seconds * WARM_UP, numbers, parameters, float(config.train.update_epochs))
+    return summary(
+        about,
+        recorder.lines,
+        seconds * WARM_UP,
+        numbers,
+        parameters,
+        float(config.train.update_epochs),
+    )
 
 
 def summary(
-    run: str, lines: Sequence[Metrics], warm_up_s: float, observation_numbers: int, parameters: int, replay_ratio: float
+    run: str,
+    lines: Sequence[Metrics],
+    warm_up_s: float,
+    observation_numbers: int,
+    parameters: int,
+    replay_ratio: float,
 ) -> Speed:
     """Return the speed over all lines but those of the warm-up.
 
@@ -128,7 +153,9 @@ def summary(
     counted = lines[at + 1 :]
     if not counted:
         raise TooShort(f"{len(lines)} updates fitted into the time: use a larger --seconds")
-    spans = [b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], counted, strict=False)]
+    spans = [
+        b[keys.ELAPSED_S] - a[keys.ELAPSED_S] for a, b in zip(lines[at:], counted, strict=False)
+    ]
     total = sum(spans)
 
     def mean(key: str) -> float:
@@ -156,11 +183,16 @@ def run(args: list[str], signals: StopSignals) -> None:
     seconds = flags.whole("--seconds", flags.take_option(args, "--seconds"), 1) or 10
     as_json = flags.take_switch(args, "--json")
     if target is None:
-        raise ConfigError("which env? For example: puffer-train bench drive (puffer-train bench --help shows more)")
+        raise ConfigError(
+            "which env? For example: puffer-train bench drive (puffer-train bench --help shows "
+            "more)"
+        )
     config = flags.settled(TrainConfig.of(target), args)
     found = measure(config, float(seconds), signals)
     if found is not None:
         print(found.as_json() if as_json else found.text())
 
 
-VERB = Verb("bench", "ENV [flags]", "speed and time split of a short run", ABOUT, run, configured=True)
+VERB = Verb(
+    "bench", "ENV [flags]", "speed and time split of a short run", ABOUT, run, configured=True
+)

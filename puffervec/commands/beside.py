@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Others beside the one that `puffer-train eval` evaluates: baselines and earlier runs, in one table. Imports no torch."""
+"""Others beside the one that `puffer-train eval` evaluates: baselines and earlier runs, in one
+table. Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -19,33 +21,45 @@ TABLE, WHO = "beside", "driver"
 
 
 def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
-    """Return the request for the one to evaluate, and who is to stand beside it: of an env, the first baseline is the one."""
+    """Return the request for the one to evaluate, and who is to stand beside it: of an env, the
+    first baseline is the one.
+    """
     names = [name for name in (request.baseline or "").split(",") if name]
     alone = is_env(request.target) and bool(names)
     return dataclasses.replace(request, baseline=names[0] if alone else None), names[alone:]
 
 
-def find_other(request: PlayerRequest, who: str, main: Player, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
+def find_other(
+    request: PlayerRequest, who: str, main: Player, adapt: Callable[[TrainConfig], TrainConfig]
+) -> Player:
     """Return a baseline, or what acts for another run or a checkpoint, in the task of `main`.
 
     Raises: ConfigError, CheckpointError: there is no such baseline or run.
     """
     if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
-        return dataclasses.replace(find_player(dataclasses.replace(request, baseline=who), adapt), label=who)
+        return dataclasses.replace(
+            find_player(dataclasses.replace(request, baseline=who), adapt), label=who
+        )
     own = own_evaluation(main.config.target)
 
     def same_task(theirs: TrainConfig) -> TrainConfig:
         if theirs.target != main.config.target:
-            raise ConfigError(f"--baseline {who} is a run of {theirs.target}, not of {main.config.target}")
+            raise ConfigError(
+                f"--baseline {who} is a run of {theirs.target}, not of {main.config.target}"
+            )
         if own is None or own.same_task is None:
             return dataclasses.replace(theirs, env=main.config.env)
         return dataclasses.replace(theirs, env=own.same_task(main.config.env, theirs.env))
 
-    return dataclasses.replace(find_player(dataclasses.replace(request, target=who, baseline=None), same_task), label=who)
+    return dataclasses.replace(
+        find_player(dataclasses.replace(request, target=who, baseline=None), same_task), label=who
+    )
 
 
 def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]]) -> Report:
-    """Return the report with a table in which the others' totals stand below its own, and what their scores say."""
+    """Return the report with a table in which the others' totals stand below its own, and what
+    their scores say.
+    """
     rows: list[Row] = []
     columns = list(report.total or (report.rows[0] if report.rows else ()))[1:]
     for who, found in ((label, report), *others):
@@ -63,9 +77,15 @@ def side_by_side(report: Report, label: str, others: Sequence[tuple[str, Report]
 
 
 def verdict(own: Row, other: Row, score: str) -> str:
-    """Return whether two scores are apart: whether their intervals do not meet. Empty where one of them has none."""
+    """Return whether two scores are apart: whether their intervals do not meet. Empty where one of
+    them has none.
+    """
     ours, theirs = own[score], other[score]
-    if not isinstance(ours, Interval) or not isinstance(theirs, Interval) or math.isnan(ours.low + theirs.low):
+    if (
+        not isinstance(ours, Interval)
+        or not isinstance(theirs, Interval)
+        or math.isnan(ours.low + theirs.low)
+    ):
         return ""
     where = "behind" if theirs.high < ours.low else "ahead" if theirs.low > ours.high else None
     apart = f"{where}, intervals apart" if where else "intervals overlap"
@@ -73,13 +93,16 @@ def verdict(own: Row, other: Row, score: str) -> str:
 
 
 def paired(report: Report, who: str, other: Report) -> str:
-    """Return by how much the score is above that of another, part by part, with a 95 % interval over parts; empty where the two
-    have other parts.
+    """Return by how much the score is above that of another, part by part, with a 95 % interval
+    over parts; empty where the two have other parts.
 
-    The ratio estimator over parts as clusters (Cochran, Sampling Techniques, 6.3), with Student's t. What is hard for both does
-    not count, so this is narrower than what the two intervals leave.
+    The ratio estimator over parts as clusters (Cochran, Sampling Techniques, 6.3), with Student's
+    t. What is hard for both does not count, so this is narrower than what the two intervals leave.
     """
-    pairs = [(_scored(a, report), _scored(b, other)) for a, b in zip(report.rows, other.rows, strict=False)]
+    pairs = [
+        (_scored(a, report), _scored(b, other))
+        for a, b in zip(report.rows, other.rows, strict=False)
+    ]
     found = [(a, b) for a, b in pairs if a is not None and b is not None]
     if report.names() != other.names() or len(found) < 2 or any(a[1] != b[1] for a, b in found):
         return ""
@@ -87,10 +110,17 @@ def paired(report: Report, who: str, other: Report) -> str:
     total, clusters = sum(weights), len(found)
     gains = [(a[0] - b[0]) * a[1] for a, b in found]
     gain = sum(gains) / total
-    spread = sum((own - gain * weight) ** 2 for own, weight in zip(gains, weights, strict=True)) * clusters / (clusters - 1)
+    spread = (
+        sum((own - gain * weight) ** 2 for own, weight in zip(gains, weights, strict=True))
+        * clusters
+        / (clusters - 1)
+    )
     half = _student(clusters - 1) * math.sqrt(spread) / total
     parts = f"{clusters} {next(iter(report.rows[0]))}s"
-    return f"{report.score} above that of {who} on the same {parts}: {gain:+.2f} [{gain - half:+.2f}, {gain + half:+.2f}]"
+    return (
+        f"{report.score} above that of {who} on the same {parts}: {gain:+.2f} "
+        f"[{gain - half:+.2f}, {gain + half:+.2f}]"
+    )
 
 
 def _scored(row: Row, report: Report) -> tuple[float, float] | None:
@@ -98,13 +128,19 @@ def _scored(row: Row, report: Report) -> tuple[float, float] | None:
     if report.score is None or report.weight is None:
         return None
     score, weight = row[report.score], row[report.weight]
-    if not isinstance(score, Interval) or not isinstance(weight, (int, float)) or not weight or math.isnan(score.value):
+    if (
+        not isinstance(score, Interval)
+        or not isinstance(weight, (int, float))
+        or not weight
+        or math.isnan(score.value)
+    ):
         return None
     return score.value, float(weight)
 
 
 def _student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1 % from 2 degrees on.
+    """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5, with four terms), within 1
+    % from 2 degrees on.
 
     >>> [round(_student(freedom), 2) for freedom in (3, 10, 30)]
     [3.18, 2.23, 2.04]

@@ -27,4 +27,11 @@ def run(args: list[str], signals: StopSignals) -> None:
         print(f"removed {cache.clear() / 2**20:,.1f} MiB")
 
 
-VERB = Verb("cache", "[--clear]", "what envs keep between runs, and how much room it takes", ABOUT, run, trainer=False)
+VERB = Verb(
+    "cache",
+    "[--clear]",
+    "what envs keep between runs, and how much room it takes",
+    ABOUT,
+    run,
+    trainer=False,
+)

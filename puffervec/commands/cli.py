@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """`puffer-train [VERB] ...`: finds the verb, runs it, and turns what it raises into an exit code.
 
-To add a verb: a file beside this one that ends in VERB, its name in _VERBS here, a line in docs/training.md. Wings bring theirs
-through puffervec/doors.py.
+To add a verb: a file beside this one that ends in VERB, its name in _VERBS here, a line in
+docs/training.md. Wings bring theirs through puffervec/doors.py.
 
-Exit codes: 0 done, 1 the run failed, 2 bad input (one line on standard error), 130 and 143 stopped by Ctrl-C and SIGTERM: in
-training after saving a checkpoint, else at once.
+Exit codes: 0 done, 1 the run failed, 2 bad input (one line on standard error), 130 and 143 stopped
+by Ctrl-C and SIGTERM: in training after saving a checkpoint, else at once.
 """
 
 from __future__ import annotations
@@ -21,13 +21,28 @@ from puffervec import doors
 from puffervec.commands import bench, cache, completion, eval, play, plot, render, train
 from puffervec.commands import list as listing
 from puffervec.commands.verb import StopSignals, Verb
-from puffervec.errors import CheckpointError, ConfigError, MissingExtraError, PuffervecError, SceneError
+from puffervec.errors import (
+    CheckpointError,
+    ConfigError,
+    MissingExtraError,
+    PuffervecError,
+    SceneError,
+)
 from puffervec.system import extras
 from puffervec.system.output import printable, steady_output
 from puffervec.train.device import ranks
 
 _VERBS = (
-    *(train.VERB, eval.VERB, listing.VERB, plot.VERB, render.VERB, play.VERB, bench.VERB, cache.VERB),
+    *(
+        train.VERB,
+        eval.VERB,
+        listing.VERB,
+        plot.VERB,
+        render.VERB,
+        play.VERB,
+        bench.VERB,
+        cache.VERB,
+    ),
     *doors.verbs(),
 )
 VERBS = {verb.name: verb for verb in (*_VERBS, completion.verb(_VERBS))}
@@ -45,12 +60,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if output.lost is None or code != 0:
             return code
         if not isinstance(output.lost, BrokenPipeError):  # Who closes a pipe knows.
-            _say(f"some of the output was lost: {getattr(output.lost, 'strerror', None) or output.lost}")
+            _say(
+                "some of the output was lost: "
+                f"{getattr(output.lost, 'strerror', None) or output.lost}"
+            )
         return 0 if trains else EXIT_FAILED
 
 
 def _say(text: str) -> None:
-    print(f"puffer-train: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}", file=sys.stderr, flush=True)
+    print(
+        f"puffer-train: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def usage() -> str:
@@ -61,7 +83,9 @@ def usage() -> str:
 
 
 def _run(args: list[str]) -> tuple[int, bool]:
-    """Run a verb; return the exit code, and whether it is one that trains: its files are what it is for, not its output."""
+    """Run a verb; return the exit code, and whether it is one that trains: its files are what it is
+    for, not its output.
+    """
     if not args or args[0] in ("-h", "--help", "help"):
         print(usage())
         return 0, False
@@ -72,7 +96,11 @@ def _run(args: list[str]) -> tuple[int, bool]:
     if not args and not verb.syntax.startswith("["):
         print(verb.usage, file=sys.stderr)
         return EXIT_BAD_INPUT, False
-    if verb is not train.VERB and int(os.environ.get("WORLD_SIZE", "1")) > 1 and ranks.under_torchrun():
+    if (
+        verb is not train.VERB
+        and int(os.environ.get("WORLD_SIZE", "1")) > 1
+        and ranks.under_torchrun()
+    ):
         _say("torchrun is for training only: give this verb without torchrun")
         return EXIT_BAD_INPUT, False
     return _guarded(verb, args), verb.trains

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train completion SHELL`: what bash, zsh and fish complete `puffer-train` by. Imports no torch, and no code of an env.
+"""`puffer-train completion SHELL`: what bash, zsh and fish complete `puffer-train` by. Imports no
+torch, and no code of an env.
 
-Flags and envs are those that the command itself knows: there is no second list (puffervec/system/shells.py has the scripts).
+Flags and envs are those that the command itself knows: there is no second list
+(puffervec/system/shells.py has the scripts).
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def candidates(words: Sequence[str], verbs: Mapping[str, Verb]) -> list[str]:
 
 def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[str]:
     if not before:
-        return ["--help", "--version"] if typed.startswith("-") else [*verbs, *puffervec.envs.names()]
+        return (
+            ["--help", "--version"] if typed.startswith("-") else [*verbs, *puffervec.envs.names()]
+        )
     verb = verbs[before.pop(0) if before[0] in verbs else "train"]
     target = next((word for word in before if not word.startswith("-")), None)
     if typed.startswith("-"):
@@ -53,7 +57,11 @@ def _possible(typed: str, before: list[str], verbs: Mapping[str, Verb]) -> list[
             return found
     if target and not any(more in verb.syntax for more in ("...", "[RUN]")):
         return []
-    runs = [*(["latest"] if "latest" in verb.syntax else []), *_runs()] if verb.syntax.startswith("RUN") else []
+    runs = (
+        [*(["latest"] if "latest" in verb.syntax else []), *_runs()]
+        if verb.syntax.startswith("RUN")
+        else []
+    )
     choices = [*verb.values.get("", ()), *runs]
     return [*choices, *(puffervec.envs.names() if "ENV" in verb.syntax else [])]
 
@@ -76,7 +84,9 @@ def _values(verb: Verb, target: str | None, flag: str) -> list[str] | None:
     if flag == "--train.algorithm":
         return algorithms.names()
     if verb.configured:
-        section, _, name = flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
+        section, _, name = (
+            flags.ALIASES.get(flag, flag).removeprefix("--").replace("-", "_").partition(".")
+        )
         instance = getattr(_config(target, []), section, None)
         if dataclasses.is_dataclass(instance) and not isinstance(instance, type):
             hint = hints_of(instance).get(name)
@@ -93,7 +103,9 @@ def _baselines(target: str | None) -> list[str]:
 
 
 def _config(target: str | None, before: list[str]) -> TrainConfig:
-    """The config of an env, with the algorithm that was named before; of a Python env without importing anything."""
+    """The config of an env, with the algorithm that was named before; of a Python env without
+    importing anything.
+    """
     config = TrainConfig(target or "", {})
     if target in puffervec.envs.names():
         try:
@@ -110,7 +122,9 @@ def _runs() -> list[str]:
     """Run folders of this folder's `runs`, newest first."""
     folder: Path = LogSection().folder
     there = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
-    return [str(path) for path in sorted(there, key=lambda path: path.stat().st_mtime, reverse=True)]
+    return [
+        str(path) for path in sorted(there, key=lambda path: path.stat().st_mtime, reverse=True)
+    ]
 
 
 def verb(others: Sequence[Verb]) -> Verb:
@@ -118,7 +132,10 @@ def verb(others: Sequence[Verb]) -> Verb:
 
     def run(args: list[str], signals: StopSignals) -> None:
         if args[:1] == ["--"]:
-            print(*candidates(args[1:], {known.name: known for known in (*others, completion)}), sep="\n")
+            print(
+                *candidates(args[1:], {known.name: known for known in (*others, completion)}),
+                sep="\n",
+            )
             return
         shell = flags.take_target(args)
         flags.refuse_left(args, "completion")
@@ -127,5 +144,7 @@ def verb(others: Sequence[Verb]) -> Verb:
         print(SCRIPTS[shell], end="")
 
     syntax, summary = "|".join(SCRIPTS), "what completes these commands in a shell"
-    completion = Verb("completion", syntax, summary, ABOUT, run, trainer=False, values={"": tuple(SCRIPTS)})
+    completion = Verb(
+        "completion", syntax, summary, ABOUT, run, trainer=False, values={"": tuple(SCRIPTS)}
+    )
     return completion

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train eval`: evaluates a run or a baseline, prints the results and writes them. Checks what it can without torch."""
+"""`puffer-train eval`: evaluates a run or a baseline, prints the results and writes them. Checks
+what it can without torch.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def parse(args: list[str]) -> EvalRequest:
     """
     target = flags.take_target(args)
     if target is None:
-        raise ConfigError("which run? For example: puffer-train eval latest (puffer-train eval --help shows more)")
+        raise ConfigError(
+            "which run? For example: puffer-train eval latest (puffer-train eval --help shows more)"
+        )
     values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
     every, failures = (flags.take_switch(args, name) for name in ("--all", "--failures"))
     player = take_player(args)
@@ -124,18 +128,28 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
         if seen := own.seen(player.trained.env, config.env):
             report = dataclasses.replace(report, remarks=[seen, *report.remarks])
     if others:
-        found = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
+        found = [
+            (other.label, evaluated(other.config, own, other.actor, request)) for other in others
+        ]
         report = side_by_side(report, player.label, found)
-    levels = [f" on {getattr(config.env, name)}" for name in flags.ENV_ALIASES.values() if hasattr(config.env, name)]
+    levels = [
+        f" on {getattr(config.env, name)}"
+        for name in flags.ENV_ALIASES.values()
+        if hasattr(config.env, name)
+    ]
     whole = ("failures",) if request.failures else ()
-    print_report(report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every, whole)
+    print_report(
+        report, f"{config.target}: {player.label}{''.join(levels)}", parts, request.every, whole
+    )
     _write(request, report, config, player.label)
     if request.png is not None:
         _draw(request, own, report, config, player.actor)
 
 
 def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
-    """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the env does not have."""
+    """Return a run's config as the suite has it. Raises: ConfigError: pictures or a suite that the
+    env does not have.
+    """
     own = own_evaluation(config.target)
     suites = {} if own is None else own.suites
     if request.suite is not None and request.suite not in suites:
@@ -148,19 +162,33 @@ def adapted(config: TrainConfig, request: EvalRequest) -> TrainConfig:
     return config if settings is None else dataclasses.replace(config, env=settings(config.env))
 
 
-def evaluated(config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest) -> Report:
-    """Return the report of an evaluation. Raises: ConfigError: the env's own evaluation refuses it, or returns none."""
+def evaluated(
+    config: TrainConfig, own: Evaluation | None, actor: Actor, request: EvalRequest
+) -> Report:
+    """Return the report of an evaluation. Raises: ConfigError: the env's own evaluation refuses it,
+    or returns none.
+    """
     if own is not None:
         suite = own if request.suite is None else own.suites[request.suite]
         seeds = {} if request.seeds is None else {"seeds": request.seeds}
-        report = suite.evaluate(actor, config.env, episodes=request.episodes or suite.episodes, seed=request.seed, **seeds)
+        report = suite.evaluate(
+            actor,
+            config.env,
+            episodes=request.episodes or suite.episodes,
+            seed=request.seed,
+            **seeds,
+        )
         if not isinstance(report, Report):
             raise ConfigError(
-                f"the evaluation of {config.target} returned {report!r}: it must return a puffervec.contract.evaluation.Report"
+                f"the evaluation of {config.target} returned {report!r}: it must return a "
+                "puffervec.contract.evaluation.Report"
             )
         return report
     if request.seeds is not None:
-        raise ConfigError(f"--seeds {request.seeds}: {config.target} has no evaluation of its own: give --episodes")
+        raise ConfigError(
+            f"--seeds {request.seeds}: {config.target} has no evaluation of its own: give "
+            "--episodes"
+        )
     from puffervec.train.act.evaluate import evaluate_any
 
     return evaluate_any(config, actor, request.episodes or EPISODES, request.seed)
@@ -182,9 +210,18 @@ def _check_outputs(request: EvalRequest) -> None:
     if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
         raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
     if request.png.exists() and not request.png.is_dir() and request.png.suffix.lower() != ".png":
-        raise ConfigError(f"--png {request.png}: is a file: give a name that ends in .png, or a folder")
-    if _is_file(request.png) and request.draw is not None and not which.startswith("part:") and which != "worst:1":
-        raise ConfigError(f"--png {request.png} is one picture and --draw {which} are several: give a folder")
+        raise ConfigError(
+            f"--png {request.png}: is a file: give a name that ends in .png, or a folder"
+        )
+    if (
+        _is_file(request.png)
+        and request.draw is not None
+        and not which.startswith("part:")
+        and which != "worst:1"
+    ):
+        raise ConfigError(
+            f"--png {request.png} is one picture and --draw {which} are several: give a folder"
+        )
 
 
 def _is_file(path: Path) -> bool:
@@ -202,7 +239,9 @@ def _write(request: EvalRequest, report: Report, config: TrainConfig, label: str
         "shown": list(report.shown),
         "columns": {name: list(columns) for name, columns in report.columns.items()},
     }
-    _save_text(request.json, json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n")
+    _save_text(
+        request.json, json.dumps({**about, **report.to_json()}, indent=2, allow_nan=False) + "\n"
+    )
     _save_text(request.csv, report.to_csv())
     for name, rows in report.tables.items():
         if request.csv is not None and rows:
@@ -222,7 +261,9 @@ def _save(path: Path, data: bytes) -> None:
         raise ConfigError(f"cannot write {path}: {said(error)}") from error
 
 
-def _draw(request: EvalRequest, own: Evaluation | None, report: Report, config: TrainConfig, actor: Actor) -> None:
+def _draw(
+    request: EvalRequest, own: Evaluation | None, report: Report, config: TrainConfig, actor: Actor
+) -> None:
     """Write the pictures, and say which ones."""
     assert request.png is not None and own is not None and own.draw is not None
     chosen = chosen_parts(report, request.draw, _is_file(request.png))
@@ -231,7 +272,9 @@ def _draw(request: EvalRequest, own: Evaluation | None, report: Report, config: 
     if not _is_file(request.png):
         request.png.mkdir(exist_ok=True)
     ranked = not (request.draw or DRAWN).startswith(("all", "part:"))
-    for number, (name, picture) in enumerate(own.draw(actor, config.env, chosen, seed=request.seed), 1):
+    for number, (name, picture) in enumerate(
+        own.draw(actor, config.env, chosen, seed=request.seed), 1
+    ):
         stem = re.sub(r"[^\w.-]+", "-", name.removesuffix(".json")).lstrip(".-") or "unnamed"
         path = request.png
         if not _is_file(path):

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train list`: what there is to choose from, and what it is. Runs in the learner; makes no env.
+"""`puffer-train list`: what there is to choose from, and what it is. Runs in the learner; makes no
+env.
 
 What things are is the first sentence of their docstring, so there is no second text to keep.
 """
@@ -43,7 +44,9 @@ def everything() -> dict[str, Rows]:
         "policies": policies(),
         "algorithms": learners(),
         "memories": memories(),
-        "optimizers": [{"train.optimizer": name, "what": what} for name, what in OPTIMIZERS.items()],
+        "optimizers": [
+            {"train.optimizer": name, "what": what} for name, what in OPTIMIZERS.items()
+        ],
         "presets": presets(),
     }
 
@@ -60,11 +63,16 @@ def envs() -> Rows:
             what, package, preset = " ".join(str(error).split()), "?", "?"
         rows.append({"env": name, "from": package, "preset": preset, "what": what})
     some = "Any Gymnasium id, or module:factory for an env of yours."
-    return [*rows, {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some}]
+    return [
+        *rows,
+        {"env": "CartPole-v1, ...", "from": "gymnasium", "preset": "generic", "what": some},
+    ]
 
 
 def _description(env: NativeEnv) -> str:
-    """Return the first sentence about an env: of the module of its build function, else of its config."""
+    """Return the first sentence about an env: of the module of its build function, else of its
+    config.
+    """
     generated = f"{env.config.__name__}("  # where a dataclass has no docstring of its own
     own = "" if (env.config.__doc__ or "").startswith(generated) else first_sentence(env.config)
     return first_sentence(inspect.getmodule(env.build)) or own or NO_DOCSTRING
@@ -89,14 +97,19 @@ def learners() -> Rows:
         except PuffervecError as error:
             what = " ".join(str(error).split())
         rows.append({"train.algorithm": name, "what": what})
-    return [*rows, {"train.algorithm": "module:NAME", "what": "A puffervec.train.Algorithm of yours."}]
+    return [
+        *rows,
+        {"train.algorithm": "module:NAME", "what": "A puffervec.train.Algorithm of yours."},
+    ]
 
 
 def memories() -> Rows:
     """What a policy may remember with."""
     from puffervec.train.policies.memory import MEMORIES
 
-    kinds = [{"policy.memory": name, "what": first_sentence(made)} for name, made in MEMORIES.items()]
+    kinds = [
+        {"policy.memory": name, "what": first_sentence(made)} for name, made in MEMORIES.items()
+    ]
     return [{"policy.memory": "none", "what": "Acts on what it sees now."}, *kinds]
 
 
@@ -106,7 +119,9 @@ def presets() -> Rows:
     for name in puffervec.envs.names():
         with contextlib.suppress(PuffervecError, ImportError):  # `envs` says why
             tables[name] = puffervec.envs.get(name).training.preset
-    tables = {name: table for name, table in tables.items() if table} | {"generic (all other envs)": GENERIC}
+    tables = {name: table for name, table in tables.items() if table} | {
+        "generic (all other envs)": GENERIC
+    }
     return [{"preset": name, "what": _settings(table)} for name, table in tables.items()]
 
 
@@ -118,7 +133,9 @@ def first_sentence(thing: Any) -> str:
 
 
 def _settings(table: Mapping[str, Mapping[str, Any]]) -> str:
-    return ", ".join(f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in _flat(table))
+    return ", ".join(
+        f"{key} {','.join(map(str, v)) if isinstance(v, tuple) else v}" for key, v in _flat(table)
+    )
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -140,7 +157,11 @@ def as_tables(found: Mapping[str, Sequence[Mapping[str, str]]]) -> str:
         lines.append(f"\n{title}")
         for *first, last in cells:
             head = "".join(f"{cell:<{w}}  " for cell, w in zip(first, widths, strict=True))
-            lines.append(textwrap.fill(last, width, initial_indent="  " + head, subsequent_indent=" " * indent))
+            lines.append(
+                textwrap.fill(
+                    last, width, initial_indent="  " + head, subsequent_indent=" " * indent
+                )
+            )
     return "\n".join(lines)
 
 
@@ -151,4 +172,10 @@ def run(args: list[str], signals: StopSignals) -> None:
     print(json.dumps(everything(), indent=2) if as_json else as_tables(everything()))
 
 
-VERB = Verb("list", "[--json]", "the envs, policies, algorithms, memories, optimizers and presets there are", ABOUT, run)
+VERB = Verb(
+    "list",
+    "[--json]",
+    "the envs, policies, algorithms, memories, optimizers and presets there are",
+    ABOUT,
+    run,
+)

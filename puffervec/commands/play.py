@@ -37,7 +37,10 @@ def run(args: list[str], signals: StopSignals) -> None:
 
     target = flags.take_target(args)
     if target is None:
-        raise ConfigError("which run or env? For example: puffer-train play latest (puffer-train play --help shows more)")
+        raise ConfigError(
+            "which run or env? For example: puffer-train play latest (puffer-train play --help "
+            "shows more)"
+        )
     host, port = take_server(args)
     asked = take_player(args)
     flags.refuse_left(args, "play")
@@ -60,7 +63,10 @@ def adapted(config: TrainConfig) -> TrainConfig:
     """Return a run's config as it is evaluated. Raises: ConfigError: an env that nobody can play."""
     native = native_env(config.target)
     if native is None or native.drawing is None or native.keys is None:
-        raise ConfigError(f"{config.target} does not say how it is drawn and played by keys (drawing and keys of NativeEnv)")
+        raise ConfigError(
+            f"{config.target} does not say how it is drawn and played by keys (drawing and keys "
+            "of NativeEnv)"
+        )
     return as_evaluated(config)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who acts, and in which env: what `eval` and `render` are asked alike. Checks what it can without torch."""
+"""Who acts, and in which env: what `eval` and `render` are asked alike. Checks what it can without
+torch.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class PlayerRequest:
     seed: int = 0
     device: str = "cpu"
     deterministic: bool = True
-    code: tuple[str | None, ...] = ()  # env and policy as the user has named them, so that they may be imported
+    code: tuple[
+        str | None, ...
+    ] = ()  # env and policy as the user has named them, so that they may be imported
     env_flags: tuple[str, ...] = ()  # --env.NAME VALUE ..., as given
     opponents: tuple[str, ...] = ()  # NAME=WHO, as given
     progress: bool = False  # tell on standard error how much is done
@@ -42,8 +46,9 @@ class PlayerRequest:
 class Player:
     """Who acts.
 
-    config: of the run or env, with the settings to play with. label: the run, checkpoint or baseline. folder: of the run whose
-    policies act; None for a baseline, and for a checkpoint that lies elsewhere. checkpoint: its name, "" for a baseline.
+    config: of the run or env, with the settings to play with. label: the run, checkpoint or
+    baseline. folder: of the run whose policies act; None for a baseline, and for a checkpoint that
+    lies elsewhere. checkpoint: its name, "" for a baseline.
     trained: the config with which it was trained; None for a baseline.
     """
 
@@ -56,7 +61,8 @@ class Player:
 
 
 def take_player(args: list[str]) -> dict[str, Any]:
-    """Remove the flags that say who acts from args; return the values of a PlayerRequest, all but the target.
+    """Remove the flags that say who acts from args; return the values of a PlayerRequest, all but
+    the target.
 
     Raises: ConfigError: a value that is missing or does not fit.
     """
@@ -84,7 +90,10 @@ def _take_env_flags(args: list[str]) -> tuple[str, ...]:
     taken = []
     at = 0
     while at < len(args):
-        if not args[at].startswith("--env.") and args[at].partition("=")[0] not in flags.ENV_ALIASES:
+        if (
+            not args[at].startswith("--env.")
+            and args[at].partition("=")[0] not in flags.ENV_ALIASES
+        ):
             at += 1
             continue
         has_value = "=" not in args[at] and at + 1 < len(args) and not args[at + 1].startswith("--")
@@ -96,15 +105,17 @@ def _take_env_flags(args: list[str]) -> tuple[str, ...]:
 def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
     """Return who acts, with the opponents that were asked for.
 
-    Args: adapt: returns the config to act in, beneath the user's settings; raises ConfigError where a run's does not
-            suit, before anything is loaded.
+    Args: adapt: returns the config to act in, beneath the user's settings; raises ConfigError where
+            a run's does not suit, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
     player = _find_alone(request, adapt)
     if not request.opponents:
         return player
     actor = _against(player.actor, player.config, request)
-    return dataclasses.replace(player, actor=actor, label=f"{player.label}, {', '.join(request.opponents)}")
+    return dataclasses.replace(
+        player, actor=actor, label=f"{player.label}, {', '.join(request.opponents)}"
+    )
 
 
 def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConfig]) -> Player:
@@ -121,7 +132,9 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
 
     if is_env(request.target):
         if request.baseline is None:
-            raise ConfigError(f"{request.target} needs --baseline NAME; for a trained policy give its run folder")
+            raise ConfigError(
+                f"{request.target} needs --baseline NAME; for a trained policy give its run folder"
+            )
         config = adapted(TrainConfig.of(request.target))
         if config.python:
             env_spec(config)  # Refuses what cannot be made.
@@ -145,7 +158,9 @@ def _find_alone(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             folder = path.parent.parent if path.parent.name == CHECKPOINTS else None
             return Player(config, actor, str(folder or path), folder, path.name, trained[-1])
     own = own_evaluation(config.target)
-    return Player(config, baseline(config.target, own, request.baseline, request.seed), request.baseline)
+    return Player(
+        config, baseline(config.target, own, request.baseline, request.seed), request.baseline
+    )
 
 
 def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor:
@@ -159,12 +174,18 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
     from puffervec.train.policies.mapping import policy_rows
     from puffervec.train.run.find import read_newest
 
-    device, spec, own = choose_device(request.device), env_spec(config), own_evaluation(config.target)
+    device, spec, own = (
+        choose_device(request.device),
+        env_spec(config),
+        own_evaluation(config.target),
+    )
     rows, others = policy_rows(spec, config), dict[str, Actor]()
 
     def same_env(theirs: TrainConfig) -> TrainConfig:
         if theirs.target != config.target:
-            raise ConfigError(f"--opponent {who} is a run of {theirs.target}, not of {config.target}")
+            raise ConfigError(
+                f"--opponent {who} is a run of {theirs.target}, not of {config.target}"
+            )
         return dataclasses.replace(theirs, env=config.env, creator=config.creator)
 
     def load(found: Path) -> tuple[TrainConfig, dict[str, Any]]:
@@ -173,12 +194,16 @@ def _against(actor: Actor, config: TrainConfig, request: PlayerRequest) -> Actor
     for name, given in flags.by_policy(config, request.opponents).items():
         who = given[-1]
         if name not in rows:
-            raise ConfigError(f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}")
+            raise ConfigError(
+                f"--opponent {name}={who}: there is no policy {name!r}: there are {', '.join(rows)}"
+            )
         if who in known_baselines(config.target) or ":" in who:
             others[name] = baseline(config.target, own, who, request.seed)
         else:
             _, (theirs, policies) = read_newest(who, Path("runs"), load, note)
-            others[name] = ev.PolicyActor(policies, device, request.deterministic, request.seed, policy_rows(spec, theirs))
+            others[name] = ev.PolicyActor(
+                policies, device, request.deterministic, request.seed, policy_rows(spec, theirs)
+            )
     return Sides(actor, others, rows)
 
 
@@ -186,10 +211,13 @@ def _own_actor(name: str, seed: int) -> Actor:
     """Make an actor of the user's. Raises: ConfigError where that fails."""
     make = Creator(guarded(name, "cannot be imported", lambda: named(name)))
     actor = guarded(name, "cannot be made", lambda: make.make(seed))
-    if missing := [method for method in ("reset", "act") if not callable(getattr(actor, method, None))]:
+    if missing := [
+        method for method in ("reset", "act") if not callable(getattr(actor, method, None))
+    ]:
         raise ConfigError(
-            f"--baseline {name} gave a {type(actor).__name__} without {' and '.join(missing)}: give a class or function that "
-            "makes an actor with reset(vec) and act(obs, vec), see puffervec.contract.evaluation.Actor"
+            f"--baseline {name} gave a {type(actor).__name__} without {' and '.join(missing)}: "
+            "give a class or function that makes an actor with reset(vec) and act(obs, vec), see "
+            "puffervec.contract.evaluation.Actor"
         )
     return cast(Actor, actor)
 
@@ -214,12 +242,17 @@ def known_baselines(target: str) -> list[str]:
 
 
 def baseline(target: str, own: Evaluation | None, name: str, seed: int) -> Actor:
-    """Return the baseline of that name, or what "module:Class" makes. Raises: ConfigError: there is none, or it is no actor."""
+    """Return the baseline of that name, or what "module:Class" makes. Raises: ConfigError: there is
+    none, or it is no actor.
+    """
     from puffervec.train.act.evaluate import RandomActor
 
     if ":" in name:
         return _own_actor(name, seed)
     known = {"random": RandomActor, **(own.baselines if own is not None else {})}
     if name not in known:
-        raise ConfigError(f"--baseline {name}: {target} has {', '.join(known)}; or give module:Class for an actor of yours")
+        raise ConfigError(
+            f"--baseline {name}: {target} has {', '.join(known)}; or give module:Class for an "
+            "actor of yours"
+        )
     return known[name](seed)

@@ -4,7 +4,8 @@
 
     env/... (its rates)   episode/return   episode/length   losses/policy   ...   agent-steps/s   time split
 
-Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py says what is in a panel.
+Each env has its panels, each series (the seeds of one experiment, or one run) its colour. curves.py
+says what is in a panel.
 """
 
 from __future__ import annotations
@@ -36,7 +37,14 @@ from puffervec.train.metrics.curves import (
     panels_of,
     x_axis,
 )
-from puffervec.train.metrics.keys import AGENT_STEPS_PER_S, ELAPSED_S, EPISODE_LENGTH, STEP, TIME_PARTS, base
+from puffervec.train.metrics.keys import (
+    AGENT_STEPS_PER_S,
+    ELAPSED_S,
+    EPISODE_LENGTH,
+    STEP,
+    TIME_PARTS,
+    base,
+)
 from puffervec.train.metrics.log import METRICS_FILE, read_head, read_metrics
 
 ABOUT = """\
@@ -61,7 +69,8 @@ LEGEND_COLUMNS = 4
 class Request:
     """What `puffer-train plot` was asked for.
 
-    x: steps or minutes. metrics: as of curves.panels_of. smooth: percent of a run's length that a point is the mean over.
+    x: steps or minutes. metrics: as of curves.panels_of. smooth: percent of a run's length that a
+    point is the mean over.
     join: draw the seeds of one experiment as one series.
     """
 
@@ -80,7 +89,9 @@ def read_run(where: str | Path) -> Run:
     path = Path(where)
     file = path / METRICS_FILE if path.is_dir() else path
     try:
-        lines = tuple(line for line in read_metrics(file) if known(line, STEP) and known(line, ELAPSED_S))
+        lines = tuple(
+            line for line in read_metrics(file) if known(line, STEP) and known(line, ELAPSED_S)
+        )
         head = read_head(file)
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}: give run folders") from error
@@ -94,18 +105,29 @@ def read_run(where: str | Path) -> Run:
 
 
 def check_request(runs: Sequence[str], out: Path | None, request: Request) -> Path:
-    """Return where the picture goes: `out`, else plot.png in the folder of a single run, or here for several.
+    """Return where the picture goes: `out`, else plot.png in the folder of a single run, or here
+        for several.
 
     Raises: ConfigError, MissingExtraError: bad input.
     """
     if not runs:
-        raise ConfigError("which runs? For example: puffer-train plot runs/NAME (puffer-train plot --help shows more)")
+        raise ConfigError(
+            "which runs? For example: puffer-train plot runs/NAME (puffer-train plot --help shows "
+            "more)"
+        )
     if request.x not in X_COLUMNS:
         raise ConfigError(f"--x is {request.x!r}: use {' or '.join(X_COLUMNS)}")
     if not 0 <= request.smooth <= 100:
-        raise ConfigError(f"--smooth is {request.smooth:g}: must be a percentage of the run, 0 to 100; 0 draws what was logged")
+        raise ConfigError(
+            f"--smooth is {request.smooth:g}: must be a percentage of the run, 0 to 100; 0 draws "
+            "what was logged"
+        )
     if out is None:
-        out = Path(runs[0]) / "plot.png" if len(runs) == 1 and Path(runs[0]).is_dir() else Path("plot.png")
+        out = (
+            Path(runs[0]) / "plot.png"
+            if len(runs) == 1 and Path(runs[0]).is_dir()
+            else Path("plot.png")
+        )
     if out.suffix.lower() != ".png":
         raise ConfigError(f"--out {out}: the name must end in .png")
     if not out.absolute().parent.is_dir():
@@ -150,7 +172,9 @@ def new_figure(width: float, height: float) -> Any:
 
 def draw(runs: Sequence[Run], request: Request = Request()) -> Any:
     """Return the matplotlib figure. Raises: ConfigError for a metric that no run has."""
-    series = join_seeds(runs) if request.join else [Series(run.name, run.env, (run,)) for run in runs]
+    series = (
+        join_seeds(runs) if request.join else [Series(run.name, run.env, (run,)) for run in runs]
+    )
     panels = panels_of(series, request.metrics)
     columns = min(COLUMNS, len(panels), max(1, round(math.sqrt(2 * len(panels)))))
     rows = -(-len(panels) // columns)
@@ -177,43 +201,67 @@ def _title(runs: Sequence[Run]) -> str:
     last = runs[0].lines[-1]
     rate = last[STEP] / max(last[ELAPSED_S], 1e-9)
     minutes = last[ELAPSED_S] / 60
-    return f"{envs}: {runs[0].name}, {last['step'] / 1e6:.2f} M agent-steps in {minutes:.1f} min, {rate:,.0f} per second"
+    return (
+        f"{envs}: {runs[0].name}, {last['step'] / 1e6:.2f} M agent-steps in {minutes:.1f} min, "
+        f"{rate:,.0f} per second"
+    )
 
 
-def _figure_legend(figure: Any, series: Sequence[Series], colours: Sequence[str], request: Request) -> None:
+def _figure_legend(
+    figure: Any, series: Sequence[Series], colours: Sequence[str], request: Request
+) -> None:
     """Below all panels: whose colour is whose, and what is bold, faint and shaded."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     handles: list[Any] = []
     if len(series) > len({one.env for one in series}):  # Else the titles tell them apart.
-        handles = [Line2D([], [], color=colour, lw=2, label=one.name) for one, colour in zip(series, colours, strict=True)]
+        handles = [
+            Line2D([], [], color=colour, lw=2, label=one.name)
+            for one, colour in zip(series, colours, strict=True)
+        ]
     if request.smooth > 0:
-        handles.append(Line2D([], [], color="0.3", lw=1.8, label=f"mean over {request.smooth:g} % of the run"))
+        handles.append(
+            Line2D([], [], color="0.3", lw=1.8, label=f"mean over {request.smooth:g} % of the run")
+        )
         if any(len(one.runs) == 1 for one in series):
             handles.append(Line2D([], [], color="0.3", lw=0.8, alpha=0.35, label="as logged"))
     if any(len(one.runs) > 1 for one in series):
         handles.append(Patch(color="0.3", alpha=0.2, lw=0, label="lowest to highest seed"))
     if handles:
         columns = min(LEGEND_COLUMNS, len(handles))
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8
+        )
 
 
-def _draw_panel(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request) -> None:
-    """Colours tell series apart, and styles metrics or policies; with one series colours tell these apart."""
+def _draw_panel(
+    axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request
+) -> None:
+    """Colours tell series apart, and styles metrics or policies; with one series colours tell these
+    apart.
+    """
     unit, label = x_axis([run for one, _ in series for run in one.runs], request.x)
     alone = len(series) == 1
     labels: dict[str, int] = {}
 
     def look(number: int, colour: str) -> dict[str, Any]:
-        return {"color": COLOURS[number % len(COLOURS)]} if alone else {"color": colour, "ls": STYLES[number % len(STYLES)]}
+        return (
+            {"color": COLOURS[number % len(COLOURS)]}
+            if alone
+            else {"color": colour, "ls": STYLES[number % len(STYLES)]}
+        )
 
     for one, colour in series:
-        found_keys = dict.fromkeys(key for run in one.runs for key in run.keys() if base(key) in panel.keys)
+        found_keys = dict.fromkeys(
+            key for run in one.runs for key in run.keys() if base(key) in panel.keys
+        )
         for key in sorted(found_keys, key=lambda key: panel.keys.index(base(key))):
             found = drawn(one, request.x, key, request.smooth / 100, unit)
             if found is not None:
-                _draw_curve(axis, found, look(labels.setdefault(_label(panel, key), len(labels)), colour))
+                _draw_curve(
+                    axis, found, look(labels.setdefault(_label(panel, key), len(labels)), colour)
+                )
     if len(labels) > 1:
         for name, number in labels.items():
             axis.plot([], [], label=name, lw=1.8, **look(number, "0.4"))
@@ -249,15 +297,30 @@ def _dress(axis: Any, label: str) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request) -> None:
+def _draw_times(
+    axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], request: Request
+) -> None:
     """Where the time went: over the run, or of several runs one bar each."""
     runs = [run for one, _ in series for run in one.runs]
     if len(runs) == 1:
         unit, label = x_axis(runs, request.x)
-        found = [drawn(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit) for key in TIME_PARTS.values()]
+        found = [
+            drawn(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit)
+            for key in TIME_PARTS.values()
+        ]
         curves = [one for one in found if one is not None]
-        if curves and all(len(one.xs) == len(curves[0].xs) for one in curves) and len(curves) == len(TIME_PARTS):
-            axis.stackplot(curves[0].xs, *(one.ys for one in curves), labels=TIME_PARTS, colors=COLOURS, alpha=0.8)
+        if (
+            curves
+            and all(len(one.xs) == len(curves[0].xs) for one in curves)
+            and len(curves) == len(TIME_PARTS)
+        ):
+            axis.stackplot(
+                curves[0].xs,
+                *(one.ys for one in curves),
+                labels=TIME_PARTS,
+                colors=COLOURS,
+                alpha=0.8,
+            )
         axis.set_ylim(0, 1)
         axis.set_ylabel(panel.unit, fontsize=8)
         _dress(axis, label)
@@ -280,7 +343,14 @@ def _draw_times(axis: Any, panel: Panel, series: Sequence[tuple[Series, str]], r
 def _legend_below(axis: Any, count: int) -> None:
     """Under the x label, where no curve is."""
     columns = min(LEGEND_COLUMNS, count)
-    axis.legend(fontsize=8, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.18), frameon=False, columnspacing=1.2)
+    axis.legend(
+        fontsize=8,
+        ncols=columns,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.18),
+        frameon=False,
+        columnspacing=1.2,
+    )
 
 
 def _share(run: Run, key: str) -> float:
@@ -293,12 +363,20 @@ def _share(run: Run, key: str) -> float:
 
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train plot RUN...`."""
-    out, x, metrics, smooth = (flags.take_option(args, flag) for flag in ("--out", "--x", "--metrics", "--smooth"))
+    out, x, metrics, smooth = (
+        flags.take_option(args, flag) for flag in ("--out", "--x", "--metrics", "--smooth")
+    )
     apart = flags.take_switch(args, "--apart")
     runs = [arg for arg in args if not arg.startswith("-")]
     flags.refuse_left([arg for arg in args if arg.startswith("-")], "plot")
     width = SMOOTH_PERCENT if smooth is None else flags.number("--smooth", smooth)
-    print(plot_runs(runs, None if out is None else Path(out), Request(x or "steps", metrics, width, not apart)))
+    print(
+        plot_runs(
+            runs,
+            None if out is None else Path(out),
+            Request(x or "steps", metrics, width, not apart),
+        )
+    )
 
 
 VERB = Verb(

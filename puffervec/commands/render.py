@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train render`: replays, films, snapshots and curves of what a policy does, for envs that say how they are drawn."""
+"""`puffer-train render`: replays, films, snapshots and curves of what a policy does, for envs that
+say how they are drawn.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from puffervec.commands.players import Player, PlayerRequest, find_player, is_env, progress_of, take_player
+from puffervec.commands.players import (
+    Player,
+    PlayerRequest,
+    find_player,
+    is_env,
+    progress_of,
+    take_player,
+)
 from puffervec.commands.plot import COLOURS, new_figure
 from puffervec.commands.verb import StopSignals, Verb
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
@@ -61,8 +70,17 @@ ABOUT = """\
   --progress            say on standard error how much is done, for programs: lines of "progress playing 0.250"
 """
 FORMATS = ("html", "mp4", "gif", "png")
-FILMS = {"mp4": 120.0, "gif": 50.0}  # With the most steps per second: viewers slow down GIFs that are faster.
-FILES = {"page": "replay.html", "film": "episode", "snapshots": "snapshots.png", "plot": "numbers.png", "table": "numbers.csv"}
+FILMS = {
+    "mp4": 120.0,
+    "gif": 50.0,
+}  # With the most steps per second: viewers slow down GIFs that are faster.
+FILES = {
+    "page": "replay.html",
+    "film": "episode",
+    "snapshots": "snapshots.png",
+    "plot": "numbers.png",
+    "table": "numbers.csv",
+}
 SNAPSHOTS = "0,50,150,300"
 FIRST = "first:1"
 MOST_SNAPSHOTS, MOST_TITLE = 24, 95
@@ -74,7 +92,8 @@ _VALUES = ("out", "format", "draw", "follow", "fps", "snapshots", "episodes", "s
 class RenderRequest(PlayerRequest):
     """What `puffer-train render` was asked for.
 
-    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an env without a drawing.
+    env: that the run must be of. format: of FORMATS; None: as `out` ends, else html, or mp4 of an
+    env without a drawing.
     draw: see `puffervec.viewing.web.choose`. follow: the agent that films follow.
     """
 
@@ -91,14 +110,21 @@ class RenderRequest(PlayerRequest):
     @property
     def is_file(self) -> bool:
         """True where one file is wanted and no folder."""
-        return self.out is not None and self.out.suffix.lower()[1:] in FORMATS and not self.out.is_dir()
+        return (
+            self.out is not None
+            and self.out.suffix.lower()[1:] in FORMATS
+            and not self.out.is_dir()
+        )
 
 
 def parse(args: list[str]) -> RenderRequest:
     """Return the request that the arguments make. Raises: ConfigError: bad input, in one line."""
     first, second = flags.take_target(args), flags.take_target(args)
     if first is None:
-        raise ConfigError("which run or env? For example: puffer-train render latest (puffer-train render --help shows more)")
+        raise ConfigError(
+            "which run or env? For example: puffer-train render latest (puffer-train render "
+            "--help shows more)"
+        )
     target, env = (first, None) if second is None else (second, first)
     values = {name: flags.take_option(args, f"--{name}") for name in _VALUES}
     player = take_player(args)
@@ -141,8 +167,9 @@ def render(request: RenderRequest) -> None:
         kind = _kind(request, "mp4")
         if kind not in FILMS or request.draw or request.follow:
             raise ConfigError(
-                f"{player.config.target} does not say how it is drawn (NativeEnv.drawing): there are films alone, of its own "
-                "pictures: use --format mp4 or gif, without --draw and --follow"
+                f"{player.config.target} does not say how it is drawn (NativeEnv.drawing): there "
+                "are films alone, of its own pictures: use --format mp4 or gif, without --draw "
+                "and --follow"
             )
     env_spec(player.config)  # Refuses settings before a folder is made.
     if request.draw is not None:
@@ -168,7 +195,9 @@ def _write_gymnasium(request: RenderRequest, player: Player, title: str, kind: s
     from puffervec.viewing.render.film import WRITERS
 
     maker = player.config.creator or player.config.target
-    with contextlib.closing(OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)) as shown:
+    with contextlib.closing(
+        OwnPictures(maker, player.config.env, player.actor, request.seed, request.steps)
+    ) as shown:
         path = _paths(request, player, kind)["film"]
         fps = min(request.fps or shown.fps, FILMS[kind])
         _save(path, WRITERS[kind](shown.pictures(title, FILM_SIZE.get(kind)), fps))
@@ -185,20 +214,39 @@ def _write_films(request: RenderRequest, player: Player, title: str, path: Path,
     settings = shown_settings(env, player.config.env, player.actor)
     choices = choose(player.config, player.actor, request.draw or FIRST, request.seed)
     for number, choice in enumerate(choices, 1):
-        found = play(env, settings, player.actor, task=choice.task, seed=choice.seed, most_steps=request.steps)
+        found = play(
+            env,
+            settings,
+            player.actor,
+            task=choice.task,
+            seed=choice.seed,
+            most_steps=request.steps,
+        )
         drawing, moments = found.episode.drawing, found.moments
         follow = None if request.follow is None else found.agent_named(request.follow)
-        name = re.sub(r"[^\w.-]+", "-", (choice.name or drawing.title).removesuffix(".json")).lstrip(".-")
-        to = path if len(choices) == 1 else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
+        name = re.sub(
+            r"[^\w.-]+", "-", (choice.name or drawing.title).removesuffix(".json")
+        ).lstrip(".-")
+        to = (
+            path
+            if len(choices) == 1
+            else path.with_stem(f"{path.stem}-{number:02d}{name and '-'}{name}")
+        )
         data, about = _film(drawing, moments, title, request, kind, follow)
         _save(to, data)
         print(f"{to}: {choice.name or drawing.title or f'seed {choice.seed}'}, {about}", flush=True)
 
 
 def _name(player: Player) -> str:
-    """Who plays, for others to read: of a run folder that was given with its whole path, its name alone."""
+    """Who plays, for others to read: of a run folder that was given with its whole path, its name
+    alone.
+    """
     folder = player.folder
-    return player.label.replace(str(folder), folder.name) if folder is not None and folder.is_absolute() else player.label
+    return (
+        player.label.replace(str(folder), folder.name)
+        if folder is not None and folder.is_absolute()
+        else player.label
+    )
 
 
 def _write_page(request: RenderRequest, player: Player, title: str, path: Path) -> None:
@@ -208,11 +256,19 @@ def _write_page(request: RenderRequest, player: Player, title: str, path: Path) 
     choices = choose(player.config, player.actor, request.draw or WORST, request.seed)
     replays = list(played(player.config, player.actor, choices, request.steps))
     _save(path, replay_page(replays, title).encode())
-    said_of = [f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})" for replay in replays]
-    print(f"{path}: {len(replays)} episode{'s' if len(replays) != 1 else ''}: {', '.join(said_of)}", flush=True)
+    said_of = [
+        f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})"
+        for replay in replays
+    ]
+    print(
+        f"{path}: {len(replays)} episode{'s' if len(replays) != 1 else ''}: {', '.join(said_of)}",
+        flush=True,
+    )
 
 
-def _write_pictures(request: RenderRequest, player: Player, title: str, paths: dict[str, Path], kind: str) -> None:
+def _write_pictures(
+    request: RenderRequest, player: Player, title: str, paths: dict[str, Path], kind: str
+) -> None:
     from puffervec.train.act.recording import record
     from puffervec.viewing.web.choose import shown_settings
 
@@ -220,7 +276,9 @@ def _write_pictures(request: RenderRequest, player: Player, title: str, paths: d
     assert env is not None
     # As many for a film alone: it shall be the same film, also where actions are drawn.
     numbers = {"episodes": request.episodes, "most_steps": request.steps, "seed": request.seed}
-    found = record(env, shown_settings(env, player.config.env, player.actor), player.actor, **numbers)
+    found = record(
+        env, shown_settings(env, player.config.env, player.actor), player.actor, **numbers
+    )
     for part, path in paths.items():
         made = _PARTS[part](found, title, request, kind)
         if made is not None:
@@ -234,31 +292,52 @@ def _kind(request: RenderRequest, usual: str) -> str:
     Args: usual: where none is named. Raises: ConfigError, MissingExtraError: it cannot be written.
     """
     ending = request.out.suffix.lower()[1:] if request.out is not None and request.is_file else None
-    if request.out is not None and ending is None and request.out.suffix and not request.out.is_dir():
-        raise ConfigError(f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png")
+    if (
+        request.out is not None
+        and ending is None
+        and request.out.suffix
+        and not request.out.is_dir()
+    ):
+        raise ConfigError(
+            f"--out {request.out}: give a folder, or a file that ends in .html, .mp4, .gif or .png"
+        )
     kind = request.format or ending or usual
     if kind not in FORMATS:
         raise ConfigError(f"--format {kind}: use html, mp4, gif or png")
     if ending not in (None, kind):
         raise ConfigError(f"--format {kind}: {request.out} ends in .{ending}")
     if request.draw is not None and kind == "png":
-        raise ConfigError(f"--draw {request.draw}: chooses the episodes of a page or of films: use --format html, mp4 or gif")
+        raise ConfigError(
+            f"--draw {request.draw}: chooses the episodes of a page or of films: use --format "
+            "html, mp4 or gif"
+        )
     if request.follow is not None and kind not in FILMS:
         raise ConfigError(f"--follow {request.follow}: is for films: use --format mp4 or gif")
-    if ending in FILMS and request.draw is not None and not re.fullmatch(r"part:.+|\w+:1", request.draw):
-        raise ConfigError(f"--out {request.out} is one film, and --draw {request.draw} may be several: give a folder")
+    if (
+        ending in FILMS
+        and request.draw is not None
+        and not re.fullmatch(r"part:.+|\w+:1", request.draw)
+    ):
+        raise ConfigError(
+            f"--out {request.out} is one film, and --draw {request.draw} may be several: give a "
+            "folder"
+        )
     if kind != "html":
         extras.require(f"--format {kind}", "PIL", "matplotlib")
     if kind == "mp4":
         extras.require("--format mp4", "imageio_ffmpeg")
     most = FILMS.get(kind, max(FILMS.values()))
     if request.fps is not None and not 0 < request.fps <= most:
-        raise ConfigError(f"--fps is {request.fps:g}: use more than 0 and at most {most:g} in {kind} files")
+        raise ConfigError(
+            f"--fps is {request.fps:g}: use more than 0 and at most {most:g} in {kind} files"
+        )
     return kind
 
 
 def _adapted(config: TrainConfig, request: RenderRequest) -> TrainConfig:
-    """Return a run's config as it is evaluated. Raises: ConfigError: a run of another env, an env that cannot be drawn."""
+    """Return a run's config as it is evaluated. Raises: ConfigError: a run of another env, an env
+    that cannot be drawn.
+    """
     if request.env not in (None, config.target):
         raise ConfigError(f"{request.target} is a run of {config.target!r}, not of {request.env!r}")
     native = native_env(config.target)
@@ -304,7 +383,12 @@ def _save(path: Path, data: bytes) -> None:
 
 
 def _film(
-    drawing: Drawing, moments: Iterable[Moment], title: str, request: RenderRequest, kind: str, follow: str | None = None
+    drawing: Drawing,
+    moments: Iterable[Moment],
+    title: str,
+    request: RenderRequest,
+    kind: str,
+    follow: str | None = None,
 ) -> tuple[bytes, str]:
     """Args: follow: the name of the agent on which the camera stays."""
     from puffervec.viewing.render.film import WRITERS, Camera
@@ -326,7 +410,9 @@ def _film(
     return data, f"{steps} step{'s' * (steps != 1)}, {fps:g} per second"
 
 
-def _first_film(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str]:
+def _first_film(
+    found: Recording, title: str, request: RenderRequest, kind: str
+) -> tuple[bytes, str]:
     return _film(found.episode().drawing, found.moments(), title, request, kind)
 
 
@@ -338,25 +424,41 @@ def _sheet(found: Recording, title: str, request: RenderRequest, kind: str) -> t
     steps = {min(step, last) for step in request.snapshots}
     moments = [moment for moment in found.moments() if moment.step in steps]
     drawing = found.episode().drawing
-    return png(sheet_of(drawing, moments, title_of(title, drawing))), f"steps {', '.join(str(one.step) for one in moments)}"
+    return png(
+        sheet_of(drawing, moments, title_of(title, drawing))
+    ), f"steps {', '.join(str(one.step) for one in moments)}"
 
 
-def _table(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+def _table(
+    found: Recording, title: str, request: RenderRequest, kind: str
+) -> tuple[bytes, str] | None:
     rows: list[Row] = [{"step": step, **row} for step, row in enumerate(_intervals(found))]
     return (Report(rows).to_csv().encode(), "the numbers of the plot") if found.numbers else None
 
 
-def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tuple[bytes, str] | None:
+def _plot(
+    found: Recording, title: str, request: RenderRequest, kind: str
+) -> tuple[bytes, str] | None:
     """A panel for each number: its mean over the envs, in a band of its 95 % interval."""
     if not found.numbers:
         return None
     rows, wholes = _intervals(found), found.episode().drawing.wholes
     figure = new_figure(8.0, 1.0 + 3.0 * len(found.numbers))
     for axis, (name, values), colour in zip(
-        figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0], found.numbers.items(), itertools.cycle(COLOURS)
+        figure.subplots(len(found.numbers), 1, squeeze=False)[:, 0],
+        found.numbers.items(),
+        itertools.cycle(COLOURS),
     ):
         bands = np.array([(row[name].value, row[name].low, row[name].high) for row in rows])
-        axis.fill_between(range(len(bands)), bands[:, 1], bands[:, 2], color=colour, alpha=0.2, lw=0, label="95 % interval")
+        axis.fill_between(
+            range(len(bands)),
+            bands[:, 1],
+            bands[:, 2],
+            color=colour,
+            alpha=0.2,
+            lw=0,
+            label="95 % interval",
+        )
         axis.plot(bands[:, 0], color=colour, lw=1.8, label=f"mean of {values.shape[1]} episodes")
         axis.set_ylabel(f"{name}, share" if name in wholes else name, fontsize=9)
         if name in wholes:
@@ -366,7 +468,9 @@ def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tu
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
         axis.legend(fontsize=8, frameon=False)
-    figure.suptitle(title if len(title) <= MOST_TITLE else f"{title[:45]}...{title[-45:]}", fontsize=10)
+    figure.suptitle(
+        title if len(title) <= MOST_TITLE else f"{title[:45]}...{title[-45:]}", fontsize=10
+    )
     out = io.BytesIO()
     figure.savefig(out, format="png")
     ends = ", ".join(f"{name} {as_text(value)}" for name, value in rows[-1].items())
@@ -374,7 +478,9 @@ def _plot(found: Recording, title: str, request: RenderRequest, kind: str) -> tu
 
 
 def _intervals(found: Recording) -> list[dict[str, Interval]]:
-    """The mean of each number over the envs with its 95 % interval, by step; as a share where it is a part of something."""
+    """The mean of each number over the envs with its 95 % interval, by step; as a share where it is
+    a part of something.
+    """
     from puffervec.train.collect.episodes import mean_interval
 
     wholes = found.episode().drawing.wholes
@@ -383,7 +489,11 @@ def _intervals(found: Recording) -> list[dict[str, Interval]]:
         for row, step in zip(rows, values / wholes.get(name, 1.0), strict=True):
             mean, half = mean_interval(step)
             low, high = mean - half, mean + half
-            row[name] = Interval(mean, max(low, 0.0), min(high, 1.0)) if name in wholes else Interval(mean, low, high)
+            row[name] = (
+                Interval(mean, max(low, 0.0), min(high, 1.0))
+                if name in wholes
+                else Interval(mean, low, high)
+            )
     return rows
 
 

@@ -11,7 +11,9 @@ LARGEST_PORT = 65535
 
 
 def take_server(args: list[str]) -> tuple[str, int]:
-    """Remove --host and --port from args; return the address and the port, 0 for any. Raises: ConfigError."""
+    """Remove --host and --port from args; return the address and the port, 0 for any. Raises:
+    ConfigError.
+    """
     host = flags.take_option(args, "--host") or "127.0.0.1"
     port = flags.whole("--port", flags.take_option(args, "--port"), 0) or 0
     if port > LARGEST_PORT:

@@ -1,9 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train ENV --help` and `--help-all`: the settings that people change most, and all of them. Imports no torch."""
+"""`puffer-train ENV --help` and `--help-all`: the settings that people change most, and all of
+them. Imports no torch.
+"""
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import dataclasses
 import inspect
 import re
@@ -27,29 +31,51 @@ ENV_NAMES = 20  # settings of the env that the short form names
 
 
 def short_help(config: TrainConfig) -> str:
-    """Return the settings of COMMON with their first sentences and what they are for this env, and the names of the env's."""
+    """Return the settings of COMMON with their first sentences and what they are for this env, and
+    the names of the env's.
+    """
     lines = [f"usage: puffer-train {config.target} [flags]", ""]
     for alias, name in ENV_ALIASES.items():
         if hasattr(config.env, name):
-            lines += _entry(alias, field_sentences(type(config.env)).get(name, ""), getattr(config.env, name))
+            lines += _entry(
+                alias, field_sentences(type(config.env)).get(name, ""), getattr(config.env, name)
+            )
     for path in COMMON:
         section, name = path.split(".")
         instance = getattr(config, section)
         flag = _flag(section, name)
-        sentence = re.split(r"(?<=[.]) ", field_sentences(type(instance)).get(name, ""), maxsplit=1)[0].rstrip(".")
+        sentence = re.split(
+            r"(?<=[.]) ", field_sentences(type(instance)).get(name, ""), maxsplit=1
+        )[0].rstrip(".")
         choices = choices_of(hints_of(instance)[name])
-        named = f" ({', '.join(choices)})" if len(choices) > 1 and not all(choice in sentence for choice in choices) else ""
+        named = (
+            f" ({', '.join(choices)})"
+            if len(choices) > 1 and not all(choice in sentence for choice in choices)
+            else ""
+        )
         lines += _entry(SHORT.get(flag, flag), f"{sentence}{named}.", getattr(instance, name))
-    lines += _entry("--config FILE.toml", "Tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys.")
+    lines += _entry(
+        "--config FILE.toml",
+        "Tables [env] [vec] [train] [policy] [policies.NAME] [ray] [log] with the same keys.",
+    )
     lines += _entry("--resume RUN|latest", "Go on from the newest checkpoint of a run.")
     if config.python:
-        lines += _entry("--env.NAME VALUE", "A keyword argument of what makes the env; any number of these.")
+        lines += _entry(
+            "--env.NAME VALUE", "A keyword argument of what makes the env; any number of these."
+        )
     else:
         names = [field.name.replace("_", "-") for field in dataclasses.fields(config.env)]
         more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
-        lines += _entry("--env.NAME VALUE", f"A setting of the env: {', '.join(names[:ENV_NAMES])}{more}.")
-    lines += _entry("--policies.NAME.KEY VALUE", "A setting of train or policy, for one of several policies alone.")
-    return "\n".join([*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"])
+        lines += _entry(
+            "--env.NAME VALUE", f"A setting of the env: {', '.join(names[:ENV_NAMES])}{more}."
+        )
+    lines += _entry(
+        "--policies.NAME.KEY VALUE",
+        "A setting of train or policy, for one of several policies alone.",
+    )
+    return "\n".join(
+        [*lines, "", f"All settings, with what they do: puffer-train {config.target} --help-all"]
+    )
 
 
 def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
@@ -59,14 +85,19 @@ def _entry(flag: str, sentence: str, value: Any = None) -> list[str]:
     width = min(120, max(60, shutil.get_terminal_size((120, 24)).columns))
     head = f"  {flag}".ljust(INDENT - 2) + "  "
     if len(head) > INDENT:
-        return [f"  {flag}", textwrap.fill(text, width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT)]
+        return [
+            f"  {flag}",
+            textwrap.fill(text, width, initial_indent=" " * INDENT, subsequent_indent=" " * INDENT),
+        ]
     return [textwrap.fill(text, width, initial_indent=head, subsequent_indent=" " * INDENT)]
 
 
 def choices_of(hint: Any) -> tuple[str, ...]:
     """Return the texts that a setting of this type takes; () where that is open."""
     parts = typing.get_args(hint)
-    return tuple(text for part in parts for text in ([part] if isinstance(part, str) else choices_of(part)))
+    return tuple(
+        text for part in parts for text in ([part] if isinstance(part, str) else choices_of(part))
+    )
 
 
 def _flag(section: str, name: str) -> str:
@@ -79,7 +110,9 @@ def full_help(config: TrainConfig) -> str:
     if config.python:
         out.append("\nenv: Keyword arguments of what makes the env.\n  --env.NAME VALUE")
         out.append("      A number, true, false or text; any number of these flags.")
-    parts = {section: getattr(config, section) for section in typed_sections(config)} | {"policies.NAME": RoleSection()}
+    parts = {section: getattr(config, section) for section in typed_sections(config)} | {
+        "policies.NAME": RoleSection()
+    }
     for section, instance in parts.items():
         sentences = field_sentences(type(instance))
         summary = (type(instance).__doc__ or "").strip().splitlines()[0]
@@ -90,17 +123,39 @@ def full_help(config: TrainConfig) -> str:
             short = f", {SHORT[flag]}" if flag in SHORT else ""
             out.append(f"  {flag}{short}")
             value = getattr(instance, field.name)
-            out.append(f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace("  [", " ["))
+            out.append(
+                f"      {sentences.get(field.name, '')} [{describe(hints[field.name])}; {value}]".replace(
+                    "  [", " ["
+                )
+            )
     out.append("  --policies.NAME.KEY VALUE")
     out.append(f"      KEY as in policy and train, but for map, {', '.join(sorted(OF_THE_RUN))}.")
     return "\n".join(out)
 
 
 def field_sentences(kind: type) -> dict[str, str]:
-    """Return the sentence that stands behind or under each field in the source of a dataclass."""
-    try:
-        source = "\n".join(inspect.getsource(part) for part in reversed(kind.__mro__) if dataclasses.is_dataclass(part))
-    except (OSError, TypeError):  # No source at hand, as in a zipped package.
-        return {}
-    pattern = re.compile(r'^    (\w+): [^\n#]*?(?:  # ([^\n]+)$|\n    """(.*?)""")', re.MULTILINE | re.DOTALL)
-    return {m[1]: " ".join((m[2] or m[3]).split()) for m in pattern.finditer(source)}
+    """Return the sentence after or below each field in the source of a dataclass, by field.
+
+    A field of a base class is overridden by one of the same name. Empty where there is no source, as
+    in a zipped package.
+    """
+    found: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        if dataclasses.is_dataclass(part):
+            with contextlib.suppress(OSError, TypeError):
+                found |= _sentences(textwrap.dedent(inspect.getsource(part)))
+    return found
+
+
+def _sentences(source: str) -> dict[str, str]:
+    """Return the sentences of one class: a string below a field, else the comment at its end."""
+    (body,) = [node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    lines, found = source.split("\n"), {}
+    for node, below in zip(body, [*body[1:], None], strict=True):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[node.target.id] = " ".join(str(below.value.value).split())
+        elif "# " in (rest := lines[(node.end_lineno or 1) - 1][node.end_col_offset :]):
+            found[node.target.id] = rest.split("# ", 1)[1].strip()
+    return found

@@ -49,19 +49,29 @@ ABOUT = """\
 
 
 def about() -> str:
-    """Return what stands below the usage of `puffer-train --help`: ABOUT, and the C envs that there are."""
+    """Return what stands below the usage of `puffer-train --help`: ABOUT, and the C envs that there
+    are.
+    """
     first, rest = ABOUT.split("\n\n", 1)
-    known = textwrap.fill(", ".join(puffervec.envs.names()), 120, initial_indent="  C envs: ", subsequent_indent=" " * 10)
+    known = textwrap.fill(
+        ", ".join(puffervec.envs.names()),
+        120,
+        initial_indent="  C envs: ",
+        subsequent_indent=" " * 10,
+    )
     return f"{first}\n{known}\n\n{rest}"
 
 
 def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]:
-    """Return the config of a run, the checkpoint to go on from, and the one that a new run has its policies from.
+    """Return the config of a run, the checkpoint to go on from, and the one that a new run has its
+    policies from.
 
     Raises: ConfigError, CheckpointError: bad input, in one line.
     """
     target = flags.take_target(args)
-    given = {flag: flags.take_option(args, flag) for flag in ("--resume", "--init-from", "--warpdrive")}
+    given = {
+        flag: flags.take_option(args, flag) for flag in ("--resume", "--init-from", "--warpdrive")
+    }
     if len(both := [flag for flag, value in given.items() if value is not None]) > 1:
         raise ConfigError(f"{both[0]} and {both[1]}: a run begins in one way, give one of them")
     resume, init, warpdrive = given.values()
@@ -70,10 +80,16 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
         from puffervec.train.run.find import run_folder_of
 
         checkpoint, config = _of_checkpoint(resume, target, args)
-        if run_folder_of(checkpoint) is None:  # A new run begins: where, is not for the checkpoint's maker to say.
+        if (
+            run_folder_of(checkpoint) is None
+        ):  # A new run begins: where, is not for the checkpoint's maker to say.
             config = dataclasses.replace(config, log=LogSection())
         if target is not None and target != config.target:
-            which = f"{resume} ({run_folder_of(checkpoint) or checkpoint})" if resume == "latest" else resume
+            which = (
+                f"{resume} ({run_folder_of(checkpoint) or checkpoint})"
+                if resume == "latest"
+                else resume
+            )
             raise ConfigError(f"--resume {which} is a run of {config.target!r}, not of {target!r}")
     elif init is not None:
         source, before = _of_checkpoint(init, target, args)
@@ -82,27 +98,41 @@ def parse_train(args: list[str]) -> tuple[TrainConfig, Path | None, Path | None]
     elif warpdrive is not None:
         config = _of_warpdrive(Path(warpdrive), target)
     elif target is None:
-        raise ConfigError("which env? For example: puffer-train drive (puffer-train --help shows more)")
+        raise ConfigError(
+            "which env? For example: puffer-train drive (puffer-train --help shows more)"
+        )
     else:
         config = TrainConfig.of(target)
     return flags.settled(config, args), checkpoint, None
 
 
 def _of_checkpoint(run: str, target: str | None, args: list[str]) -> tuple[Path, TrainConfig]:
-    """Return the checkpoint that is meant, and the config of its run. Only code that the arguments name may be imported."""
+    """Return the checkpoint that is meant, and the config of its run. Only code that the arguments
+    name may be imported.
+    """
     from puffervec.train.run import checkpoint as ckpt
     from puffervec.train.run.find import find_checkpoint
     from puffervec.train.run.rundir import config_from_tables
 
     checkpoint = find_checkpoint(run, _runs_folder(args), note)
-    named = target, *(flags.peek(args, flag) for flag in ("--policy.kind", "--train.algorithm", "--policy.map"))
+    named = (
+        target,
+        *(
+            flags.peek(args, flag)
+            for flag in ("--policy.kind", "--train.algorithm", "--policy.map")
+        ),
+    )
     single = flags.take_policies(list(args)).values()
     named += tuple(table.get(key) for table in single for key in ("kind", "algorithm"))
-    return checkpoint, config_from_tables(ckpt.read_manifest(checkpoint)["config"], named).without_ray()
+    return checkpoint, config_from_tables(
+        ckpt.read_manifest(checkpoint)["config"], named
+    ).without_ray()
 
 
 def _of_warpdrive(path: Path, target: str | None) -> TrainConfig:
-    """Return the config that a WarpDrive file means, and say what it leaves out. Raises: ConfigError."""
+    """Return the config that a WarpDrive file means, and say what it leaves out. Raises:
+    ConfigError.
+    """
     converted = door("warpdrive", "--warpdrive").read(path, target)
     for line in converted.lines:
         note(line)
@@ -120,28 +150,42 @@ def run(args: list[str], signals: StopSignals) -> None:
     """Train, and say what came of it."""
     config, checkpoint, source = parse_train(args)
     warnings.simplefilter("ignore", SceneWarning)  # `what_there_is` says it
-    with signals.start(lambda: _make_trainer(config, checkpoint, source)) as trainer, signals.training(trainer):
+    with (
+        signals.start(lambda: _make_trainer(config, checkpoint, source)) as trainer,
+        signals.training(trainer),
+    ):
         if trainer.ranks.first:
             print(*what_there_is(config), *trainer.chosen.lines, trainer.describe(), sep="\n")
             print(f"run folder: {trainer.folder}", flush=True)
         metrics = trainer.train()
     trainer.ranks.close()
     if trainer.ranks.first:
-        steps, final_eval = trainer.counters.agent_steps, config.train.final_eval and not signals.received
+        steps, final_eval = (
+            trainer.counters.agent_steps,
+            config.train.final_eval and not signals.received,
+        )
         print_summary(config, trainer.folder, steps, metrics, final_eval)
 
 
 def settings(args: list[str]) -> str:
-    """Return the settings of the env that is named: those that people change most, or with --help-all every one."""
+    """Return the settings of the env that is named: those that people change most, or with
+    --help-all every one.
+    """
     target = flags.take_target(args)
     if target is None:
         return VERB.usage.replace(ABOUT, about())
     config = flags.of_algorithm(TrainConfig.of(target), args)
-    return VERB.usage + settings_help.full_help(config) if "--help-all" in args else settings_help.short_help(config)
+    return (
+        VERB.usage + settings_help.full_help(config)
+        if "--help-all" in args
+        else settings_help.short_help(config)
+    )
 
 
 def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | None) -> Trainer:
-    """Make the trainer; where torchrun has started the ranks again, in the run folder that they had."""
+    """Make the trainer; where torchrun has started the ranks again, in the run folder that they
+    had.
+    """
     from puffervec.train.device import ranks
     from puffervec.train.run.trained import initial_policies
     from puffervec.train.run.trainer import Trainer
@@ -151,9 +195,13 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | N
 
     before = find_job(config.log.folder, peers.job) if peers.first else None
     folder, checkpoint = before or (None, checkpoint)
-    policies = initial_policies(source, config) if source is not None and checkpoint is None else None
+    policies = (
+        initial_policies(source, config) if source is not None and checkpoint is None else None
+    )
     kind = door("ray", "ray.address").trainer_class() if config.ray.address else Trainer
-    trainer: Trainer = kind(config, policies=policies, checkpoint=checkpoint, folder=folder, ranks=peers)
+    trainer: Trainer = kind(
+        config, policies=policies, checkpoint=checkpoint, folder=folder, ranks=peers
+    )
     return trainer
 
 
@@ -163,17 +211,28 @@ def what_there_is(config: TrainConfig) -> list[str]:
     return [] if own is None or own.describe is None else [own.describe(config.env)]
 
 
-def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mapping[str, float], final_eval: bool) -> None:
-    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and say what to try next.
+def print_summary(
+    config: TrainConfig, folder: Path, steps: int, metrics: Mapping[str, float], final_eval: bool
+) -> None:
+    """Print the last rates of a run, evaluate it where the env has an evaluation of its own, and
+    say what to try next.
 
-    Args: steps: agent-steps of the whole run; metrics: of the last update, empty where there was none.
+    Args: steps: agent-steps of the whole run; metrics: of the last update, empty where there was
+        none.
     """
     if metrics:
         rows = [
             ("agent-steps", f"{metrics[keys.STEP]:,.0f}"),
             ("time", clock(metrics[keys.ELAPSED_S])),
-            ("agent-steps/s, whole run", f"{metrics[keys.STEP] / max(metrics[keys.ELAPSED_S], 1e-9):,.0f}"),
-            *((key.partition("/")[2], f"{metrics[key]:.3f}") for key in metrics if key.startswith((keys.EPISODE, keys.ENV))),
+            (
+                "agent-steps/s, whole run",
+                f"{metrics[keys.STEP] / max(metrics[keys.ELAPSED_S], 1e-9):,.0f}",
+            ),
+            *(
+                (key.partition("/")[2], f"{metrics[key]:.3f}")
+                for key in metrics
+                if key.startswith((keys.EPISODE, keys.ENV))
+            ),
         ]
         print("\nTraining, means over the latest episodes", *table_lines(rows), sep="\n")
         print(f"  time split of the last update: {time_split(metrics)}")
@@ -182,13 +241,23 @@ def print_summary(config: TrainConfig, folder: Path, steps: int, metrics: Mappin
     if metrics and final_eval:
         _evaluate_at_the_end(config, folder)
     print("\nTry next:")
-    print_command("puffer-train", "eval", folder, *own_code(config), *(["--png", "picture.png"] if _draws(config) else []))
+    print_command(
+        "puffer-train",
+        "eval",
+        folder,
+        *own_code(config),
+        *(["--png", "picture.png"] if _draws(config) else []),
+    )
     native = native_env(config.target)
     if native is not None and native.drawing is not None:
         print_command("puffer-train", "render", folder, *own_code(config))
     classes = (("--policy.kind", config.policy.kind), ("--train.algorithm", config.train.algorithm))
-    named = [word for flag, name in classes if ":" in name for word in (flag, name)]  # Code that is imported only if named.
-    print_command("puffer-train", config.target, "--resume", folder, *named, *_longer(config, steps))
+    named = [
+        word for flag, name in classes if ":" in name for word in (flag, name)
+    ]  # Code that is imported only if named.
+    print_command(
+        "puffer-train", config.target, "--resume", folder, *named, *_longer(config, steps)
+    )
 
 
 def _draws(config: TrainConfig) -> bool:
@@ -200,13 +269,18 @@ def _draws(config: TrainConfig) -> bool:
 
 
 def _evaluate_at_the_end(config: TrainConfig, folder: Path) -> None:
-    """Evaluate a run that is finished and saved, where its env has an evaluation: whatever that does, the run has succeeded."""
+    """Evaluate a run that is finished and saved, where its env has an evaluation: whatever that
+    does, the run has succeeded.
+    """
     try:
         if own_evaluation(config.target) is not None:
             run_evaluation(EvalRequest(str(folder), code=_code(config)), parts=False)
     except Exception as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        note(f"the run is saved, but its evaluation failed: {reason}; for more: puffer-train eval {folder}")
+        note(
+            f"the run is saved, but its evaluation failed: {reason}; for more: puffer-train eval "
+            f"{folder}"
+        )
 
 
 def _code(config: TrainConfig) -> tuple[str, ...]:
@@ -228,5 +302,12 @@ def _longer(config: TrainConfig, steps: int) -> list[str]:
 
 
 VERB = Verb(
-    "train", "ENV [flags]", "train a policy in ENV; `train` may be left out", ABOUT, run, settings, configured=True, trains=True
+    "train",
+    "ENV [flags]",
+    "train a policy in ENV; `train` may be left out",
+    ABOUT,
+    run,
+    settings,
+    configured=True,
+    trains=True,
 )

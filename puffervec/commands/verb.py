@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a verb of `puffer-train` is, and what Ctrl-C, SIGTERM and a closed terminal do to it. Each verb has a file of its own,
-which imports nothing heavy before it runs."""
+"""What a verb of `puffer-train` is, and what Ctrl-C, SIGTERM and a closed terminal do to it. Each
+verb has a file of its own, which imports nothing heavy before it runs.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +31,11 @@ class Stoppable(Protocol):
 class StopSignals:
     """What Ctrl-C and SIGTERM do within the block, by the phase of the command.
 
-    Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what was begun is undone. Training:
-    stop it, which saves. A second signal ends the process at once in all phases, also while C code runs and keeps Python's
-    handlers from being called (csrc/stop.h); workers end by themselves when it is gone. A terminal that is closed (SIGHUP) is
-    no reason to stop what is being trained; without a trainer it ends the process.
+    Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what
+    was begun is undone. Training: stop it, which saves. A second signal ends the process at once in
+    all phases, also while C code runs and keeps Python's handlers from being called (csrc/stop.h);
+    workers end by themselves when it is gone. A terminal that is closed (SIGHUP) is no reason to
+    stop what is being trained; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:
@@ -44,14 +46,21 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            self._before = {
+                number: signal.signal(number, self._handle)
+                for number in (signal.SIGINT, signal.SIGTERM)
+            }
             lib.pv_stop_by_second_signal()
-            if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # Else it is ignored already, as under nohup.
+            if (
+                signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+            ):  # Else it is ignored already, as under nohup.
                 self._before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._hang_up)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Set back what was there before, unless a signal came: then the process is about to end, without a traceback."""
+        """Set back what was there before, unless a signal came: then the process is about to end,
+        without a traceback.
+        """
         for number, handler in self._before.items() if not self.received else ():
             signal.signal(number, handler)
 
@@ -100,12 +109,13 @@ class Verb:
     """A verb.
 
     Attributes:
-        name, syntax: `puffer-train NAME SYNTAX`. A syntax that begins with RUN or ENV says what the first argument is; one that
-            does not begin with [ needs arguments.
+        name, syntax: `puffer-train NAME SYNTAX`. A syntax that begins with RUN or ENV says what the
+            first argument is; one that does not begin with [ needs arguments.
         summary: in a few words.
-        about: the rest of its --help: what it does, and its own flags, from which completion knows them too.
-        run: called with the arguments behind the verb, and the signals within which it runs. Raises what cli.main turns into
-            exit codes.
+        about: the rest of its --help: what it does, and its own flags, from which completion knows
+        them too.
+        run: called with the arguments behind the verb, and the signals within which it runs. Raises
+            what cli.main turns into exit codes.
         help: another text for --help and --help-all, from the arguments.
         configured: takes the flags of a run, as train does.
         trainer: needs the packages of the trainer.

@@ -1,18 +1,21 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env says what it looks like: shapes in world units, step by step, made from its readable state. Imports no NumPy.
+"""How an env says what it looks like: shapes in world units, step by step, made from its readable
+state. Imports no NumPy.
 
     def drawing(config, state):  # at the start of each episode; state: as `vec.peek` returns it
-        return Drawing(view=(0, 0, config.size, config.size), colours={"agent": "#0072B2"}, shapes=shapes)
+        return Drawing(view=(0, 0, config.size, config.size), colours={"agent": "#0072B2"},
+        shapes=shapes)
 
     def shapes(state, before):  # after the reset and after each step; before: the state one step earlier, None at the start
         yield Circle(*state["agent"], radius=0.4, role="agent", name="agent", trail=20)
 
     ENV = NativeEnv(..., drawing=drawing)
 
-`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"` shows it (puffervec/viewing/render/).
-The y axis points up. What comes later is drawn over what came before, but what is faded lies under all else. `agents`, `facts`,
-`actions`, `words`, `observed` and `pictures` are for the replay alone (puffervec/viewing/web/): they say more of the chosen agent.
+`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"`
+shows it (puffervec/viewing/render/). The y axis points up. What comes later is drawn over what came
+before, but what is faded lies under all else. `agents`, `facts`, `actions`, `words`, `observed` and
+`pictures` are for the replay alone (puffervec/viewing/web/): they say more of the chosen agent.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ class Shape:
         trail: steps for which the way of a named circle or box stays to be seen.
         filled: False for its outline.
         faded: True for a thing that is out of the game: it is drawn pale.
-        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what belongs to the chosen one.
+        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what
+            belongs to the chosen one.
     """
 
     role: str = field(default="", kw_only=True)
@@ -63,7 +67,9 @@ class Circle(Shape):
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """A rectangle around (x, y), turned counter-clockwise by angle_rad. front: it shows where its front is: at +x unturned."""
+    """A rectangle around (x, y), turned counter-clockwise by angle_rad. front: it shows where its
+    front is: at +x unturned.
+    """
 
     x: float
     y: float
@@ -90,7 +96,9 @@ class Polygon(Shape):
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Words, with their middle at (x, y). height: of the letters, in world units; 0: a size that can be read."""
+    """Words, with their middle at (x, y). height: of the letters, in world units; 0: a size that
+    can be read.
+    """
 
     x: float
     y: float
@@ -104,7 +112,8 @@ class Event(Shape):
 
     Attributes:
         role: what happened; `of`: the name of who did it, or to whom it happened.
-        did: the same as a verb, "arrived" or "hit". other: the name of the second party. how: more words on it.
+        did: the same as a verb, "arrived" or "hit". other: the name of the second party. how: more
+            words on it.
     """
 
     x: float
@@ -123,23 +132,29 @@ class Drawing:
         shapes: shapes(state, before) -> what there is to see after a step, from back to front.
         colours: "#rrggbb" by role; they and their roles are the legend.
         still: what never moves, behind all other shapes.
-        numbers: numbers(state) -> numbers to follow, by name, always the same ones: what is left, who leads. None: there are
-            none.
-        wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these as shares.
+        numbers: numbers(state) -> numbers to follow, by name, always the same ones: what is left,
+            who leads. None: there are none.
+        wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these
+        as shares.
         fps: steps per second of a film.
         step_s: seconds of the env's own time in a step; 0: it has no clock, and steps are counted.
         unit: of lengths, as "m": pictures have a scale bar then.
-        close: how far one sees across, in world units, where a replay or a film looks at one agent; 0: the whole view.
+        close: how far one sees across, in world units, where a replay or a film looks at one agent;
+        0: the whole view.
         title: what the episode is of, as the name of a scene.
         agents: for each row of the env the name of its shape, "" for a row without one.
-        facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their names.
-        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as `send` takes them. None: they
-            are shown as they are.
-        words: for some of these actions and facts, by name, what the values 0, 1, 2, ... are called.
-        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the world. rows: of all agents, by
-            the name of the field, (rows, ...) each; "group/field" where there are several groups of rows.
-        pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}: what agents are given as a
-            picture, all of one size; rows as above. None: fields of bytes with one or three channels are shown as they are.
+        facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their
+        names.
+        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as
+            `send` takes them. None: they are shown as they are.
+        words: for some of these actions and facts, by name, what the values 0, 1, 2, ... are
+        called.
+        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the
+            world. rows: of all agents, by the name of the field, (rows, ...) each; "group/field"
+            where there are several groups of rows.
+        pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}:
+            what agents are given as a picture, all of one size; rows as above. None: fields of
+            bytes with one or three channels are shown as they are.
     """
 
     view: tuple[float, float, float, float]
@@ -161,10 +176,15 @@ class Drawing:
     pictures: Callable[[Mapping[str, Any], State], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        """Raises: ConfigError: a view without an area, a colour in another notation, or a number out of range."""
+        """Raises: ConfigError: a view without an area, a colour in another notation, or a number
+        out of range.
+        """
         left, bottom, right, top = self.view
         if not (all(map(math.isfinite, self.view)) and left < right and bottom < top):
-            raise ConfigError(f"view is {self.view}: give (left, bottom, right, top) with left < right and bottom < top")
+            raise ConfigError(
+                f"view is {self.view}: give (left, bottom, right, top) with left < right and "
+                "bottom < top"
+            )
         for role, colour in self.colours.items():
             if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
                 raise ConfigError(f"the colour of {role!r} is {colour!r}: use #rrggbb")
@@ -175,4 +195,6 @@ class Drawing:
             raise ConfigError(f"fps is {self.fps}: use more than 0 and at most 120")
         for name in ("step_s", "close"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)}: use a finite number, 0 or more")
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}: use a finite number, 0 or more"
+                )

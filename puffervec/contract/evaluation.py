@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env provides its own evaluation, and the report that every evaluation returns. Runs in the learner; no torch.
+"""How an env provides its own evaluation, and the report that every evaluation returns. Runs in the
+learner; no torch.
 
     ENV = NativeEnv(..., evaluation=lambda: Evaluation(evaluate=my_evaluate, draw=my_drawing))
 
-`puffer-train eval` and the end of a training call it. An env without one is evaluated by return, length and its episode
-records.
+`puffer-train eval` and the end of a training call it. An env without one is evaluated by return,
+length and its episode records.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _listener: ContextVar[Callable[[str, float], None] | None] = ContextVar("listene
 
 
 def report_progress(act: str, share: float) -> None:
-    """Report how much of an evaluation or a replay is done. It costs next to nothing where nothing listens.
+    """Report how much of an evaluation or a replay is done. It costs next to nothing where nothing
+    listens.
 
     Args: act: what is done, as people read it: "evaluating", "playing". share: from 0 to 1.
     """
@@ -41,7 +43,9 @@ def report_progress(act: str, share: float) -> None:
 
 @contextmanager
 def progress_to(listener: Callable[[str, float], None] | None) -> Iterator[None]:
-    """Call `listener(act, share)` for each `report_progress` in the block. Args: listener: None: nothing listens."""
+    """Call `listener(act, share)` for each `report_progress` in the block. Args: listener: None:
+    nothing listens.
+    """
     before = _listener.set(listener)
     try:
         yield
@@ -51,7 +55,9 @@ def progress_to(listener: Callable[[str, float], None] | None) -> Iterator[None]
 
 @contextmanager
 def progress_part(index: int, count: int) -> Iterator[None]:
-    """Let what is reported in the block be about one part of `count` equal ones. Args: index: from 0."""
+    """Let what is reported in the block be about one part of `count` equal ones. Args: index: from
+    0.
+    """
     outer = _listener.get()
     inner = None if outer is None else lambda act, share: outer(act, (index + share) / count)
     with progress_to(inner):
@@ -60,7 +66,9 @@ def progress_part(index: int, count: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval; low and high are NaN where there is none, as with a single sample."""
+    """A number with its 95 % interval; low and high are NaN where there is none, as with a single
+    sample.
+    """
 
     value: float
     low: float
@@ -78,11 +86,15 @@ class Actor(Protocol):
         """Forget all; called before the first step of a vec env that was just reset."""
 
     def act(self, obs: Any, vec: Any) -> Any:
-        """Return actions, (rows,) or (rows, D), for observations as `vec.recv` has just given them. Views must not be kept."""
+        """Return actions, (rows,) or (rows, D), for observations as `vec.recv` has just given them.
+        Views must not be kept.
+        """
 
 
 class Recorder(Protocol):
-    """Draws one env while it runs, for `render_mode="rgb_array"`. It reads the env by `vec.peek(0)`."""
+    """Draws one env while it runs, for `render_mode="rgb_array"`. It reads the env by
+    `vec.peek(0)`.
+    """
 
     def begin(self) -> None:
         """Called after each reset."""
@@ -91,7 +103,9 @@ class Recorder(Protocol):
         """Called after each step."""
 
     def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first reset."""
+        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first
+        reset.
+        """
 
 
 @dataclass(frozen=True)
@@ -99,16 +113,22 @@ class Report:
     """Results as a table.
 
     Attributes:
-        rows: one per part (scene, agent type, ...), all with the same columns; the first column is the part's name.
+        rows: one per part (scene, agent type, ...), all with the same columns; the first column is
+        the part's name.
         total: of all parts, with the same columns; None where there is none.
         remarks: lines to read beside the table: what a rate is a share of, what was left out.
-        score: the column that says how good a part is; the higher, the better. `--draw worst:N` sorts by it.
+        score: the column that says how good a part is; the higher, the better. `--draw worst:N`
+        sorts by it.
         drawn: name of the part that is drawn where nobody asks for another.
         shown: columns of the printed table; empty: all. Files have all.
-        tables: further tables by name, each with rows of the same columns. unprinted: names of those that only files get.
-        columns: by table, the printed ones of its columns; a table without an entry is printed with all.
-        weight: the column that says of how many a part's score is a share, for comparisons part by part; None: there is none.
-        tasks: of each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts are no tasks.
+        tables: further tables by name, each with rows of the same columns. unprinted: names of
+        those that only files get.
+        columns: by table, the printed ones of its columns; a table without an entry is printed with
+        all.
+        weight: the column that says of how many a part's score is a share, for comparisons part by
+        part; None: there is none.
+        tasks: of each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts
+        are no tasks.
         meanings: what columns are, by name, in a line each, for people who do not know the env.
     """
 
@@ -126,7 +146,9 @@ class Report:
     meanings: Mapping[str, str] = field(default_factory=dict)
 
     def worst(self, count: int) -> list[str]:
-        """Names of the `count` parts with the lowest score, the lowest first; parts without a score are left out."""
+        """Names of the `count` parts with the lowest score, the lowest first; parts without a score
+        are left out.
+        """
         return [str(next(iter(row.values()))) for row in self.worst_rows(count)]
 
     def worst_rows(self, count: int) -> list[Row]:
@@ -134,11 +156,14 @@ class Report:
         if self.score is None:
             return []
         scored = [(_number(row[self.score]), row) for row in self.rows]
-        scored = sorted((item for item in scored if not math.isnan(item[0])), key=lambda item: item[0])
+        scored = sorted(
+            (item for item in scored if not math.isnan(item[0])), key=lambda item: item[0]
+        )
         return [row for _, row in scored[:count]]
 
     def chosen(self, which: str) -> list[str]:
-        """Names of the parts that `part:NAME`, `worst:N` or `all` means; `all` are those with a score.
+        """Names of the parts that `part:NAME`, `worst:N` or `all` means; `all` are those with a
+        score.
 
         Raises: ConfigError: there is no such part, or it means something else.
         """
@@ -153,7 +178,10 @@ class Report:
             return [name for name in names if name in scored]
         found = [name for name in names if value in (name, name.removesuffix(".json"))]
         if not found:
-            raise ConfigError(f"--draw {which}: there is no such part; there are {len(names)}: {', '.join(names[:3])}, ...")
+            raise ConfigError(
+                f"--draw {which}: there is no such part; there are {len(names)}: "
+                f"{', '.join(names[:3])}, ..."
+            )
         return found[:1]
 
     def score_of(self, part: str) -> float:
@@ -166,14 +194,21 @@ class Report:
         return [str(next(iter(row.values()))) for row in self.rows]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-like data: an interval is the value under its column and [low, high] under `<column>_95`; NaN is null."""
+        """JSON-like data: an interval is the value under its column and [low, high] under
+        `<column>_95`; NaN is null.
+        """
         total = None if self.total is None else _plain(self.total)
-        found = {"rows": [_plain(row) for row in self.rows], "total": total, "remarks": list(self.remarks)}
+        found = {
+            "rows": [_plain(row) for row in self.rows],
+            "total": total,
+            "remarks": list(self.remarks),
+        }
         tables = {name: [_plain(row) for row in rows] for name, rows in self.tables.items()}
         return found | ({"tables": tables} if tables else {})
 
     def to_csv(self, table: str | None = None) -> str:
-        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and `<column>_high`.
+        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and
+        `<column>_high`.
 
         Args: table: one of `tables` instead of the parts.
         """
@@ -196,7 +231,9 @@ class Report:
     def rest(self) -> list[tuple[str, ...]]:
         """The total's columns that are not shown, as (column, text)."""
         hidden = [column for column in self.total or () if self.shown and column not in self.shown]
-        return [(column, as_text(self.total[column])) for column in hidden if self.total is not None]
+        return [
+            (column, as_text(self.total[column])) for column in hidden if self.total is not None
+        ]
 
 
 def cells_of(rows: Sequence[Row], shown: Sequence[str] = ()) -> list[tuple[str, ...]]:
@@ -210,8 +247,10 @@ class Suite:
     """Another evaluation of an env, asked for with `--suite NAME`.
 
     Attributes:
-        evaluate: as `Evaluation.evaluate`. about: one line that says what it measures. episodes: N where the user gives none.
-        settings: settings(config) -> config, after those of the evaluation; the user's own are put over it.
+        evaluate: as `Evaluation.evaluate`. about: one line that says what it measures. episodes: N
+        where the user gives none.
+        settings: settings(config) -> config, after those of the evaluation; the user's own are put
+            over it.
     """
 
     evaluate: Callable[..., Report]
@@ -225,21 +264,28 @@ class Evaluation:
     """An env's own evaluation, in place of the one that works for all envs.
 
     Attributes:
-        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; where the user gives --seeds, with seeds=N too. config:
-            the env's, as `settings` has returned it, with the user's own settings over it. The actor is a policy or a baseline;
-            it knows nothing of the env.
+        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; where the user gives
+            --seeds, with seeds=N too. config: the env's, as `settings` has returned it, with the
+            user's own settings over it. The actor is a policy or a baseline; it knows nothing of
+            the env.
         episodes: N where the user gives none.
-        settings: settings(config) -> config, from a run's to those of an evaluation: other levels than those trained on.
-        baselines: by name, a function that makes the actor from a seed. "random" need not be among them.
-        draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the report, by their names.
-        describe: describe(config) -> text for the beginning of a training: what there is to train on.
+        settings: settings(config) -> config, from a run's to those of an evaluation: other levels
+        than those trained on.
+        baselines: by name, a function that makes the actor from a seed. "random" need not be among
+        them.
+        draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the
+        report, by their names.
+        describe: describe(config) -> text for the beginning of a training: what there is to train
+        on.
         suites: other evaluations by name.
-        replay: replay(config) -> config: what the settings of an evaluation become where an episode is played to be looked at.
-            An evaluation that has it gives `Report.tasks`.
-        seen: seen(trained, evaluated) -> a remark where a run with the config `trained` is evaluated on what it was trained on.
-        same_task: same_task(config, other) -> the config of another run, with the task of the first one; without it, it is the
-            first one's config.
-        compared: names of the baselines that `puffer-train report` puts beside a run where the user names none.
+        replay: replay(config) -> config: what the settings of an evaluation become where an episode
+            is played to be looked at. An evaluation that has it gives `Report.tasks`.
+        seen: seen(trained, evaluated) -> a remark where a run with the config `trained` is
+        evaluated on what it was trained on.
+        same_task: same_task(config, other) -> the config of another run, with the task of the first
+            one; without it, it is the first one's config.
+        compared: names of the baselines that `puffer-train report` puts beside a run where the user
+            names none.
     """
 
     evaluate: Callable[..., Report]
@@ -276,7 +322,13 @@ def as_text(cell: Cell) -> str:
 
 def _digits(value: float, size: float) -> str:
     """Return a number with as many digits as numbers of that size have."""
-    return f"{value:,.0f}" if size >= 1000 else f"{value:.2f}" if size >= 0.01 or size == 0 else f"{value:.2g}"
+    return (
+        f"{value:,.0f}"
+        if size >= 1000
+        else f"{value:.2f}"
+        if size >= 0.01 or size == 0
+        else f"{value:.2g}"
+    )
 
 
 def _number(cell: Cell) -> float:

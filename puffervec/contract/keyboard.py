@@ -7,7 +7,8 @@
 
     ENV = NativeEnv(..., drawing=drawing, keys=keys)
 
-`puffer-train play` shows the env in a browser and steps it at the drawing's own rate (`Drawing.fps`).
+`puffer-train play` shows the env in a browser and steps it at the drawing's own rate
+(`Drawing.fps`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ class Keys:
     """What keys do to the agent that somebody plays.
 
     Attributes:
-        names: what each key does, in a few words, by its name in browsers (KeyboardEvent.key: "ArrowUp", "a", " "). There is a
-            button for each on screens without keys.
-        action: action(held) -> the agent's action, as a row of `send`: a number, or several. held: for how many steps each key
-            has been held, by name: 1 in the first one; keys that are not held are missing. Called once for each step.
+        names: what each key does, in a few words, by its name in browsers (KeyboardEvent.key:
+            "ArrowUp", "a", " "). There is a button for each on screens without keys.
+        action: action(held) -> the agent's action, as a row of `send`: a number, or several. held:
+            for how many steps each key has been held, by name: 1 in the first one; keys that are
+            not held are missing. Called once for each step.
     """
 
     names: Mapping[str, str]

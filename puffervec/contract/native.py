@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as Python sees them: a name in the C table, a config dataclass that mirrors its struct, and the data it needs."""
+"""C envs as Python sees them: a name in the C table, a config dataclass that mirrors its struct,
+and the data it needs.
+"""
 
 from __future__ import annotations
 
@@ -47,25 +49,30 @@ class NativeEnv:
 
     Attributes:
         name: as in the C table (`pv_env_type.name`).
-        config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind (int and bool are int32, float
-            is float32). A field that takes names, as `Literal["near", "far"]`, is an int32 in C: the name's place in the list;
-            numbers in the Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python only;
-            `metadata={"was": NAME}` is the name that a field had before, which settings may still have.
+        config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind
+            (int and bool are int32, float is float32). A field that takes names, as
+            `Literal["near", "far"]`, is an int32 in C: the name's place in the list; numbers in the
+            Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python
+            only; `metadata={"was": NAME}` is the name that a field had before, which settings may
+            still have.
         build: makes params and data from a config; may raise ConfigError or SceneError.
-        evaluation: returns the env's own Evaluation (puffervec/contract/evaluation.py); called when one is asked for. None: the env is
-            evaluated like any other.
-        drawing: drawing(config, state) says how an episode that began with `state` is drawn (puffervec/contract/drawing.py). None: no
-            films and no pictures.
-        keys: keys(config) says how somebody at a keyboard plays one agent (puffervec/contract/keyboard.py); may raise ConfigError. None:
-            nobody can.
-        recorder: makes a Recorder for a vector env of one env in this process, where its pictures for `render_mode="rgb_array"`
-            are not those of `drawing`.
-        shared_library: where the C table is, for a type that is not in the core: the dotted name of an extension module
-            ("my_package._core") or the path of a shared library (puffervec/contract/env_types.py). None: in the core.
-        training: settings, metrics and search ranges that suit the env (puffervec/contract/training.py).
-        agent_types: names of the agent types, by the number in the rows' `agent_types`; () if nothing is called by them.
-        row_types: returns the agent type of each row of an env, of all its groups in order, for a config; None where that may
-            change from episode to episode.
+        evaluation: returns the env's own Evaluation (puffervec/contract/evaluation.py); called when
+            one is asked for. None: the env is evaluated like any other.
+        drawing: drawing(config, state) says how an episode that began with `state` is drawn
+            (puffervec/contract/drawing.py). None: no films and no pictures.
+        keys: keys(config) says how somebody at a keyboard plays one agent
+            (puffervec/contract/keyboard.py); may raise ConfigError. None: nobody can.
+        recorder: makes a Recorder for a vector env of one env in this process, where its pictures
+            for `render_mode="rgb_array"` are not those of `drawing`.
+        shared_library: where the C table is, for a type that is not in the core: the dotted name of
+            an extension module ("my_package._core") or the path of a shared library
+            (puffervec/contract/env_types.py). None: in the core.
+        training: settings, metrics and search ranges that suit the env
+        (puffervec/contract/training.py).
+        agent_types: names of the agent types, by the number in the rows' `agent_types`; () if
+        nothing is called by them.
+        row_types: returns the agent type of each row of an env, of all its groups in order, for a
+            config; None where that may change from episode to episode.
     """
 
     name: str
@@ -83,14 +90,16 @@ class NativeEnv:
     def __post_init__(self) -> None:
         if self.evaluation is not None and not callable(self.evaluation):
             raise ConfigError(
-                f"{self.name}: evaluation is {self.evaluation!r}: give a function without arguments that returns a "
-                "puffervec.Evaluation"
+                f"{self.name}: evaluation is {self.evaluation!r}: give a function without "
+                "arguments that returns a puffervec.Evaluation"
             )
         _compare_config(self.name, self.config, self.shared_library)
 
     @property
     def shared_library_path(self) -> str | None:
-        """Path of the shared library, for processes that should not import its package; None for a type of the core."""
+        """Path of the shared library, for processes that should not import its package; None for a
+        type of the core.
+        """
         return None if self.shared_library is None else env_types.locate(self.shared_library)
 
     def own_evaluation(self) -> Evaluation | None:
@@ -106,9 +115,14 @@ class NativeEnv:
         except PuffervecError:
             raise
         except Exception as error:
-            raise ConfigError(f"{self.name}: its evaluation cannot be loaded: {type(error).__name__}: {error}") from error
+            raise ConfigError(
+                f"{self.name}: its evaluation cannot be loaded: {type(error).__name__}: {error}"
+            ) from error
         if not isinstance(found, Evaluation):
-            raise ConfigError(f"{self.name}: its evaluation is {found!r}: `evaluation` must return a puffervec.Evaluation")
+            raise ConfigError(
+                f"{self.name}: its evaluation is {found!r}: `evaluation` must return a "
+                "puffervec.Evaluation"
+            )
         return found
 
     @property
@@ -126,14 +140,20 @@ class NativeEnv:
             return settings
         if settings is not None and not isinstance(settings, Mapping):
             found = f"{settings!r} ({type(settings).__name__})"
-            raise ConfigError(f"settings of {self.name} are {found}: give a mapping or a {self.config.__name__}")
+            raise ConfigError(
+                f"settings of {self.name} are {found}: give a mapping or a {self.config.__name__}"
+            )
         known = {f.name: f for f in dataclasses.fields(self.config)}
         given = renamed(self.config, settings or {})
         for name, value in given.items():
             if name not in known:
-                raise ConfigError(f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}")
+                raise ConfigError(
+                    f"{self.name} has no setting {name!r}: the settings are {', '.join(known)}"
+                )
             if not known[name].metadata.get("python"):
-                given[name] = _checked(self.name, known[name], _choices(self.config, known[name]), value)
+                given[name] = _checked(
+                    self.name, known[name], _choices(self.config, known[name]), value
+                )
         return self.config(**given)
 
     def pack(self, config: Any) -> bytes:
@@ -143,11 +163,14 @@ class NativeEnv:
         """Return the C table, `const pv_env_type*`. Raises ConfigError as `env_types.find`."""
         return env_types.find(self.name, self.shared_library)
 
-    def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
+    def describe(
+        self, config: bytes, params: bytes, data: Any, autoreset: str
+    ) -> tuple[Any, EnvSpec]:
         """Ask the env type for its spec.
 
         Args:
-            config, params: blobs from pack_config and pack_params. data: a buffer with the shared data, or None.
+            config, params: blobs from pack_config and pack_params. data: a buffer with the shared
+            data, or None.
             autoreset: the mode, which the type may refuse.
         Returns:
             the C `pv_spec` and its Python form.
@@ -155,7 +178,10 @@ class NativeEnv:
             ConfigError: with the env's own words.
         """
         # Copies, because C wants alignment that bytes objects do not promise.
-        config_copy, params_copy = ffi.new("uint64_t[]", len(config) // 8 + 1), ffi.new("uint64_t[]", len(params) // 8 + 1)
+        config_copy, params_copy = (
+            ffi.new("uint64_t[]", len(config) // 8 + 1),
+            ffi.new("uint64_t[]", len(params) // 8 + 1),
+        )
         ffi.memmove(config_copy, config, len(config))
         ffi.memmove(params_copy, params, len(params))
         context = ffi.new("pv_context*")
@@ -173,7 +199,9 @@ class NativeEnv:
 
 
 def renamed(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a dataclass with the names that fields had before (`metadata={"was": NAME}`) replaced by today's."""
+    """Return settings of a dataclass with the names that fields had before (`metadata={"was":
+    NAME}`) replaced by today's.
+    """
     today = {f.metadata["was"]: f.name for f in dataclasses.fields(config) if "was" in f.metadata}
     return {today.get(name, name): value for name, value in settings.items()}
 
@@ -191,7 +219,9 @@ _hints: Any = functools.cache(typing.get_type_hints)
 
 
 def _choices(config: type[Any], f: dataclasses.Field[Any]) -> tuple[Any, ...]:
-    """Return the names that a field takes, as C numbers them, then the numbers that it takes; () for other types."""
+    """Return the names that a field takes, as C numbers them, then the numbers that it takes; ()
+    for other types.
+    """
     if _type_name(f) in _KIND:
         return ()
     hint = _hints(config)[f.name]
@@ -218,11 +248,15 @@ def _checked(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], give
     }
     is_bool = isinstance(given, (bool, np.bool_))
     if not isinstance(given, accepted[wanted]) or (is_bool and wanted != "bool"):
-        raise ConfigError(f"{env}: {f.name} is {given!r}, which is {type(given).__name__}: give {wanted}")
+        raise ConfigError(
+            f"{env}: {f.name} is {given!r}, which is {type(given).__name__}: give {wanted}"
+        )
     try:
         value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
     except OverflowError as error:  # a whole number of more than 308 digits
-        raise ConfigError(f"{env}: {f.name} is a number that no double holds: give {wanted}") from error
+        raise ConfigError(
+            f"{env}: {f.name} is a number that no double holds: give {wanted}"
+        ) from error
     if wanted == "int" and not -(2**31) <= value < 2**31:
         raise ConfigError(f"{env}: {f.name} is {value}: whole numbers here have 32 bits")
     return value
@@ -239,14 +273,17 @@ def _compare_config(name: str, config: type[Any], library: str | None) -> None:
     if in_c != in_python or native.config_bytes != 4 * len(in_python):
         differing = [pair for pair in zip(in_c, in_python, strict=False) if pair[0] != pair[1]]
         raise ImportError(
-            f"{config.__name__} and the C config of {name!r} differ (C, Python): {differing or (len(in_c), len(in_python))}; "
-            "rebuild the C core, or change the dataclass"
+            f"{config.__name__} and the C config of {name!r} differ (C, Python): "
+            f"{differing or (len(in_c), len(in_python))}; rebuild the C core, or change the "
+            "dataclass"
         )
 
 
 def pack_config(config: Any) -> bytes:
     """Return the bytes of the C config struct."""
-    return b"".join(_packed(type(config), f, getattr(config, f.name)) for f in c_fields(type(config)))
+    return b"".join(
+        _packed(type(config), f, getattr(config, f.name)) for f in c_fields(type(config))
+    )
 
 
 def _packed(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
@@ -255,7 +292,10 @@ def _packed(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
     try:
         return struct.pack("<" + _kind(config, f).char, value)
     except (struct.error, OverflowError) as error:
-        raise ConfigError(f"{f.name} of {config.__name__} is {value!r:.40}, which does not fit its C type: {error}") from None
+        raise ConfigError(
+            f"{f.name} of {config.__name__} is {value!r:.40}, which does not fit its C type: "
+            f"{error}"
+        ) from None
 
 
 def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
@@ -265,10 +305,15 @@ def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
     entries, chunks = [], []
     for name, given in params.items():
         array = np.ascontiguousarray(given)
-        if array.dtype not in DTYPE_CODE or array.ndim > lib.PV_MAX_NDIM or len(name.encode()) >= lib.PV_NAME_BYTES:
+        if (
+            array.dtype not in DTYPE_CODE
+            or array.ndim > lib.PV_MAX_NDIM
+            or len(name.encode()) >= lib.PV_NAME_BYTES
+        ):
             raise ConfigError(
-                f"params {name!r} has type {array.dtype} and {array.ndim} axes: use one of {', '.join(map(str, DTYPE_CODE))}, "
-                f"at most {lib.PV_MAX_NDIM} axes, and a name under {lib.PV_NAME_BYTES} bytes"
+                f"params {name!r} has type {array.dtype} and {array.ndim} axes: use one of "
+                f"{', '.join(map(str, DTYPE_CODE))}, at most {lib.PV_MAX_NDIM} axes, and a name "
+                f"under {lib.PV_NAME_BYTES} bytes"
             )
         at = -(-at // 64) * 64
         item = ffi.new("pv_param*")

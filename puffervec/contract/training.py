@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The training settings, metrics and search ranges that suit an env. The trainer reads them; this file imports nothing."""
+"""The training settings, metrics and search ranges that suit an env. The trainer reads them; this
+file imports nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,19 @@ class Training:
     """How to train in an env.
 
     Attributes:
-        preset: settings by table and key, as in a `--config` file: what is set where the user says nothing. Empty: the settings
-            for envs about which nothing is known.
+        preset: settings by table and key, as in a `--config` file: what is set where the user says
+            nothing. Empty: the settings for envs about which nothing is known.
         metric: the metric that says how good a run is.
-        rates: of records that stand for many agents and hold sums: name in the log -> record. They become rates per agent; the
-            record `agents` says how many one stands for. "sum/count" divides by the sums of another record instead.
+        rates: of records that stand for many agents and hold sums: name in the log -> record. They
+            become rates per agent; the record `agents` says how many one stands for. "sum/count"
+            divides by the sums of another record instead.
         more_rates: likewise, of records that only some settings leave.
-        search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH", "LOW:HIGH:log" or "ONE/TWO/...".
-        warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that the name implies.
-        solved_after: agent-steps after which the preset was seen to do well, for an estimate of the time; 0: unknown.
+        search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH",
+        "LOW:HIGH:log" or "ONE/TWO/...".
+        warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that
+        the name implies.
+        solved_after: agent-steps after which the preset was seen to do well, for an estimate of the
+            time; 0: unknown.
     """
 
     preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python's part of checking actions: kind, count and shape. C checks the values, casts and copies (csrc/action.h)."""
+"""Python's part of checking actions: kind, count and shape. C checks the values, casts and copies
+(csrc/action.h).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Native:
-    """Actions for Python envs that rows cannot hold: each env gets its entry as it is, of whatever type.
+    """Actions for Python envs that rows cannot hold: each env gets its entry as it is, of whatever
+        type.
 
-    They go through the mailboxes in the same turn. Where workers are processes, that costs pickling.
+    They go through the mailboxes in the same turn. Where workers are processes, that costs
+    pickling.
 
     Attributes:
         entries: a list with one action per row, or an array (rows, ...) of one action per row.
@@ -41,12 +45,16 @@ def _shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
 
 
 def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
-    """Return the (dtype, shape) pairs that need no conversion, with their dtype codes, for `send`'s fast path."""
+    """Return the (dtype, shape) pairs that need no conversion, with their dtype codes, for `send`'s
+    fast path.
+    """
     if group.action_plan is not None:
         return {}
     shape = _shape(group, rows)
     return {
-        (dtype, shape): code for dtype, code in DTYPE_CODE.items() if dtype.kind in _kinds(group) and dtype.name != "float16"
+        (dtype, shape): code
+        for dtype, code in DTYPE_CODE.items()
+        if dtype.kind in _kinds(group) and dtype.name != "float16"
     }
 
 
@@ -67,16 +75,22 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
     if array.dtype == np.float16:
         array = array.astype(np.float32)
     if array.dtype.kind not in _kinds(group) or array.dtype not in DTYPE_CODE:
-        raise ActionError(f"actions of {group.name!r} have dtype {array.dtype}: give {wanted} of shape {expected}")
+        raise ActionError(
+            f"actions of {group.name!r} have dtype {array.dtype}: give {wanted} of shape {expected}"
+        )
     if array.shape != expected and array.shape != (rows.rows, group.action_dims):
-        raise ActionError(f"actions of {group.name!r} have shape {array.shape}: give {wanted} of shape {expected}")
+        raise ActionError(
+            f"actions of {group.name!r} have shape {array.shape}: give {wanted} of shape {expected}"
+        )
     return np.ascontiguousarray(array)
 
 
 def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
-    """Return `given` as an array that can be assigned to the action rows of a Python env, or raise ActionError.
+    """Return `given` as an array that can be assigned to the action rows of a Python env, or raise
+    ActionError.
 
-    Values are not changed: the env decides about those out of range. Integers may be wider or narrower than the rows.
+    Values are not changed: the env decides about those out of range. Integers may be wider or
+        narrower than the rows.
     """
     shape, dtype = rows.actions.shape, rows.actions.dtype
     wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"
@@ -87,20 +101,26 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
         raise ActionError(f"actions have shape {array.shape}: {wanted}")
     if array.dtype.kind not in ("biuf" if dtype.kind == "f" else "biu"):
         raise ActionError(f"actions have dtype {array.dtype}: {wanted}")
-    if array.dtype.kind in "iu" and array.dtype.itemsize > dtype.itemsize and (array.astype(dtype) != array).any():
+    if (
+        array.dtype.kind in "iu"
+        and array.dtype.itemsize > dtype.itemsize
+        and (array.astype(dtype) != array).any()
+    ):
         limits = f"{array.min()} to {array.max()}"
         raise ActionError(f"actions of {limits} do not fit the env's {dtype}: {wanted} in range")
     return array
 
 
 def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Native | None:
-    """Return the actions of a group of Python envs as Native where its rows cannot hold them, None where they can.
+    """Return the actions of a group of Python envs as Native where its rows cannot hold them, None
+    where they can.
 
-    Rows cannot hold floats that would be rounded: an env gets those in the precision in which they were given. What the env
-    gets is a copy of an array, but the very entries of a list.
+    Rows cannot hold floats that would be rounded: an env gets those in the precision in which they
+    were given. What the env gets is a copy of an array, but the very entries of a list.
 
     Raises:
-        ActionError: a wrong number of entries; an array of another shape or no numbers; strict: a value out of range.
+        ActionError: a wrong number of entries; an array of another shape or no numbers; strict: a
+            value out of range.
     """
     plan = group.action_plan
     assert plan is not None
@@ -112,7 +132,9 @@ def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Nativ
             return None
         found = Native(array.copy())
     elif len(given.entries) != rows.rows:
-        raise ActionError(f"actions: {len(given.entries)} entries for {rows.rows} rows: give one per row")
+        raise ActionError(
+            f"actions: {len(given.entries)} entries for {rows.rows} rows: give one per row"
+        )
     else:
         found = given
     if strict and plan.is_plain:
@@ -130,30 +152,42 @@ def _check_raw_strict(plan: ActionPlan, array: np.ndarray) -> None:
     bad = ~((array >= plan.low) & (array <= plan.high))
     if bad.any():
         first = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        allowed = f"{np.broadcast_to(plan.low, array.shape)[first]} to {np.broadcast_to(plan.high, array.shape)[first]}"
+        allowed = (
+            f"{np.broadcast_to(plan.low, array.shape)[first]} to "
+            f"{np.broadcast_to(plan.high, array.shape)[first]}"
+        )
         raise ActionError(
-            f"{int(bad.sum())} action value(s) are out of range, first row {first[0]}: {array[first]}; use {allowed} "
-            "(strict=True; nothing was sent)"
+            f"{int(bad.sum())} action value(s) are out of range, first row {first[0]}: "
+            f"{array[first]}; use {allowed} (strict=True; nothing was sent)"
         )
 
 
 def _check_strict(slab: Any, group: GroupSpec, half: int, g: int, array: np.ndarray) -> None:
     first = ffi.new("uint64_t*")
-    bad = lib.pv_actions_check(slab, half, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype], first)
+    bad = lib.pv_actions_check(
+        slab, half, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype], first
+    )
     if bad:
         row, dim = divmod(int(first[0]), group.action_dims)
-        allowed = "a finite number" if group.action_kind == "continuous" else f"0 to {group.action_sizes[dim] - 1}"
+        allowed = (
+            "a finite number"
+            if group.action_kind == "continuous"
+            else f"0 to {group.action_sizes[dim] - 1}"
+        )
         raise ActionError(
-            f"{bad} action value(s) of {group.name!r} are out of range, first row {row}: {array.reshape(-1)[first[0]]}; "
-            f"use {allowed} (strict=True; nothing was sent)"
+            f"{bad} action value(s) of {group.name!r} are out of range, first row {row}: "
+            f"{array.reshape(-1)[first[0]]}; use {allowed} (strict=True; nothing was sent)"
         )
 
 
-def check(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> list[np.ndarray]:
+def check(
+    slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool
+) -> list[np.ndarray]:
     """Check a batch of actions of all groups.
 
     Args:
-        actions: an array or list for one group, a mapping by group name for several, None for what stands in the rows already.
+        actions: an array or list for one group, a mapping by group name for several, None for what
+            stands in the rows already.
     Returns:
         an array per group that can be copied into its action rows.
     Raises:
@@ -195,5 +229,9 @@ def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict
         if group.action_plan is not None:
             half.groups[group.name].actions[...] = array
         else:
-            replaced += int(lib.pv_actions_write(slab, index, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype]))
+            replaced += int(
+                lib.pv_actions_write(
+                    slab, index, g, ffi.from_buffer(array), DTYPE_CODE[array.dtype]
+                )
+            )
     return replaced

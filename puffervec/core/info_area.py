@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the learner's side reads them.
+"""Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the
+learner's side reads them.
 
     head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E) | rewards (E,)
 
-There is one area per (worker, half). A key gets a column when it is first seen and keeps it; a turn without infos touches
-nothing. Values that are not numbers, keys that are not strings, and whatever finds the table full go through the mailbox, which
-is slower (mailbox.py). `native` tells the worker that the actions of the turn are in its mailbox, since rows cannot hold them.
+There is one area per (worker, half). A key gets a column when it is first seen and keeps it; a turn
+without infos touches nothing. Values that are not numbers, keys that are not strings, and whatever
+finds the table full go through the mailbox, which is slower (mailbox.py). `native` tells the worker
+that the actions of the turn are in its mailbox, since rows cannot hold them.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ def _rewards_at(envs: int) -> int:
 class InfoArea:
     """Views on one area; `envs` is the number of its columns' entries.
 
-    rewards: (E,) float64, of envs with one row: as they were returned, where rows have them as float32.
+    rewards: (E,) float64, of envs with one row: as they were returned, where rows have them as
+        float32.
     """
 
     def __init__(self, memory: Any, offset: int, envs: int) -> None:
@@ -53,8 +56,12 @@ class InfoArea:
         self.envs = envs
         self.head = np.frombuffer(memory, _HEAD, 1, offset)
         self.names = np.frombuffer(memory, _NAME, COLUMNS, offset + _NAMES_AT)
-        self.present = np.frombuffer(memory, np.uint8, COLUMNS * envs, offset + _PRESENT_AT).reshape(COLUMNS, envs)
-        values = np.frombuffer(memory, np.int64, COLUMNS * envs, offset + _values_at(envs)).reshape(COLUMNS, envs)
+        self.present = np.frombuffer(
+            memory, np.uint8, COLUMNS * envs, offset + _PRESENT_AT
+        ).reshape(COLUMNS, envs)
+        values = np.frombuffer(memory, np.int64, COLUMNS * envs, offset + _values_at(envs)).reshape(
+            COLUMNS, envs
+        )
         self.integers, self.floats = values, values.view(np.float64)
         self.rewards = np.frombuffer(memory, np.float64, envs, offset + _rewards_at(envs))
 
@@ -92,15 +99,25 @@ class InfoWriter:
 
     def put(self, env: int, info: Any) -> None:
         """Add the info of an env (position in the block). Raises: TypeError: it is not a dict."""
-        if type(info) is not dict and not isinstance(info, Mapping):  # asking an abstract class takes a while
-            raise TypeError(f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return a dict")
+        if type(info) is not dict and not isinstance(
+            info, Mapping
+        ):  # asking an abstract class takes a while
+            raise TypeError(
+                f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return "
+                "a dict"
+            )
         self._add(env, self._put(env, info, ()))
 
     def put_list(self, env: int, infos: Sequence[Any]) -> None:
-        """Add what a PufferEnv reports: dicts, which go the slow way. Raises: TypeError: one is none."""
+        """Add what a PufferEnv reports: dicts, which go the slow way. Raises: TypeError: one is
+        none.
+        """
         for info in infos:
             if not isinstance(info, Mapping):
-                raise TypeError(f"infos have {info!r:.200} ({type(info).__name__}): a PufferEnv returns a list of dicts")
+                raise TypeError(
+                    f"infos have {info!r:.200} ({type(info).__name__}): a PufferEnv returns a "
+                    "list of dicts"
+                )
         self._add(env, list(infos))
 
     def _add(self, env: int, rest: Any) -> None:
@@ -142,7 +159,9 @@ class InfoWriter:
     def _column(self, path: tuple[str, ...], value: Any) -> _Column:
         kind = _kind(value)
         index, area = self._columns[path, kind], self.area
-        return _Column(index, (area.floats if kind == "f" else area.integers)[index], area.present[index])
+        return _Column(
+            index, (area.floats if kind == "f" else area.integers)[index], area.present[index]
+        )
 
     def _number(self, env: int, path: tuple[str, ...], value: Any) -> bool:
         kind = _kind(value)
@@ -175,7 +194,9 @@ class InfoWriter:
 
 
 def _kind(value: Any) -> str:
-    """Return the column kind of a number: i, f or b; empty for other values and for numbers that do not fit."""
+    """Return the column kind of a number: i, f or b; empty for other values and for numbers that do
+    not fit.
+    """
     if isinstance(value, (bool, np.bool_)):
         return "b"
     if isinstance(value, (float, np.floating)):
@@ -198,28 +219,41 @@ class InfoReader:
         return bool(self.area.head["others"][0])
 
     def forget(self) -> None:
-        """Drop what the last turn reported, before a reset in which this worker may have no env to reset."""
+        """Drop what the last turn reported, before a reset in which this worker may have no env to
+        reset.
+        """
         if self.area.head["anything"][0]:
             self.area.head["anything"] = self.area.head["others"] = 0
 
     def columns(self) -> Iterator[tuple[tuple[str, ...], str, np.ndarray, np.ndarray]]:
-        """Yield (path, kind, values, present) of the columns that the last turn touched; views on the slab."""
+        """Yield (path, kind, values, present) of the columns that the last turn touched; views on
+        the slab.
+        """
         if not self.area.head["anything"][0]:
             return
         while len(self._names) < int(self.area.head["keys"][0]):
             kind, name = self.area.names[len(self._names)].item()
-            self._names.append((tuple(name.decode(errors="surrogatepass").split(_SEPARATOR)), kind.decode()))
+            self._names.append(
+                (tuple(name.decode(errors="surrogatepass").split(_SEPARATOR)), kind.decode())
+            )
         for column, (path, kind) in enumerate(self._names):
             present = self.area.present[column]
             if present.any():
-                yield path, kind, (self.area.floats if kind == "f" else self.area.integers)[column], present
+                yield (
+                    path,
+                    kind,
+                    (self.area.floats if kind == "f" else self.area.integers)[column],
+                    present,
+                )
 
 
-def gather(readers: list[tuple[int, InfoReader]], envs: int) -> dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]]:
+def gather(
+    readers: list[tuple[int, InfoReader]], envs: int
+) -> dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]]:
     """Return the columns over a batch of `envs` envs: {path: (values, present)}, copies.
 
-    Args: readers: the areas with the position of their first env in the batch. A key that is an int here and a float there
-    becomes float64.
+    Args: readers: the areas with the position of their first env in the batch. A key that is an int
+    here and a float there becomes float64.
     """
     found: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
     for first, reader in readers:

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `recv` returns as infos: one object for C episode records and for the info dicts of Python envs. Runs in the learner.
+"""What `recv` returns as infos: one object for C episode records and for the info dicts of Python
+envs. Runs in the learner.
 
-A turn in which nothing was reported costs nothing: all such turns share one empty object. Numbers arrive as columns over the
-envs (info_area.py); dicts are only made when somebody iterates.
+A turn in which nothing was reported costs nothing: all such turns share one empty object. Numbers
+arrive as columns over the envs (info_area.py); dicts are only made when somebody iterates.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ _NO_EPISODES.flags.writeable = False
 
 
 class Infos(Sequence[dict[str, Any]]):
-    """The infos of one batch: a sequence of dicts, one per Python env that reported something, or one per finished C episode.
+    """The infos of one batch: a sequence of dicts, one per Python env that reported something, or
+        one per finished C episode.
 
     Attributes:
-        episodes: (n,) structured array (puffervec.core.slab.RECORD_DTYPE) of the C episodes that ended, a copy; n may be 0.
-        numeric: columns of numbers by path through nested dicts: (values, present), each (E,) over the envs of the batch;
-            values are int64, float64 or bool and mean something where present is True. Copies.
+        episodes: (n,) structured array (puffervec.core.slab.RECORD_DTYPE) of the C episodes that
+        ended, a copy; n may be 0.
+        numeric: columns of numbers by path through nested dicts: (values, present), each (E,) over
+            the envs of the batch; values are int64, float64 or bool and mean something where
+            present is True. Copies.
         others: (position in the batch, dict) of envs with infos other than numbers.
     """
 
@@ -49,7 +53,9 @@ class Infos(Sequence[dict[str, Any]]):
         self._dicts: list[dict[str, Any]] | None = None
 
     def per_env(self, envs: int) -> list[dict[str, Any]]:
-        """Return the info dict of each of the `envs` Python envs of the batch; {} where an env reported nothing."""
+        """Return the info dict of each of the `envs` Python envs of the batch; {} where an env
+        reported nothing.
+        """
         merged: list[dict[str, Any]] = [{} for _ in range(envs)]
         for position, other in self.others:
             for info in other if isinstance(other, list) else [other]:
@@ -69,15 +75,24 @@ class Infos(Sequence[dict[str, Any]]):
 
     def _of_episodes(self) -> Iterator[dict[str, Any]]:
         for record in self.episodes:
-            info = {name: record[name].item() for name in ("env", "episode", "task", "slot", "agent_type")}
-            info["episode_return"], info["episode_length"] = record["return"].item(), record["length"].item()
+            info = {
+                name: record[name].item()
+                for name in ("env", "episode", "task", "slot", "agent_type")
+            }
+            info["episode_return"], info["episode_length"] = (
+                record["return"].item(),
+                record["length"].item(),
+            )
             values = record["values"]
             yield info | {name: values[i].item() for i, name in enumerate(self._record_names)}
 
     def _of_envs(self) -> Iterator[dict[str, Any]]:
         if not self.numeric and not self.others:
             return
-        envs = max([p.size for _, p in self.numeric.values()] + [1 + position for position, _ in self.others])
+        envs = max(
+            [p.size for _, p in self.numeric.values()]
+            + [1 + position for position, _ in self.others]
+        )
         lists = {position: other for position, other in self.others if isinstance(other, list)}
         for position, info in enumerate(self.per_env(envs)):
             if position in lists:  # a PufferEnv reports a list of dicts

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Things with names: built-in ones, and those of installed packages, by entry points. Each is imported when first asked for."""
+"""Things with names: built-in ones, and those of installed packages, by entry points. Each is
+imported when first asked for.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ class Registry(Generic[T]):
     """All envs, or all algorithms."""
 
     def __init__(self, group: str, what: str, kind: type[T], built_in: Mapping[str, str]) -> None:
-        """Args: group: of entry points; what: a word for messages; kind: what an entry point loads to; built_in: by name,
-        "module:ATTRIBUTE"."""
+        """Args: group: of entry points; what: a word for messages; kind: what an entry point loads
+        to; built_in: by name, "module:ATTRIBUTE".
+        """
         self.group, self.what, self.kind, self.built_in = group, what, kind, built_in
 
     def names(self) -> list[str]:
@@ -34,8 +37,9 @@ class Registry(Generic[T]):
         """Return what has that name.
 
         Raises:
-            ConfigError: an unknown name (the message lists the known ones), a name that two packages claim, or an entry point
-                that cannot be loaded (the message names its package).
+            ConfigError: an unknown name (the message lists the known ones), a name that two
+                packages claim, or an entry point that cannot be loaded (the message names its
+                package).
         """
         entries = self._entries_of(name)
         if not entries and name not in self.built_in:  # it may have been installed since
@@ -46,7 +50,8 @@ class Registry(Generic[T]):
         if len(claims) > 1:
             who = " and ".join(claims)
             raise ConfigError(
-                f"{len(claims)} {self.what}s are called {name!r}: {who}: uninstall one, or rename its entry point"
+                f"{len(claims)} {self.what}s are called {name!r}: {who}: uninstall one, or rename "
+                "its entry point"
             )
         if entries:
             return self._load(entries[0])
@@ -54,7 +59,9 @@ class Registry(Generic[T]):
             known = self.names()
             near = difflib.get_close_matches(name, known, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ConfigError(f"no {self.what} is called {name!r}{hint}: the {self.what}s are {', '.join(known)}")
+            raise ConfigError(
+                f"no {self.what} is called {name!r}{hint}: the {self.what}s are {', '.join(known)}"
+            )
         module, attribute = self.built_in[name].split(":")
         made = getattr(importlib.import_module(module), attribute)
         assert isinstance(made, self.kind)
@@ -64,26 +71,37 @@ class Registry(Generic[T]):
         return tuple(_entries(self.group, tuple(sys.path)).select(name=name))
 
     def _load(self, entry: EntryPoint) -> T:
-        """Return what an entry point loads to. Its package is another's code: whatever it raises is reported with its name."""
+        """Return what an entry point loads to. Its package is another's code: whatever it raises is
+        reported with its name.
+        """
         who = f"{self.what} {entry.name!r} ({_origin(entry)})"
         try:
             made = entry.load()
         except Exception as error:
             raise ConfigError(
-                f"{who} cannot be loaded: {type(error).__name__}: {error}: fix or uninstall that package"
+                f"{who} cannot be loaded: {type(error).__name__}: {error}: fix or uninstall that "
+                "package"
             ) from error
         if not isinstance(made, self.kind):
-            raise ConfigError(f"{who} is {made!r}: its entry point must load to {self.kind.__name__}")
+            raise ConfigError(
+                f"{who} is {made!r}: its entry point must load to {self.kind.__name__}"
+            )
         return made
 
 
 @functools.lru_cache(maxsize=16)
 def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points of what is installed on `path`, which is sys.path. Reading them all takes 10 ms."""
+    """Return the entry points of what is installed on `path`, which is sys.path. Reading them all
+    takes 10 ms.
+    """
     return entry_points(group=group)
 
 
 def _origin(entry: EntryPoint) -> str:
     """Return an entry point and its distribution in words."""
-    distribution = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "a package without metadata"
+    distribution = (
+        f"{entry.dist.name} {entry.dist.version}"
+        if entry.dist is not None
+        else "a package without metadata"
+    )
     return f"{entry.value} of {distribution}"

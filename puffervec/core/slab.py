@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab from Python: its layout as csrc/slab.c has it, and NumPy views on the rows. Runs in the learner."""
+"""The slab from Python: its layout as csrc/slab.c has it, and NumPy views on the rows. Runs in the
+learner.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +72,19 @@ class GroupRows:
     """One group's rows of one half: NumPy views on the slab, in env order.
 
     Attributes:
-        observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows, *shape) arrays by field.
-        rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,) uint8.
-        action_masks: (rows, choices) bool, or None. actions: (rows,) or (rows, D) of uint8 where no index has more than 255
-            choices, else of int32; or (rows, D) float32; Python envs: as the action plan says.
-        final_observations: like observations, in same-step mode: the last observation of rows that are done; else None.
-        agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of all groups + slot.
-    Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this half.
+        observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows,
+        *shape) arrays by field.
+        rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,)
+        uint8.
+        action_masks: (rows, choices) bool, or None. actions: (rows,) or (rows, D) of uint8 where no
+            index has more than 255 choices, else of int32; or (rows, D) float32; Python envs: as
+            the action plan says.
+        final_observations: like observations, in same-step mode: the last observation of rows that
+        are done; else None.
+        agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of
+            all groups + slot.
+    Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this
+        half.
     """
 
     spec: GroupSpec
@@ -99,8 +107,8 @@ class Half:
 
     Attributes:
         env_ids: (envs,) int64 global env indices. rows: rows of all groups.
-        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy. offsets: byte offset in the block
-            of each (group, array).
+        block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy.
+            offsets: byte offset in the block of each (group, array).
         groups: the rows by group name.
     """
 
@@ -112,14 +120,25 @@ class Half:
     groups: dict[str, GroupRows]
 
 
-_ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "agent_types", "action_masks", "actions")
+_ARRAYS = (
+    "observations",
+    "rewards",
+    "terminals",
+    "truncations",
+    "masks",
+    "agent_types",
+    "action_masks",
+    "actions",
+)
 
 
 def _observations(memory: memoryview, offset: int, rows: int, group: GroupSpec) -> Any:
     size = rows * group.observation_bytes
     raw = np.frombuffer(memory, np.uint8, size, offset)
     if group.observation_plan is not None:
-        return raw.view(group.observation_plan.row_dtype).reshape(rows, *group.observation_plan.row_shape)
+        return raw.view(group.observation_plan.row_dtype).reshape(
+            rows, *group.observation_plan.row_shape
+        )
     if group.flat_dtype is not None:
         return raw.view(group.flat_dtype).reshape(rows, *group.flat_shape)
     table = raw.view(group.row_dtype)
@@ -149,10 +168,14 @@ def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.nda
         truncations=view(np.bool_, at.truncations),
         masks=view(np.bool_, at.masks),
         agent_types=view(np.uint8, at.agent_types),
-        action_masks=view(np.bool_, at.action_masks, group.action_mask_size) if group.action_mask_size else None,
+        action_masks=view(np.bool_, at.action_masks, group.action_mask_size)
+        if group.action_mask_size
+        else None,
         actions=view(group.action_row_dtype, at.actions, *columns),
         agent_ids=agent_ids,
-        final_observations=_observations(memory, at.final_observations, rows, group) if at.final_observations else None,
+        final_observations=_observations(memory, at.final_observations, rows, group)
+        if at.final_observations
+        else None,
     )
 
 
@@ -161,7 +184,10 @@ def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
     at = head.halves[index]
     env_ids = np.arange(at.first_env, at.first_env + at.env_count)
     ids = [_agent_ids(env_ids, spec, g) for g in range(len(spec.groups))]
-    groups = {group.name: _group_rows(memory, at.groups[g], group, ids[g]) for g, group in enumerate(spec.groups)}
+    groups = {
+        group.name: _group_rows(memory, at.groups[g], group, ids[g])
+        for g, group in enumerate(spec.groups)
+    }
     offsets = {
         (group.name, array): getattr(at.groups[g], array) - at.offset
         for g, group in enumerate(spec.groups)

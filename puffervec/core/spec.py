@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env's rows look like, as its C code describes it: read from pv_spec, so that Python keeps no second list."""
+"""What an env's rows look like, as its C code describes it: read from pv_spec, so that Python keeps
+no second list.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,35 @@ if TYPE_CHECKING:
 # The codes of csrc/base.h.
 DTYPE_CODE: dict[np.dtype[Any], int] = {
     np.dtype(f"{kind}{bits}"): getattr(lib, f"PV_{kind[0].upper()}{bits}")
-    for kind, widths in {"float": (16, 32, 64), "uint": (8, 16, 32, 64), "int": (8, 16, 32, 64)}.items()
+    for kind, widths in {
+        "float": (16, 32, 64),
+        "uint": (8, 16, 32, 64),
+        "int": (8, 16, 32, 64),
+    }.items()
     for bits in widths
 }
 DTYPES = {code: dtype for dtype, code in DTYPE_CODE.items()}
-ACTION_KINDS = {lib.PV_DISCRETE: "discrete", lib.PV_MULTI_DISCRETE: "multi_discrete", lib.PV_CONTINUOUS: "continuous"}
-AUTORESET_MODES = {"next_step": lib.PV_NEXT_STEP, "same_step": lib.PV_SAME_STEP, "disabled": lib.PV_DISABLED}
-FEWEST_PIXELS = 8  # on the shorter side of a picture; smaller tables of bytes are not taken for pictures
+ACTION_KINDS = {
+    lib.PV_DISCRETE: "discrete",
+    lib.PV_MULTI_DISCRETE: "multi_discrete",
+    lib.PV_CONTINUOUS: "continuous",
+}
+AUTORESET_MODES = {
+    "next_step": lib.PV_NEXT_STEP,
+    "same_step": lib.PV_SAME_STEP,
+    "disabled": lib.PV_DISABLED,
+}
+FEWEST_PIXELS = (
+    8  # on the shorter side of a picture; smaller tables of bytes are not taken for pictures
+)
 
 
 @dataclass(frozen=True)
 class Field:
     """One named part of an observation row or of the readable state.
 
-    A stored value lies in [low, high]; stored value * scale is in `unit`. `offset` is in bytes from the start of the row.
+    A stored value lies in [low, high]; stored value * scale is in `unit`. `offset` is in bytes from
+    the start of the row.
     """
 
     name: str
@@ -54,9 +71,13 @@ class Field:
 
     @property
     def keeps_shape(self) -> bool:
-        """True where the array is shown in its own shape, and not as a part of a flat vector: three axes, or a picture."""
+        """True where the array is shown in its own shape, and not as a part of a flat vector: three
+        axes, or a picture.
+        """
         bytes_only = self.dtype == np.uint8 and (self.low, self.high) == (0, 255)
-        return len(self.shape) > 2 or (len(self.shape) == 2 and bytes_only and min(self.shape) >= FEWEST_PIXELS)
+        return len(self.shape) > 2 or (
+            len(self.shape) == 2 and bytes_only and min(self.shape) >= FEWEST_PIXELS
+        )
 
     @property
     def space(self) -> gymnasium.Space[Any]:
@@ -71,9 +92,10 @@ class Field:
 class GroupSpec:
     """Rows that share spaces: `agents` rows per env, `observation_bytes` each.
 
-    agent_names: what the agent in each row of an env is called, by its type (C envs) or name (parallel envs); () where that is
-        unknown, or may change from episode to episode.
-    observation_plan, action_plan: how a Python env's spaces stand in the rows (puffervec.workers.python.emulation); None for C envs.
+    agent_names: what the agent in each row of an env is called, by its type (C envs) or name
+        (parallel envs); () where that is unknown, or may change from episode to episode.
+    observation_plan, action_plan: how a Python env's spaces stand in the rows
+        (puffervec.workers.python.emulation); None for C envs.
     """
 
     name: str
@@ -103,7 +125,9 @@ class GroupSpec:
 
     @property
     def action_row_dtype(self) -> np.dtype[Any]:
-        """Data type of the action rows in the slab: uint8 for indices of a C env where each has a byte's choices at most."""
+        """Data type of the action rows in the slab: uint8 for indices of a C env where each has a
+        byte's choices at most.
+        """
         in_bytes = self.action_plan is None and self.action_kind != "continuous"
         in_bytes = in_bytes and max(self.action_sizes) <= lib.PV_MOST_BYTE_CHOICES
         return np.dtype(np.uint8) if in_bytes else self.action_dtype
@@ -122,12 +146,15 @@ class GroupSpec:
 
     @property
     def flat_dtype(self) -> np.dtype[Any] | None:
-        """The one dtype of all fields if they fill the row without gaps, so that a row is one array; else None.
+        """The one dtype of all fields if they fill the row without gaps, so that a row is one
+        array; else None.
 
         Also None where a field that keeps its shape stands beside others.
         """
         dtypes = {field.dtype for field in self.fields}
-        if len(dtypes) != 1 or (len(self.fields) > 1 and any(field.keeps_shape for field in self.fields)):
+        if len(dtypes) != 1 or (
+            len(self.fields) > 1 and any(field.keeps_shape for field in self.fields)
+        ):
             return None
         dtype = next(iter(dtypes))
         filled = sum(field.size for field in self.fields) * dtype.itemsize
@@ -135,7 +162,9 @@ class GroupSpec:
 
     @property
     def flat_shape(self) -> tuple[int, ...]:
-        """Shape of a row that has a `flat_dtype`: (F,), or that of its one field where that keeps its shape."""
+        """Shape of a row that has a `flat_dtype`: (F,), or that of its one field where that keeps
+        its shape.
+        """
         if len(self.fields) == 1 and self.fields[0].keeps_shape:
             return self.fields[0].shape
         return (sum(field.size for field in self.fields),)
@@ -147,7 +176,9 @@ class GroupSpec:
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field; of a Python env: as emulated."""
+        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field; of a Python env:
+        as emulated.
+        """
         from gymnasium import spaces
 
         if self.observation_plan is not None:
@@ -177,7 +208,9 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """All that a C env says about itself for one config. tasks: how many there are (`set_tasks`); 0 for Python envs."""
+    """All that a C env says about itself for one config. tasks: how many there are (`set_tasks`); 0
+    for Python envs.
+    """
 
     groups: tuple[GroupSpec, ...]
     record_names: tuple[str, ...]
@@ -224,14 +257,19 @@ def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:
 
 
 def check_state(name: str, fields: Sequence[Field], state: Any) -> list[tuple[str, np.ndarray]]:
-    """Return (field name, array) of each entry of a state that an env is to be put into. name: of the env.
+    """Return (field name, array) of each entry of a state that an env is to be put into. name: of
+    the env.
 
     Raises:
-        ConfigError: no mapping, a name that is none, or an array of another shape, or of a dtype that its field cannot hold.
+        ConfigError: no mapping, a name that is none, or an array of another shape, or of a dtype
+            that its field cannot hold.
     """
     allowed = ", ".join(f"{field.name} {field.dtype}{list(field.shape) or ''}" for field in fields)
     if not isinstance(state, Mapping):
-        raise ConfigError(f"poke: the state is {state!r}: give a mapping with values for some of {name}'s {allowed}")
+        raise ConfigError(
+            f"poke: the state is {state!r}: give a mapping with values for some of {name}'s "
+            f"{allowed}"
+        )
     known = {field.name: field for field in fields}
     for key in state:
         if key not in known:
@@ -245,7 +283,9 @@ def _fitting(name: str, field: Field, value: Any) -> np.ndarray:
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ConfigError(f"poke: {name}'s {field.name} is {value!r}, which is no array: {wanted}") from None
+        raise ConfigError(
+            f"poke: {name}'s {field.name} is {value!r}, which is no array: {wanted}"
+        ) from None
     if given.dtype.kind not in ("biuf" if field.dtype.kind == "f" else "biu"):
         raise ConfigError(f"poke: {name}'s {field.name} has dtype {given.dtype}: {wanted}")
     if given.size == field.size == 1:
@@ -255,7 +295,9 @@ def _fitting(name: str, field: Field, value: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         fitting = given.astype(field.dtype)
     if field.dtype.kind != "f" and (fitting != given).any():
-        raise ConfigError(f"poke: {name}'s {field.name} is {value!r}, which {field.dtype} cannot hold: {wanted}")
+        raise ConfigError(
+            f"poke: {name}'s {field.name} is {value!r}, which {field.dtype} cannot hold: {wanted}"
+        )
     return fitting
 
 
@@ -304,12 +346,14 @@ def read_spec(spec: Any, name: str) -> EnvSpec:
     Raises: ConfigError: more fields than there is room for.
     """
     counts = {"the state": spec.state_count} | {
-        f"a row of {_text(spec.groups[i].name)!r}": spec.groups[i].field_count for i in range(spec.group_count)
+        f"a row of {_text(spec.groups[i].name)!r}": spec.groups[i].field_count
+        for i in range(spec.group_count)
     }
     for whose, count in counts.items():
         if count > lib.PV_MAX_FIELDS:
             raise ConfigError(
-                f"{name}: {whose} has {count} fields, of at most {lib.PV_MAX_FIELDS} (PV_MAX_FIELDS): join some to an array"
+                f"{name}: {whose} has {count} fields, of at most {lib.PV_MAX_FIELDS} "
+                "(PV_MAX_FIELDS): join some to an array"
             )
     return EnvSpec(
         groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/cartpole.c), the teaching env for structure of arrays and vector loops."""
+"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/cartpole.c), the teaching env for structure of
+arrays and vector loops.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,17 @@ def drawing(config: CartpoleConfig, state: State) -> Drawing:
         shapes=shapes,
         colours={"cart": BLUE, "pole": ORANGE},
         still=[Line(((-2.8, 0.0), (2.8, 0.0))), *ends],
-        numbers=lambda state: {"poles up": float(abs(state["theta"]) <= MOST_ANGLE_RAD and abs(state["x"]) <= MOST_X_M)},
+        numbers=lambda state: {
+            "poles up": float(abs(state["theta"]) <= MOST_ANGLE_RAD and abs(state["x"]) <= MOST_X_M)
+        },
         wholes={"poles up": 1.0},
         fps=50,
         step_s=0.02,
         unit="m",
         agents=("cart",),
-        facts=lambda state: {"cart": {name: float(state[name]) for name in ("x", "x_dot", "theta", "theta_dot")}},
+        facts=lambda state: {
+            "cart": {name: float(state[name]) for name in ("x", "x_dot", "theta", "theta_dot")}
+        },
         actions=lambda rows: {"push": rows},
         words={"push": ("left", "right")},
     )
@@ -56,7 +62,9 @@ def shapes(state: State, before: State | None) -> Iterator[Shape]:
 
 
 def keys(config: CartpoleConfig) -> Keys:
-    """Pushes to the left and to the right; in turn where no key is held, since there is no action that does not push."""
+    """Pushes to the left and to the right; in turn where no key is held, since there is no action
+    that does not push.
+    """
     turns = itertools.cycle((0, 1))
 
     def action(held: Mapping[str, int]) -> int:
@@ -67,4 +75,10 @@ def keys(config: CartpoleConfig) -> Keys:
     return Keys({"ArrowLeft": "push left", "ArrowRight": "push right"}, action)
 
 
-ENV = NativeEnv(name="cartpole", config=CartpoleConfig, build=lambda config: EnvData(), drawing=drawing, keys=keys)
+ENV = NativeEnv(
+    name="cartpole",
+    config=CartpoleConfig,
+    build=lambda config: EnvData(),
+    drawing=drawing,
+    keys=keys,
+)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`probe`: the annotated teaching env (csrc/probe.c): its numbers can be computed by hand, and it can fail on demand."""
+"""`probe`: the annotated teaching env (csrc/probe.c): its numbers can be computed by hand, and it
+can fail on demand.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,20 @@ from dataclasses import dataclass
 from puffervec.contract.native import EnvData, NativeEnv
 
 # Values of ProbeConfig.fault.
-FAULTS = ("none", "segv", "abort", "exit", "kill", "hang", "spin", "nan", "oob", "oom", "error", "slow")
+FAULTS = (
+    "none",
+    "segv",
+    "abort",
+    "exit",
+    "kill",
+    "hang",
+    "spin",
+    "nan",
+    "oob",
+    "oom",
+    "error",
+    "slow",
+)
 # Values of ProbeConfig.fault_step beside the number of steps since the reset.
 MOMENTS = {"reset": -1, "save": -2, "load": -3, "peek": -4, "close": -5, "init": -6, "poke": -7}
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`tag_continuous`: Tag in the plane (csrc/tag/continuous.h), with the parameter names of WarpDrive's TagContinuous."""
+"""`tag_continuous`: Tag in the plane (csrc/tag/continuous.h), with the parameter names of
+WarpDrive's TagContinuous.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from puffervec.errors import ConfigError
 
 RUNNER, TAGGER = 0, 1
 DEFAULT_SEED = 0
-"""The seed of the start where none is given, so that the same settings always make the same game."""
+"""The seed of the start where none is given, so that the same settings always make the same game.
+"""
 MOST_AGENTS = 16384
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -27,11 +30,14 @@ LARGEST = float(np.finfo(np.float32).max)
 class TagContinuousConfig:
     """Settings of tag_continuous, with the names and defaults of TagContinuous's constructor.
 
-    Lengths are in the unit of grid_length, times in steps, angles in radians. Penalties are negative numbers.
+    Lengths are in the unit of grid_length, times in steps, angles in radians. Penalties are
+    negative numbers.
     """
 
     num_taggers: int = 1
-    """Agents that chase (type 1). Their ids are scattered over those of all agents, as the seed draws them."""
+    """Agents that chase (type 1). Their ids are scattered over those of all agents, as the seed
+    draws them.
+    """
     num_runners: int = 10
     """Agents that flee (type 0)."""
     grid_length: float = 10.0
@@ -53,12 +59,16 @@ class TagContinuousConfig:
     min_turn: float = -math.pi / 2
     """Smallest turn."""
     num_acceleration_levels: int = 10
-    """Evenly spaced changes from min_acceleration to max_acceleration; action 0 is none, 1 the smallest."""
+    """Evenly spaced changes from min_acceleration to max_acceleration; action 0 is none, 1 the
+    smallest.
+    """
     num_turn_levels: int = 10
     """Likewise for turns."""
     acceleration_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """What actions 1, 2, ... add to the acceleration: num_acceleration_levels numbers, in any order. None: evenly spaced from
-    min_acceleration to max_acceleration, equal to WarpDrive's table to the bit."""
+    """What actions 1, 2, ... add to the acceleration: num_acceleration_levels numbers, in any
+    order. None: evenly spaced from min_acceleration to max_acceleration, equal to WarpDrive's table
+    to the bit.
+    """
     turn_changes: Sequence[float] | None = field(default=None, metadata={"python": True})
     """Likewise for turns."""
     edge_hit_penalty: float = -0.0
@@ -66,7 +76,9 @@ class TagContinuousConfig:
     use_full_observation: bool = True
     """Observe all other agents (7 (N - 1) + 1 floats), or the nearest ones (7 K + 1)."""
     num_other_agents_observed: int = 2
-    """K, for partial observations: the nearest agents still in the game; at most the number of agents."""
+    """K, for partial observations: the nearest agents still in the game; at most the number of
+        agents.
+    """
     tagging_distance: float = 0.01
     """A runner is tagged if its nearest tagger is nearer than this fraction of grid_length."""
     tag_reward_for_tagger: float = 1.0
@@ -82,15 +94,22 @@ class TagContinuousConfig:
     runner_exits_game_after_tagged: bool = True
     """A tagged runner leaves the game; False: it goes on and can be tagged at every step."""
     random_starts: bool = False
-    """Draw every agent's start anew at each reset (any place, one of four directions); False: always the same start."""
+    """Draw every agent's start anew at each reset (any place, one of four directions); False:
+    always the same start.
+    """
     starting_location_x: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Where agents start, one entry per agent, together with starting_location_y. None: drawn once, by seed."""
+    """Where agents start, one entry per agent, together with starting_location_y. None: drawn once,
+        by seed.
+    """
     starting_location_y: Sequence[float] | None = field(default=None, metadata={"python": True})
     """Likewise for y."""
     starting_directions: Sequence[float] | None = field(default=None, metadata={"python": True})
-    """Where agents head at the start, as angles. None: one of four directions, drawn once, by seed."""
+    """Where agents head at the start, as angles. None: one of four directions, drawn once, by seed.
+    """
     seed: int | None = field(default=None, metadata={"python": True})
-    """Draws the taggers' ids and the start with NumPy's legacy generator, as WarpDrive does. None: 0. Not a seed of reset."""
+    """Draws the taggers' ids and the start with NumPy's legacy generator, as WarpDrive does. None:
+        0. Not a seed of reset.
+    """
 
 
 @dataclass(frozen=True)
@@ -108,7 +127,9 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _check_counts(config: TagContinuousConfig) -> None:
-    """Raise ConfigError where the numbers that the draws and tables need cannot be used. All other bounds are checked in C."""
+    """Raise ConfigError where the numbers that the draws and tables need cannot be used. All other
+    bounds are checked in C.
+    """
     for name, most in (
         ("num_taggers", MOST_AGENTS),
         ("num_runners", MOST_AGENTS),
@@ -117,24 +138,43 @@ def _check_counts(config: TagContinuousConfig) -> None:
     ):
         if not 1 <= getattr(config, name) <= most:
             raise _refuse(name, getattr(config, name), f"1 to {most}")
-    for name in ("min_acceleration", "max_acceleration", "min_turn", "max_turn", "grid_length", "tagging_distance"):
+    for name in (
+        "min_acceleration",
+        "max_acceleration",
+        "min_turn",
+        "max_turn",
+        "grid_length",
+        "tagging_distance",
+    ):
         if not math.isfinite(getattr(config, name)):
             raise _refuse(name, getattr(config, name), "a finite number")
     seed = config.seed
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32):
+    if seed is not None and (
+        isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32
+    ):
         raise _refuse("seed", seed, f"None or a whole number from 0 to {2**32 - 1}")
 
 
 def _given(config: TagContinuousConfig, name: str, agents: int) -> np.ndarray | None:
-    """Return a start array of the settings as (N,) float64, None where there is none. Directions may have any angle."""
+    """Return a start array of the settings as (N,) float64, None where there is none. Directions
+    may have any angle.
+    """
     if name == "starting_directions":
-        return _numbers(config, name, agents, -LARGEST, LARGEST, f"one finite angle per agent ({agents})")
+        return _numbers(
+            config, name, agents, -LARGEST, LARGEST, f"one finite angle per agent ({agents})"
+        )
     high = config.grid_length
-    return _numbers(config, name, agents, 0.0, high, f"one number from 0 to {high:g} per agent ({agents})")
+    return _numbers(
+        config, name, agents, 0.0, high, f"one number from 0 to {high:g} per agent ({agents})"
+    )
 
 
-def _numbers(config: TagContinuousConfig, name: str, count: int, low: float, high: float, wanted: str) -> np.ndarray | None:
-    """Return a setting as (count,) float64, None where it is None. Raises: ConfigError: it is not `wanted`."""
+def _numbers(
+    config: TagContinuousConfig, name: str, count: int, low: float, high: float, wanted: str
+) -> np.ndarray | None:
+    """Return a setting as (count,) float64, None where it is None. Raises: ConfigError: it is not
+    `wanted`.
+    """
     given = getattr(config, name)
     if given is None:
         return None
@@ -143,7 +183,9 @@ def _numbers(config: TagContinuousConfig, name: str, count: int, low: float, hig
     except ValueError:
         raise _refuse(name, given, wanted) from None
     if array.dtype.kind not in "iuf" or array.shape != (count,):
-        raise ConfigError(f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: give {wanted}")
+        raise ConfigError(
+            f"tag_continuous: {name} has shape {array.shape} and type {array.dtype}: give {wanted}"
+        )
     outside = array[~((array >= low) & (array <= high))]  # NaN too
     if outside.size:
         raise ConfigError(f"tag_continuous: {name} holds {outside[0]}: give {wanted}")
@@ -151,7 +193,8 @@ def _numbers(config: TagContinuousConfig, name: str, count: int, low: float, hig
 
 
 def start_of(config: TagContinuousConfig) -> Start:
-    """Draw types and start as TagContinuous's constructor does: same generator, same order, nothing drawn that is given.
+    """Draw types and start as TagContinuous's constructor does: same generator, same order, nothing
+        drawn that is given.
 
     Raises:
         ConfigError: names the setting that cannot be used.
@@ -165,7 +208,11 @@ def start_of(config: TagContinuousConfig) -> Start:
         missing = "starting_location_x" if x is None else "starting_location_y"
         raise _refuse(missing, None, "as many numbers as for the other axis, or leave both out")
     if config.random_starts and not (x is None and directions is None):
-        raise _refuse("random_starts", True, "False with starting locations or directions: it draws them at each reset")
+        raise _refuse(
+            "random_starts",
+            True,
+            "False with starting locations or directions: it draws them at each reset",
+        )
     generator = np.random.RandomState(DEFAULT_SEED if config.seed is None else int(config.seed))
     taggers = generator.choice(np.arange(agents), config.num_taggers, replace=False)
     if x is None or y is None:
@@ -182,15 +229,21 @@ def start_of(config: TagContinuousConfig) -> Start:
 def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
     """Return what each choice of an action changes: (levels + 1,) float32, 0 first.
 
-    WarpDrive takes the ends of the range as float32 and, under NumPy 1, spaces the values in float64. From other ends, or in
-    float32 as NumPy 2 would, some values are one unit in the last place off.
+    WarpDrive takes the ends of the range as float32 and, under NumPy 1, spaces the values in
+    float64. From other ends, or in float32 as NumPy 2 would, some values are one unit in the last
+    place off.
 
     Args: kind: "acceleration" or "turn".
     Raises: ConfigError: the values of the settings are not one finite number for each level.
     """
     levels = getattr(config, f"num_{kind}_levels")
     values = _numbers(
-        config, f"{kind}_changes", levels, -LARGEST, LARGEST, f"num_{kind}_levels ({levels}) finite numbers, or None"
+        config,
+        f"{kind}_changes",
+        levels,
+        -LARGEST,
+        LARGEST,
+        f"num_{kind}_levels ({levels}) finite numbers, or None",
     )
     if values is None:
         low, high = (float(np.float32(getattr(config, f"{end}_{kind}"))) for end in ("min", "max"))
@@ -199,7 +252,9 @@ def action_table(config: TagContinuousConfig, kind: str) -> np.ndarray:
 
 
 def changes_of(config: TagContinuousConfig) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the choices of an action change: the speed, (levels + 1,) float32, and the direction, likewise in rad."""
+    """Return what the choices of an action change: the speed, (levels + 1,) float32, and the
+    direction, likewise in rad.
+    """
     return action_table(config, "acceleration"), action_table(config, "turn")
 
 
@@ -244,7 +299,11 @@ TRAINING = Training(
             "entropy_coef": 0.002,
             "total_timesteps": 50_000_000,
         },
-        "policy": {"map": ("tagger=tagger", "runner=runner"), "hidden": (64, 64), "normalize": False},
+        "policy": {
+            "map": ("tagger=tagger", "runner=runner"),
+            "hidden": (64, 64),
+            "normalize": False,
+        },
         # There are few taggers, so that a pass over their steps costs little.
         "policies": {"tagger": {"update_epochs": 4}},
     },

@@ -11,14 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from puffervec.contract.drawing import BLUE, INK, ORANGE, Box, Circle, Drawing, Event, Line, Shape, State
+from puffervec.contract.drawing import (
+    BLUE,
+    INK,
+    ORANGE,
+    Box,
+    Circle,
+    Drawing,
+    Event,
+    Line,
+    Shape,
+    State,
+)
 
 COLOURS = {"tagger": ORANGE, "runner": BLUE, "tag": INK}
 LEFT, STILL_IN = "runners left", "still in the game"
 TRAIL, CROWDED_TRAIL = 20, 3  # steps
-RADIUS, CROWDED = 1 / 80, 400  # Of an agent, in widths of the field; more agents than that are drawn smaller.
+RADIUS, CROWDED = (
+    1 / 80,
+    400,
+)  # Of an agent, in widths of the field; more agents than that are drawn smaller.
 MOST_CELLS_DRAWN = 25  # Across.
-MOVES = ("stay", "right", "left", "up", "down")  # The actions of csrc/tag/grid.c, whose y axis points up here.
+MOVES = (
+    "stay",
+    "right",
+    "left",
+    "up",
+    "down",
+)  # The actions of csrc/tag/grid.c, whose y axis points up here.
 
 
 def drawing_of_grid(config: Any, state: State) -> Drawing:
@@ -31,7 +51,9 @@ def drawing_of_grid(config: Any, state: State) -> Drawing:
 
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
         caught = _tagged(state)
-        *taggers, runner = _spread(list(zip(state["x"].tolist(), state["y"].tolist(), strict=True)), radius / 2)
+        *taggers, runner = _spread(
+            list(zip(state["x"].tolist(), state["y"].tolist(), strict=True)), radius / 2
+        )
         yield Circle(*runner, radius, role="runner", name="runner_0", trail=TRAIL, faded=caught)
         for number, place in enumerate(taggers):
             yield Circle(*place, radius, role="tagger", name=f"tagger_{number}", trail=TRAIL)
@@ -58,7 +80,9 @@ def _tagged(state: State) -> bool:
 
 
 def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, float]]:
-    """Return where agents stand: in the middle of their cells, or around it where there are several in one."""
+    """Return where agents stand: in the middle of their cells, or around it where there are several
+    in one.
+    """
     count, seen, places = Counter(cells), Counter[tuple[int, int]](), []
     for x, y in cells:
         angle = 2 * math.pi * seen[x, y] / count[x, y]
@@ -69,23 +93,35 @@ def _spread(cells: list[tuple[int, int]], away: float) -> list[tuple[float, floa
 
 
 def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.ndarray]) -> Drawing:
-    """tag_continuous: agents in the plane, with a line ahead. The ring of a tagger is how near it must come.
+    """tag_continuous: agents in the plane, with a line ahead. The ring of a tagger is how near it
+        must come.
 
-    Args: types: (N,) 1 for taggers. changes: what each choice of the two parts of an action changes, by the name of the part.
+    Args: types: (N,) 1 for taggers. changes: what each choice of the two parts of an action
+        changes, by the name of the part.
     """
-    length, margin = config.grid_length, float(np.float32(config.tagging_distance * config.grid_length))
+    length, margin = (
+        config.grid_length,
+        float(np.float32(config.tagging_distance * config.grid_length)),
+    )
     taggers, runners = np.flatnonzero(types == 1), np.flatnonzero(types == 0)
     roles = ["tagger" if tags else "runner" for tags in types]
     names = [f"{role}_{agent}" for agent, role in enumerate(roles)]
     radius, trail = _radius(length, len(types)), TRAIL if len(types) <= CROWDED else CROWDED_TRAIL
 
     def tagged(state: State, before: State | None) -> np.ndarray:
-        """The runners that were tagged in this step: gone now, or near a tagger where they stay in the game."""
+        """The runners that were tagged in this step: gone now, or near a tagger where they stay in
+        the game.
+        """
         if before is None:
             return runners[:0]
         if config.runner_exits_game_after_tagged:
-            return np.asarray(runners[(before["still_in_the_game"] > state["still_in_the_game"])[runners]])
-        away = [np.hypot(state["x"][runners] - state["x"][t], state["y"][runners] - state["y"][t]) for t in taggers]
+            return np.asarray(
+                runners[(before["still_in_the_game"] > state["still_in_the_game"])[runners]]
+            )
+        away = [
+            np.hypot(state["x"][runners] - state["x"][t], state["y"][runners] - state["y"][t])
+            for t in taggers
+        ]
         return np.asarray(runners[np.min(away, axis=0) < margin])
 
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
@@ -93,10 +129,21 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
         for agent in (*runners.tolist(), *taggers.tolist()):
             role, name, gone = roles[agent], names[agent], not state["still_in_the_game"][agent]
             if not gone:
-                ahead = x[agent] + 2 * radius * math.cos(direction[agent]), y[agent] + 2 * radius * math.sin(direction[agent])
+                ahead = (
+                    x[agent] + 2 * radius * math.cos(direction[agent]),
+                    y[agent] + 2 * radius * math.sin(direction[agent]),
+                )
                 yield Line(((x[agent], y[agent]), ahead), role=role, name=f"nose of {name}")
             if role == "tagger" and margin > radius:
-                yield Circle(x[agent], y[agent], margin, role=role, filled=False, faded=True, name=f"reach of {name}")
+                yield Circle(
+                    x[agent],
+                    y[agent],
+                    margin,
+                    role=role,
+                    filled=False,
+                    faded=True,
+                    name=f"reach of {name}",
+                )
             yield Circle(x[agent], y[agent], radius, role=role, name=name, trail=trail, faded=gone)
         for agent in tagged(state, before).tolist():
             yield Event(x[agent], y[agent], role="tag", of=names[agent], did="was tagged")
@@ -111,7 +158,9 @@ def drawing_of_plane(config: Any, types: np.ndarray, changes: Mapping[str, np.nd
         fps=20,
         agents=names,
         facts=lambda state: {name: _motion(state, agent) for agent, name in enumerate(names)},
-        actions=lambda rows: {name: table[rows[:, part]] for part, (name, table) in enumerate(changes.items())},
+        actions=lambda rows: {
+            name: table[rows[:, part]] for part, (name, table) in enumerate(changes.items())
+        },
         words={STILL_IN: ("no", "yes")},
     )
 

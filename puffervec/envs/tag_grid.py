@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`tag_grid`: discrete Tag on a grid (csrc/tag/grid.c), with the parameter names of WarpDrive's TagGridWorld."""
+"""`tag_grid`: discrete Tag on a grid (csrc/tag/grid.c), with the parameter names of WarpDrive's
+TagGridWorld.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,19 @@ class TagGridConfig:
     random_starts: bool = False
     """Draw every agent's start cell at each reset."""
     starting_location_x: Sequence[int] | None = field(default=None, metadata={"python": True})
-    """Start cells, one per agent, or layouts x agents. None: taggers in the middle, the runner at 0."""
+    """Start cells, one per agent, or layouts x agents. None: taggers in the middle, the runner at
+        0.
+    """
     starting_location_y: Sequence[int] | None = field(default=None, metadata={"python": True})
     """Likewise for y."""
     reset_pool: int = field(default=0, metadata={"python": True})
-    """Start layouts, drawn once from `seed`: taggers inside the walls, the runner at (0, 0). Each episode takes one of them."""
+    """Start layouts, drawn once from `seed`: taggers inside the walls, the runner at (0, 0). Each
+        episode takes one of them.
+    """
     seed: int | None = field(default=None, metadata={"python": True})
-    """Draws the layouts of reset_pool (None is 0), and nothing else: the seeds of episodes go to reset."""
+    """Draws the layouts of reset_pool (None is 0), and nothing else: the seeds of episodes go to
+    reset.
+    """
 
 
 def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np.ndarray:
@@ -59,37 +67,67 @@ def _starts(config: TagGridConfig, given: Sequence[int] | None, name: str) -> np
     try:
         array = np.asarray(given)
     except ValueError as error:
-        raise ConfigError(f"tag_grid: {name} cannot be read as an array ({error}): {wanted}") from None
-    if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or array.shape[-1] != agents or array.size == 0:
-        raise ConfigError(f"tag_grid: {name} has shape {array.shape} and type {array.dtype}: {wanted}")
+        raise ConfigError(
+            f"tag_grid: {name} cannot be read as an array ({error}): {wanted}"
+        ) from None
+    if (
+        array.dtype.kind not in "iu"
+        or array.ndim not in (1, 2)
+        or array.shape[-1] != agents
+        or array.size == 0
+    ):
+        raise ConfigError(
+            f"tag_grid: {name} has shape {array.shape} and type {array.dtype}: {wanted}"
+        )
     outside = array[(array < 0) | (array > config.grid_length)]
     if outside.size:
-        raise ConfigError(f"tag_grid: {name} holds {outside[0]}: cells are 0 to {config.grid_length}")
+        raise ConfigError(
+            f"tag_grid: {name} holds {outside[0]}: cells are 0 to {config.grid_length}"
+        )
     return np.ascontiguousarray(array, np.int32)
 
 
 def _pool(config: TagGridConfig) -> EnvData:
     """Return the layouts of WarpDrive's variant with a reset pool."""
-    if config.random_starts or config.starting_location_x is not None or config.starting_location_y is not None:
-        raise ConfigError("tag_grid: reset_pool draws the start layouts: leave random_starts and starting locations out")
+    if (
+        config.random_starts
+        or config.starting_location_x is not None
+        or config.starting_location_y is not None
+    ):
+        raise ConfigError(
+            "tag_grid: reset_pool draws the start layouts: leave random_starts and starting "
+            "locations out"
+        )
     if config.grid_length < 2:
-        raise ConfigError(f"tag_grid: grid_length is {config.grid_length}: reset_pool needs cells inside walls, use 2 or more")
+        raise ConfigError(
+            f"tag_grid: grid_length is {config.grid_length}: reset_pool needs cells inside walls, "
+            "use 2 or more"
+        )
     shape = (2, config.reset_pool, config.num_taggers)
-    taggers = np.random.default_rng(config.seed or 0).integers(1, config.grid_length, shape, np.int32)
+    taggers = np.random.default_rng(config.seed or 0).integers(
+        1, config.grid_length, shape, np.int32
+    )
     x, y = np.concatenate([taggers, np.zeros((*shape[:2], 1), np.int32)], axis=2)
     return EnvData(params={"start_x": x, "start_y": y})
 
 
 def _build(config: TagGridConfig) -> EnvData:
     if isinstance(config.reset_pool, bool) or not 0 <= config.reset_pool <= MOST_LAYOUTS:
-        raise ConfigError(f"tag_grid: reset_pool is {config.reset_pool}: use 0 (no pool) to {MOST_LAYOUTS}")
-    if config.reset_pool and config.num_taggers > 0 and config.grid_length > 0:  # else csrc/tag/grid.c says what is wrong
+        raise ConfigError(
+            f"tag_grid: reset_pool is {config.reset_pool}: use 0 (no pool) to {MOST_LAYOUTS}"
+        )
+    if (
+        config.reset_pool and config.num_taggers > 0 and config.grid_length > 0
+    ):  # else csrc/tag/grid.c says what is wrong
         return _pool(config)
     start_x = _starts(config, config.starting_location_x, "starting_location_x")
     start_y = _starts(config, config.starting_location_y, "starting_location_y")
     if start_x.shape != start_y.shape:
         shapes = f"{start_x.shape} and {start_y.shape}"
-        raise ConfigError(f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give both alike")
+        raise ConfigError(
+            f"tag_grid: starting_location_x and starting_location_y have shapes {shapes}: give "
+            "both alike"
+        )
     return EnvData(params={"start_x": start_x, "start_y": start_y})
 
 

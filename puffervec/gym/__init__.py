@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium's vector API over puffervec's backends: look-alikes of its vector envs, and ids for the C envs.
+"""Gymnasium's vector API over puffervec's backends: look-alikes of its vector envs, and ids for the
+C envs.
 
 >>> import gymnasium, puffervec.gym
 >>> envs = gymnasium.make_vec("puffervec/TagGridWorld-v0", num_envs=2, backend="serial")
@@ -17,6 +18,13 @@ from puffervec.gym.native import NativeVectorEnv
 from puffervec.gym.single import NativeEnvView
 from puffervec.gym.sync import SyncVectorEnv
 
-__all__ = ["AsyncVectorEnv", "NativeEnvView", "NativeVectorEnv", "SyncVectorEnv", "make_vec", "register_envs"]
+__all__ = [
+    "AsyncVectorEnv",
+    "NativeEnvView",
+    "NativeVectorEnv",
+    "SyncVectorEnv",
+    "make_vec",
+    "register_envs",
+]
 
 register_envs()

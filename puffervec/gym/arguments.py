@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks the arguments of Gymnasium's vector envs: functions that make envs, mode, seeds, options, spaces of the sub-envs.
+"""Checks the arguments of Gymnasium's vector envs: functions that make envs, mode, seeds, options,
+spaces of the sub-envs.
 
 Runs in the learner. Error types, and the texts that scripts match, are those of Gymnasium.
 """
@@ -30,11 +31,15 @@ AUTORESET = {
 
 
 class DoneEnvError(CallOrderError, AssertionError):
-    """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what Gymnasium raises there."""
+    """A step of an env that is done, with autoreset disabled. An AssertionError too, which is what
+    Gymnasium raises there.
+    """
 
 
 def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
-    """True unless `env` is a Python env that may be stepped before its first reset: OrderEnforcing and `wrappers` forbid it."""
+    """True unless `env` is a Python env that may be stepped before its first reset: OrderEnforcing
+    and `wrappers` forbid it.
+    """
     if not isinstance(env, Env):
         return True
     while isinstance(env, Wrapper):
@@ -45,7 +50,9 @@ def needs_reset(env: Any, *wrappers: type[Any]) -> bool:
 
 
 def autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled"). Raises ValueError for anything else."""
+    """Return the member for a member or its value ("NextStep", "SameStep", "Disabled"). Raises
+    ValueError for anything else.
+    """
     return mode if isinstance(mode, AutoresetMode) else AutoresetMode(mode)
 
 
@@ -56,23 +63,34 @@ def env_fns(given: Any) -> list[Callable[[], Any]]:
         TypeError: not a sequence of functions. ValueError: an empty one.
     """
     if not isinstance(given, Iterable) or isinstance(given, (str, Env)):
-        raise TypeError(f"env_fns is {given!r}: give a list of functions that make an env, such as [make_env] * 4")
+        raise TypeError(
+            f"env_fns is {given!r}: give a list of functions that make an env, such as [make_env] "
+            "* 4"
+        )
     functions = list(given)
     if not functions:
         raise ValueError("env_fns is empty: give at least one function that makes an env")
     for index, function in enumerate(functions):
         if not callable(function):
-            instead = "that is an env: give the function that makes it" if isinstance(function, Env) else "give a function"
-            raise TypeError(f"env_fns[{index}] is {function!r}: {instead}, such as lambda: gymnasium.make('CartPole-v1')")
+            instead = (
+                "that is an env: give the function that makes it"
+                if isinstance(function, Env)
+                else "give a function"
+            )
+            raise TypeError(
+                f"env_fns[{index}] is {function!r}: {instead}, such as lambda: "
+                "gymnasium.make('CartPole-v1')"
+            )
     return functions
 
 
 def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """Return one seed per env: seed + i for a whole number, the i-th entry of a sequence, None for None.
+    """Return one seed per env: seed + i for a whole number, the i-th entry of a sequence, None for
+        None.
 
     Raises:
-        ValueError: a sequence of another length, or seeds that do not fit into 63 bits. TypeError: neither a whole number nor a
-        sequence of them.
+        ValueError: a sequence of another length, or seeds that do not fit into 63 bits. TypeError:
+        neither a whole number nor a sequence of them.
     """
     if seed is None:
         return [None] * num_envs
@@ -81,9 +99,14 @@ def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
         return [int(seed) + i for i in range(num_envs)]
     sequence = seed.ndim > 0 if isinstance(seed, np.ndarray) else isinstance(seed, Sequence)
     if not sequence or isinstance(seed, (str, bytes)):
-        raise TypeError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
+        raise TypeError(
+            f"seed is {seed!r}: give a whole number, a sequence with one per env, or None"
+        )
     if len(seed) != num_envs:
-        raise ValueError(f"If seeds are passed as a list the length must match num_envs={num_envs} but got length={len(seed)}.")
+        raise ValueError(
+            f"If seeds are passed as a list the length must match num_envs={num_envs} but got "
+            f"length={len(seed)}."
+        )
     for index, entry in enumerate(seed):
         if entry is not None:
             _check_seed(entry, seed, 1, f"seed[{index}]")
@@ -93,17 +116,23 @@ def env_seeds(seed: Any, num_envs: int) -> list[int | None]:
 def _check_seed(entry: Any, seed: Any, envs: int, name: str = "seed") -> None:
     """Raise unless `entry`, for this many envs, is a whole number that fits."""
     if not isinstance(entry, (int, np.integer)):
-        raise TypeError(f"{name} is {entry!r} (of {seed!r}): give whole numbers, or None for envs that keep their seed")
+        raise TypeError(
+            f"{name} is {entry!r} (of {seed!r}): give whole numbers, or None for envs that keep "
+            "their seed"
+        )
     if not 0 <= int(entry) <= MOST_SEED - envs + 1:
         raise ConfigError(f"{name} is {entry}: seeds of envs have 63 bits, use 0 to 2**63 - {envs}")
 
 
-def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDArray[np.bool_] | None, dict[str, Any] | None]:
-    """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as it is.
+def split_options(
+    options: Mapping[str, Any] | None, num_envs: int
+) -> tuple[NDArray[np.bool_] | None, dict[str, Any] | None]:
+    """Return (reset mask or None, the options for the envs or None) and leave the caller's dict as
+    it is.
 
     Raises:
-        TypeError: not a dict; or the mask is not a boolean array. ValueError: the mask is not of shape (num_envs,), or nowhere
-        True.
+        TypeError: not a dict; or the mask is not a boolean array. ValueError: the mask is not of
+        shape (num_envs,), or nowhere True.
     """
     if options is None:
         return None, None
@@ -116,12 +145,15 @@ def split_options(options: Mapping[str, Any] | None, num_envs: int) -> tuple[NDA
     if not isinstance(mask, np.ndarray):
         raise TypeError(f"`options['reset_mask']` must be a numpy array, got {type(mask)}")
     if mask.shape != (num_envs,):
-        raise ValueError(f"`options['reset_mask']` must have shape `({num_envs},)`, got {mask.shape}")
+        raise ValueError(
+            f"`options['reset_mask']` must have shape `({num_envs},)`, got {mask.shape}"
+        )
     if mask.dtype != np.bool_:
         raise TypeError(f"`options['reset_mask']` must have `dtype=np.bool_`, got {mask.dtype}")
     if not mask.any():
         raise ValueError(
-            f"`options['reset_mask']` must contain a boolean array with at least one True value, got reset_mask={mask}"
+            "`options['reset_mask']` must contain a boolean array with at least one True value, "
+            f"got reset_mask={mask}"
         )
     return mask, rest
 
@@ -134,17 +166,23 @@ def check_options(options: Any, known: Collection[str], env: str) -> None:
         raise ConfigError(f"options is {options!r}: give a dict, or None")
     unknown = [key for key in options if key not in known]
     if unknown:
-        raise ConfigError(f"options have {unknown[0]!r}, which {env!r} does not know: use {' and '.join(map(repr, known))}")
+        raise ConfigError(
+            f"options have {unknown[0]!r}, which {env!r} does not know: use "
+            f"{' and '.join(map(repr, known))}"
+        )
 
 
-def observation_spaces(observation_mode: Any, spaces: Sequence[Space[Any]]) -> tuple[Space[Any], Space[Any]]:
+def observation_spaces(
+    observation_mode: Any, spaces: Sequence[Space[Any]]
+) -> tuple[Space[Any], Space[Any]]:
     """Return (batched space, single space).
 
     Args:
         observation_mode: "same", "different", or a pair (batched space, single space).
         spaces: the observation spaces of all sub-envs, in order.
     Raises:
-        ValueError: no such mode. TypeError: a pair of other things than spaces. RuntimeError: spaces that cannot be batched.
+        ValueError: no such mode. TypeError: a pair of other things than spaces. RuntimeError:
+            spaces that cannot be batched.
     """
     if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
         if not all(isinstance(space, Space) for space in observation_mode):
@@ -158,27 +196,33 @@ def observation_spaces(observation_mode: Any, spaces: Sequence[Space[Any]]) -> t
         try:
             return batch_differing_spaces(spaces), spaces[0]
         except (AssertionError, TypeError, ValueError) as error:
-            raise RuntimeError(f"observation_mode='different': the observation spaces cannot be batched: {error}") from error
+            raise RuntimeError(
+                f"observation_mode='different': the observation spaces cannot be batched: {error}"
+            ) from error
     raise ValueError(
-        "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and batch observation space, "
-        f"actual got {observation_mode}"
+        "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and "
+        f"batch observation space, actual got {observation_mode}"
     )
 
 
-def check_spaces(name: str, observation_mode: Any, single: Space[Any], spaces: Sequence[Space[Any]]) -> None:
-    """Raise RuntimeError unless every observation space fits `single`: equal in mode "same", else alike in shape and dtype."""
+def check_spaces(
+    name: str, observation_mode: Any, single: Space[Any], spaces: Sequence[Space[Any]]
+) -> None:
+    """Raise RuntimeError unless every observation space fits `single`: equal in mode "same", else
+    alike in shape and dtype.
+    """
     for index, space in enumerate(spaces):
         if observation_mode == "same":
             if space != single:
                 raise RuntimeError(
-                    f"{name}(..., observation_mode='same') however the sub-environments observation spaces are not equivalent. "
-                    f"Env 0 has {single}, env {index} has {space}. "
-                    "If this is intentional, use `observation_mode='different'` instead."
+                    f"{name}(..., observation_mode='same') however the sub-environments "
+                    f"observation spaces are not equivalent. Env 0 has {single}, env {index} has "
+                    f"{space}. If this is intentional, use `observation_mode='different'` instead."
                 )
         elif not _alike(space, single):
             raise RuntimeError(
-                f"{name}(..., observation_mode='different' or custom space): shape and dtype of the observation space of "
-                f"env {index}, {space}, differ from {single}"
+                f"{name}(..., observation_mode='different' or custom space): shape and dtype of "
+                f"the observation space of env {index}, {space}, differ from {single}"
             )
 
 
@@ -187,8 +231,8 @@ def check_action_spaces(spaces: Sequence[Space[Any]]) -> None:
     for index, space in enumerate(spaces):
         if space != spaces[0]:
             raise RuntimeError(
-                f"the action spaces of the sub-environments differ: env 0 has {spaces[0]}, env {index} has {space}. "
-                "Actions can only be batched for equal spaces."
+                f"the action spaces of the sub-environments differ: env 0 has {spaces[0]}, env "
+                f"{index} has {space}. Actions can only be batched for equal spaces."
             )
 
 

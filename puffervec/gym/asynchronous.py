@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A drop-in replacement for gymnasium.vector.AsyncVectorEnv: envs in worker processes, over the multiprocessing backend.
+"""A drop-in replacement for gymnasium.vector.AsyncVectorEnv: envs in worker processes, over the
+multiprocessing backend.
 
-Two things differ from the original on purpose: a worker steps several envs (as many workers as usable cores, not one per env),
-and nothing travels through pipes in `step`.
+Two things differ from the original on purpose: a worker steps several envs (as many workers as
+usable cores, not one per env), and nothing travels through pipes in `step`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from puffervec.workers.python.emulation.layout import LEAF_SPACES
 class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Steps several envs in worker processes, which write into memory shared with this process.
 
-    Each worker steps a share of the envs, so that 64 envs on 8 cores need 8 processes. Scripts need no main guard. After an env
-    has raised, or a worker died, only `close` is left to call.
+    Each worker steps a share of the envs, so that 64 envs on 8 cores need 8 processes. Scripts need
+    no main guard. After an env has raised, or a worker died, only `close` is left to call.
 
     Attributes:
         processes: the worker processes. See `PythonVectorEnv` for the others.
@@ -59,31 +60,45 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
         """Start the workers and make the envs in them.
 
         Args:
-            env_fns: functions that make one env each, with equal action spaces. They travel by cloudpickle.
-            shared_memory: True refuses observation spaces that shared memory cannot hold (Graph, Sequence, custom ones); False
-                pickles those observations. Text and OneOf are pickled in any case.
-            copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
+            env_fns: functions that make one env each, with equal action spaces. They travel by
+            cloudpickle.
+            shared_memory: True refuses observation spaces that shared memory cannot hold (Graph,
+                Sequence, custom ones); False pickles those observations. Text and OneOf are pickled
+                in any case.
+            copy: return copies of the observations; False: views, valid until the next call of
+            `step` or `reset`.
             context: how processes are started: "spawn", "forkserver" or "fork". None: "forkserver".
-            daemon: True and False mean the same: workers end with this process, and envs may use multiprocessing.
+            daemon: True and False mean the same: workers end with this process, and envs may use
+            multiprocessing.
             worker: None. A function that talks over pipes cannot be used here.
-            observation_mode: "same": equal observation spaces; "different": spaces of one shape and dtype with other bounds; or
-                a pair (batched space, single space) that is taken as it is.
+            observation_mode: "same": equal observation spaces; "different": spaces of one shape and
+                dtype with other bounds; or a pair (batched space, single space) that is taken as it
+                is.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
             max_concurrency: how many envs may run at once: the most workers there will be.
-            num_workers: number of worker processes; "auto": one per usable core, at most one per env.
-            timeout_s: longest wait for a worker in any call, after which WorkerTimeout is raised and only `close` is left.
+            num_workers: number of worker processes; "auto": one per usable core, at most one per
+            env.
+            timeout_s: longest wait for a worker in any call, after which WorkerTimeout is raised
+                and only `close` is left.
         Raises:
-            RuntimeError: spaces that do not fit together. ValueError: an argument that cannot be used. TypeError: a Graph or
-            Sequence as observation, with shared_memory. What an env's constructor raises is raised here, with a note.
+            RuntimeError: spaces that do not fit together. ValueError: an argument that cannot be
+            used. TypeError: a Graph or Sequence as observation, with shared_memory. What an env's
+            constructor raises is raised here, with a note.
         """
         super().__init__(env_fns, copy, observation_mode, autoreset_mode)
-        self.shared_memory, self.context, self.daemon, self.worker = shared_memory, context, daemon, worker
+        self.shared_memory, self.context, self.daemon, self.worker = (
+            shared_memory,
+            context,
+            daemon,
+            worker,
+        )
         self.max_concurrency = _checked_concurrency(max_concurrency)
         if worker is not None:
             _check_worker(worker)
             raise ConfigError(
-                "worker= is a function that talks over pipes, and there are none here: put what it does into a "
-                "gymnasium.Wrapper around each env, or use gymnasium.vector.AsyncVectorEnv"
+                "worker= is a function that talks over pipes, and there are none here: put what "
+                "it does into a gymnasium.Wrapper around each env, or use "
+                "gymnasium.vector.AsyncVectorEnv"
             )
         self._probe()
         workers = _workers(num_workers, self.max_concurrency, self.num_envs)
@@ -95,13 +110,17 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
             raise
 
     def _probe(self) -> None:
-        """Make envs here, read their spaces and close them: the first env, or all where each may have its own spaces."""
+        """Make envs here, read their spaces and close them: the first env, or all where each may
+        have its own spaces.
+        """
         count = self.num_envs if self.observation_mode == "different" else 1
         envs = []
         try:
             for env_fn in self.env_fns[:count]:
                 envs.append(env_fn())
-            self._describe(envs[0], [env.observation_space for env in envs] * (self.num_envs // count))
+            self._describe(
+                envs[0], [env.observation_space for env in envs] * (self.num_envs // count)
+            )
         finally:
             for env in envs:
                 env.close()
@@ -111,7 +130,10 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
     def _make_core(self, start_method: str, num_workers: int, timeout_s: float) -> Any:
         env_fns = self.env_fns
         if self._side_channel:
-            env_fns = [functools.partial(make_fitting, env_fn, self._side_channel) for env_fn in self.env_fns]
+            env_fns = [
+                functools.partial(make_fitting, env_fn, self._side_channel)
+                for env_fn in self.env_fns
+            ]
         try:
             return make(
                 env_fns, backend="multiprocessing", num_envs=self.num_envs, num_workers=num_workers, seed=None,
@@ -135,21 +157,27 @@ class AsyncVectorEnv(PythonVectorEnv, TwoPartVectorEnv, VectorEnv[Any, Any, NDAr
         """Say why Gymnasium's pipes are missing."""
         if name in ("parent_pipes", "error_queue"):
             raise AttributeError(
-                f"{type(self).__name__} has no {name}: workers share memory with this process instead of pipes"
+                f"{type(self).__name__} has no {name}: workers share memory with this process "
+                "instead of pipes"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _check_worker(worker: Callable[..., None]) -> None:
-    """Raise ValueError unless the function takes the 8 arguments that Gymnasium gives to its workers."""
+    """Raise ValueError unless the function takes the 8 arguments that Gymnasium gives to its
+    workers.
+    """
     try:
         inspect.signature(worker).bind(*(None,) * 8)
     except TypeError as error:
-        raise ValueError(f"A custom `worker` must accept 8 arguments, this one takes {inspect.signature(worker)}") from error
+        raise ValueError(
+            f"A custom `worker` must accept 8 arguments, this one takes {inspect.signature(worker)}"
+        ) from error
 
 
 def _check_shared(space: spaces.Space[Any]) -> None:
-    """Raise for observations that Gymnasium's shared memory cannot hold; ours then go through the side channel.
+    """Raise for observations that Gymnasium's shared memory cannot hold; ours then go through the
+    side channel.
 
     Raises:
         TypeError: a Graph or a Sequence at any depth. ValueError: a user's own kind of space.
@@ -159,13 +187,13 @@ def _check_shared(space: spaces.Space[Any]) -> None:
             _check_shared(part)
     elif isinstance(space, (spaces.Graph, spaces.Sequence)):
         raise TypeError(
-            f"{space} has a dynamic shape so its not possible to make a static shared memory. Give shared_memory=False, which "
-            "pickles the observations and is slower"
+            f"{space} has a dynamic shape so its not possible to make a static shared memory. "
+            "Give shared_memory=False, which pickles the observations and is slower"
         )
     elif not isinstance(space, (*LEAF_SPACES, spaces.Text)):
         raise ValueError(
-            f"observations of {space} have no fixed size, so shared memory cannot hold them: give shared_memory=False, which "
-            "pickles them and is slower"
+            f"observations of {space} have no fixed size, so shared memory cannot hold them: give "
+            "shared_memory=False, which pickles them and is slower"
         )
 
 
@@ -180,10 +208,19 @@ def _checked_concurrency(value: Any) -> int | None:
 
 
 def _workers(num_workers: int | str, max_concurrency: int | None, num_envs: int) -> Any:
-    """Return the number of workers: what was asked for, or one per usable core, within max_concurrency and num_envs."""
+    """Return the number of workers: what was asked for, or one per usable core, within
+    max_concurrency and num_envs.
+    """
     most = min(num_envs, max_concurrency or num_envs)
     if num_workers == "auto":
         return min(usable_cores(), most)
-    if max_concurrency is not None and isinstance(num_workers, int) and num_workers > max_concurrency:
-        raise ConfigError(f"num_workers is {num_workers}, but max_concurrency is {max_concurrency}: use at most that many")
+    if (
+        max_concurrency is not None
+        and isinstance(num_workers, int)
+        and num_workers > max_concurrency
+    ):
+        raise ConfigError(
+            f"num_workers is {num_workers}, but max_concurrency is {max_concurrency}: use at most "
+            "that many"
+        )
     return num_workers

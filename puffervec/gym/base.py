@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What AsyncVectorEnv and SyncVectorEnv share: a gymnasium.vector.VectorEnv over a puffervec vector env.
+"""What AsyncVectorEnv and SyncVectorEnv share: a gymnasium.vector.VectorEnv over a puffervec vector
+env.
 
     Gymnasium's calls (reset, step, call, ...)  ->  this file  ->  puffervec.vec.vector_env.VectorEnv  ->  workers, slab
 
@@ -39,8 +40,10 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     Numbers in infos arrive as int64, float64 or bool, whatever NumPy type the env used.
 
     Attributes:
-        num_envs, single_observation_space, single_action_space, observation_space, action_space, metadata, render_mode, spec,
-        closed: as in gymnasium.vector.VectorEnv. autoreset_mode: the AutoresetMode. copy, env_fns, observation_mode: as given.
+        num_envs, single_observation_space, single_action_space, observation_space, action_space,
+        metadata, render_mode, spec,
+        closed: as in gymnasium.vector.VectorEnv. autoreset_mode: the AutoresetMode. copy, env_fns,
+        observation_mode: as given.
         core: the puffervec vector env underneath.
     """
 
@@ -48,7 +51,11 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     _fresh = True  # nothing was reset yet
 
     def __init__(
-        self, env_fns: Sequence[EnvFn], copy: bool, observation_mode: Any, autoreset_mode: str | AutoresetMode
+        self,
+        env_fns: Sequence[EnvFn],
+        copy: bool,
+        observation_mode: Any,
+        autoreset_mode: str | AutoresetMode,
     ) -> None:
         """Keep the arguments. A subclass calls `_describe` and `_open` next."""
         self.env_fns = arguments.env_fns(env_fns)
@@ -57,10 +64,14 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_mode = observation_mode
         self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
 
-    # ---- construction -------------------------------------------------------------------------------------------------
+    # ---- construction ----------------------------------------------------------------------------
 
-    def _describe(self, env: gymnasium.Env[Any, Any], observation_spaces: Sequence[gymnasium.Space[Any]]) -> None:
-        """Take spaces, metadata and render mode from one env, and the observation spaces of all of them."""
+    def _describe(
+        self, env: gymnasium.Env[Any, Any], observation_spaces: Sequence[gymnasium.Space[Any]]
+    ) -> None:
+        """Take spaces, metadata and render mode from one env, and the observation spaces of all of
+        them.
+        """
         # A copy: the dict usually belongs to the env's class.
         self.metadata = {**env.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = env.render_mode
@@ -74,20 +85,31 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Take over the vector env that does the work."""
         self.core = core
         group = core.spec.groups[0]
-        assert group.observation_plan is not None and group.action_plan is not None  # all Python envs have them
+        assert (
+            group.observation_plan is not None and group.action_plan is not None
+        )  # all Python envs have them
         self._observations: ObservationReader | SideChannelReader
         if self._side_channel.observations:
             self._observations = SideChannelReader(self.single_observation_space, self.num_envs)
         else:
             self._observations = ObservationReader(group.observation_plan, self.copy)
         plan = None if self._side_channel.actions else group.action_plan
-        self._actions = ActionWriter(plan, self.single_action_space, self.action_space, self.num_envs)
+        self._actions = ActionWriter(
+            plan, self.single_action_space, self.action_space, self.num_envs
+        )
 
-    # ---- reset and step, in two parts each ----------------------------------------------------------------------------
+    # ---- reset and step, in two parts each -------------------------------------------------------
 
-    def _send_reset(self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None) -> None:
+    def _send_reset(
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: dict[str, Any] | None,
+    ) -> None:
         self._fresh = False
-        some = mask is not None and not mask.all()  # a mask of all may come first, one of some may not
+        some = (
+            mask is not None and not mask.all()
+        )  # a mask of all may come first, one of some may not
         self.core.async_reset(seeds, mask=mask if some else None, options=options)
 
     def _recv_reset(self, timeout_s: float | None) -> tuple[Any, dict[str, Any]]:
@@ -116,7 +138,9 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         )
 
     def _add_final(self, batch: dict[str, Any], done: NDArray[np.intp]) -> None:
-        """Add `final_obs` for the envs that ended; they stand in rows of their own, so that the reset cannot overwrite them."""
+        """Add `final_obs` for the envs that ended; they stand in rows of their own, so that the
+        reset cannot overwrite them.
+        """
         if not done.size:
             return
         for key in ("final_obs", "final_info"):
@@ -128,7 +152,7 @@ class PythonVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         for index in done.tolist():
             batch["final_obs"][index] = self._observations.final(rows, index)
 
-    # ---- beside the loop ----------------------------------------------------------------------------------------------
+    # ---- beside the loop -------------------------------------------------------------------------
 
     call: Callable[..., tuple[Any, ...]]  # each kind has its own way
 
@@ -163,7 +187,8 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
     """Send action rows.
 
     Raises:
-        DoneEnvError: an env is done and autoreset is disabled. ResetNeeded: there was no reset yet. ActionError.
+        DoneEnvError: an env is done and autoreset is disabled. ResetNeeded: there was no reset yet.
+            ActionError.
     """
     try:
         core.send(rows)
@@ -175,20 +200,27 @@ def send(core: CoreVectorEnv, rows: Any) -> None:
 
 
 def log_errors(errors: Sequence[WorkerError]) -> None:
-    """Report what envs have raised in their workers, as Gymnasium's AsyncVectorEnv does: by warnings, two for each.
+    """Report what envs have raised in their workers, as Gymnasium's AsyncVectorEnv does: by
+        warnings, two for each.
 
     Args: errors: one per worker.
     """
-    with contextlib.suppress(Warning):  # where warnings are errors, the exception of the env is the one that counts
+    with contextlib.suppress(
+        Warning
+    ):  # where warnings are errors, the exception of the env is the one that counts
         for error in errors:
             text = str(error)
-            logger.error("Received the following error from Worker-%s - Shutting it down", error.env)
+            logger.error(
+                "Received the following error from Worker-%s - Shutting it down", error.env
+            )
             logger.error("%s", text[max(text.find("Traceback (most recent call last)"), 0) :])
         logger.error("Raising the last exception back to the main process.")
 
 
 def raise_original(error: WorkerError) -> NoReturn:
-    """Raise the exception that an env raised, with a note that names worker, env and step; else the error as it is."""
+    """Raise the exception that an env raised, with a note that names worker, env and step; else the
+    error as it is.
+    """
     original = error.__cause__
     if not isinstance(original, Exception):
         raise error

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns the infos of a batch into Gymnasium's form: a dict of arrays over the envs, each with a mask `_key`.
+"""Turns the infos of a batch into Gymnasium's form: a dict of arrays over the envs, each with a
+mask `_key`.
 
-Runs in the learner. Numbers arrive as columns, so only arrays, strings and objects need a loop over the envs. Masks are added
-last, since an env may itself report a key that looks like the mask of another.
+Runs in the learner. Numbers arrive as columns, so only arrays, strings and objects need a loop over
+the envs. Masks are added last, since an env may itself report a key that looks like the mask of
+another.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ OBJECT_KEYS = frozenset(("final_obs",))
 
 
 def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
-    """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported anything.
+    """Return the infos of `num_envs` envs as Gymnasium batches them; {} where no env reported
+    anything.
 
-    Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs, *shape); dicts are batched in
-    depth; anything else stands in an object array with None for envs without it. What does not fit together (shapes that
-    differ, a dict in one env and a number in another) stands in an object array too, in any order of the envs.
-    Each key k comes with `_k`, (num_envs,) bool, unless envs report a key of that name themselves. All arrays are new.
+    Numbers become (num_envs,) int64, float64 or bool, 0 where an env has none; arrays (num_envs,
+    *shape); dicts are batched in depth; anything else stands in an object array with None for envs
+    without it. What does not fit together (shapes that differ, a dict in one env and a number in
+    another) stands in an object array too, in any order of the envs. Each key k comes with `_k`,
+    (num_envs,) bool, unless envs report a key of that name themselves. All arrays are new.
     """
     if not infos:
         return {}
@@ -41,13 +45,17 @@ def batch_infos(infos: Infos, num_envs: int) -> dict[str, Any]:
 
 @dataclass
 class _Entry:
-    """What envs report under one key: (num_envs, ...) values, or a level further down; mask: (num_envs,) bool, who does."""
+    """What envs report under one key: (num_envs, ...) values, or a level further down; mask:
+    (num_envs,) bool, who does.
+    """
 
     column: NDArray[Any] | Level
     mask: NDArray[np.bool_]
 
     def put(self, position: int, value: Any) -> None:
-        """Store the value of one env; the column becomes one of objects if the value does not fit the others."""
+        """Store the value of one env; the column becomes one of objects if the value does not fit
+        the others.
+        """
         if isinstance(self.column, dict) and isinstance(value, Mapping):
             _add(self.column, value, position, len(self.mask))
         else:
@@ -55,7 +63,9 @@ class _Entry:
                 self._to_objects()
             assert isinstance(self.column, np.ndarray)
             known = self.column[position]
-            merges = isinstance(known, dict) and isinstance(value, Mapping)  # one dict, whose numbers came before the rest
+            merges = isinstance(known, dict) and isinstance(
+                value, Mapping
+            )  # one dict, whose numbers came before the rest
             self.column[position] = merge(merge({}, known), value) if merges else value
         self.mask[position] = True
 
@@ -76,7 +86,9 @@ class _Entry:
 Level = dict[Any, _Entry]
 
 
-def _place_column(level: Level, path: tuple[str, ...], values: NDArray[Any], present: NDArray[np.bool_]) -> None:
+def _place_column(
+    level: Level, path: tuple[str, ...], values: NDArray[Any], present: NDArray[np.bool_]
+) -> None:
     """Put one column of numbers under its path."""
     key, deeper = path[0], path[1:]
     if key not in level and key not in OBJECT_KEYS:
@@ -122,14 +134,21 @@ def _fits(column: Any, value: Any) -> bool:
     """True where `value` can stand in the column without being changed."""
     if not isinstance(column, np.ndarray) or column.dtype == object:
         return isinstance(column, np.ndarray)
-    if not isinstance(value, (int, float, np.generic, np.ndarray)) or np.shape(value) != column.shape[1:]:
+    if (
+        not isinstance(value, (int, float, np.generic, np.ndarray))
+        or np.shape(value) != column.shape[1:]
+    ):
         return False
-    dtype = np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype  # an int has the width that it needs
+    dtype = (
+        np.min_scalar_type(value) if type(value) is int else np.asarray(value).dtype
+    )  # an int has the width that it needs
     return np.can_cast(dtype, column.dtype)
 
 
 def _with_masks(level: Level) -> dict[str, Any]:
-    """Return a level as dict, with each mask beside its values; what an env reported itself comes before a mask."""
+    """Return a level as dict, with each mask beside its values; what an env reported itself comes
+    before a mask.
+    """
     batch: dict[str, Any] = {}
     for key, entry in level.items():
         batch[key] = _with_masks(entry.column) if isinstance(entry.column, dict) else entry.column

@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffervec.make_vec`: gymnasium.make_vec's signature with puffervec's vector envs behind it, and Gymnasium ids of the C envs.
+"""`puffervec.make_vec`: gymnasium.make_vec's signature with puffervec's vector envs behind it, and
+Gymnasium ids of the C envs.
 
     gymnasium.make("puffervec.gym:puffervec/CartPole-v1")      and the same with `make_vec`
 
-Gymnasium imports the module before the colon, which registers them (puffervec/gym/__init__.py). Since version 1.0 it no longer
-looks for installed packages by itself, so a plain id needs `import puffervec.gym` first. Env NAME of an installed package is
-`puffervec/NAME-v0`. Runs in the learner.
+Gymnasium imports the module before the colon, which registers them (puffervec/gym/__init__.py).
+Since version 1.0 it no longer looks for installed packages by itself, so a plain id needs `import
+puffervec.gym` first. Env NAME of an installed package is `puffervec/NAME-v0`. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from typing import Any
 
 import gymnasium
 from gymnasium import VectorizeMode, logger
-from gymnasium.envs.registration import EnvSpec, find_highest_version, get_env_id, load_env_creator, parse_env_id
+from gymnasium.envs.registration import (
+    EnvSpec,
+    find_highest_version,
+    get_env_id,
+    load_env_creator,
+    parse_env_id,
+)
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from puffervec.envs import names
@@ -44,9 +51,12 @@ REGISTERED = {
 
 
 def ids() -> dict[str, tuple[str, str]]:
-    """Return what REGISTERED says, and the same for the envs of installed packages, none of which is loaded."""
+    """Return what REGISTERED says, and the same for the envs of installed packages, none of which
+    is loaded.
+    """
     built_in = {env for env, _ in REGISTERED.values()}
-    # Rows of several agents stand side by side; with one agent that is the plain vector env. Ids have no other letters.
+    # Rows of several agents stand side by side; with one agent that is the plain vector env. Ids
+    # have no other letters.
     others = [name for name in names() if name not in built_in and re.fullmatch(r"[\w-]+", name)]
     return {**REGISTERED, **{f"{name}-v0": (name, FLATTENED) for name in others}}
 
@@ -61,7 +71,9 @@ def register_envs() -> None:
     for name, (env, vector_entry_point) in ids().items():
         id = f"{NAMESPACE}/{name}"
         if id not in gymnasium.registry:
-            gymnasium.register(id, entry_point=SINGLE, vector_entry_point=vector_entry_point, kwargs={"env": env})
+            gymnasium.register(
+                id, entry_point=SINGLE, vector_entry_point=vector_entry_point, kwargs={"env": env}
+            )
 
 
 Wrapper = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
@@ -78,18 +90,20 @@ def make_vec(
     """Make a vector env of a registered env.
 
     Args:
-        id: a Gymnasium id ("CartPole-v1", "module:Env-v0"), the name of a C env ("tag_grid", or your own), or an EnvSpec, such
-            as `spec` of what this function returned.
+        id: a Gymnasium id ("CartPole-v1", "module:Env-v0"), the name of a C env ("tag_grid", or
+            your own), or an EnvSpec, such as `spec` of what this function returned.
         num_envs: copies of the env.
-        vectorization_mode: "async": worker processes; "sync": all in this process; "vector_entry_point": the env's own vector
-            env. None: "vector_entry_point" for ids in the namespace "puffervec", which are C envs, else "async".
+        vectorization_mode: "async": worker processes; "sync": all in this process;
+            "vector_entry_point": the env's own vector env. None: "vector_entry_point" for ids in
+            the namespace "puffervec", which are C envs, else "async".
         vector_kwargs: arguments for `AsyncVectorEnv` or `SyncVectorEnv`.
         wrappers: functions that wrap each sub-env, innermost first.
         kwargs: arguments for the env.
     Returns:
         a gymnasium.vector.VectorEnv, to be closed by `close`.
     Raises:
-        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use. ValueError: an unknown mode.
+        gymnasium.error.Error: an unknown id, or arguments that the mode cannot use. ValueError: an
+            unknown mode.
     """
     spec = copy.deepcopy(id) if isinstance(id, EnvSpec) else copy.deepcopy(_find(id))
     env_kwargs, spec.kwargs = {**spec.kwargs}, {}
@@ -103,16 +117,22 @@ def make_vec(
         envs = _from_entry_point(spec, num_envs, vector_kwargs, wrappers, env_kwargs)
     else:
         if spec.entry_point is None:
-            raise gymnasium.error.Error(f"{spec.id} has no entry point for one env: use mode 'vector_entry_point'")
+            raise gymnasium.error.Error(
+                f"{spec.id} has no entry point for one env: use mode 'vector_entry_point'"
+            )
         env_fns = [functools.partial(make_one, spec, env_kwargs, wrappers)] * num_envs
-        envs = (SyncVectorEnv if mode is VectorizeMode.SYNC else AsyncVectorEnv)(env_fns, **vector_kwargs)
+        envs = (SyncVectorEnv if mode is VectorizeMode.SYNC else AsyncVectorEnv)(
+            env_fns, **vector_kwargs
+        )
     envs.unwrapped.spec = _spec_of(spec, num_envs, mode, vector_kwargs, wrappers, env_kwargs)
     _check_metadata(envs)
     return envs
 
 
 def _find(id: str) -> EnvSpec:
-    """Return the spec of an id, with the newest version where it names none; "module:id" imports the module first."""
+    """Return the spec of an id, with the newest version where it names none; "module:id" imports
+    the module first.
+    """
     if not isinstance(id, str):
         raise ConfigError(f"id is {id!r}: give a text such as 'CartPole-v1', or an EnvSpec")
     module, _, name = id.rpartition(":")
@@ -129,7 +149,9 @@ def _find(id: str) -> EnvSpec:
 
 def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
     if mode is None:
-        own = spec.vector_entry_point is not None and (spec.namespace == NAMESPACE or spec.entry_point is None)
+        own = spec.vector_entry_point is not None and (
+            spec.namespace == NAMESPACE or spec.entry_point is None
+        )
         return VectorizeMode.VECTOR_ENTRY_POINT if own else VectorizeMode.ASYNC
     try:
         return VectorizeMode(mode)
@@ -138,7 +160,9 @@ def _mode(spec: EnvSpec, mode: VectorizeMode | str | None) -> VectorizeMode:
         raise ValueError(f"Invalid vectorization mode: {mode!r}, valid modes: {known}") from None
 
 
-def make_one(spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]) -> gymnasium.Env[Any, Any]:
+def make_one(
+    spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrapper]
+) -> gymnasium.Env[Any, Any]:
     """Make one sub-env; runs where the env will live."""
     env = gymnasium.make(spec, **copy.deepcopy(dict(kwargs)))
     for wrapper in wrappers:
@@ -147,15 +171,27 @@ def make_one(spec: EnvSpec, kwargs: Mapping[str, Any], wrappers: Sequence[Wrappe
 
 
 def _from_entry_point(
-    spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], wrappers: Sequence[Wrapper], env_kwargs: dict[str, Any]
+    spec: EnvSpec,
+    num_envs: int,
+    vector_kwargs: dict[str, Any],
+    wrappers: Sequence[Wrapper],
+    env_kwargs: dict[str, Any],
 ) -> VectorEnv[Any, Any, Any]:
-    refused = {"vector_kwargs": vector_kwargs, "wrappers": wrappers, "additional_wrappers": spec.additional_wrappers}
+    refused = {
+        "vector_kwargs": vector_kwargs,
+        "wrappers": wrappers,
+        "additional_wrappers": spec.additional_wrappers,
+    }
     for name, value in refused.items():
         if value:
-            raise gymnasium.error.Error(f"{name} is {value!r}, which the mode 'vector_entry_point' cannot use: give it none")
+            raise gymnasium.error.Error(
+                f"{name} is {value!r}, which the mode 'vector_entry_point' cannot use: give it none"
+            )
     entry_point = spec.vector_entry_point
     if entry_point is None:
-        raise gymnasium.error.Error(f"{spec.id} has no vector entry point: use vectorization_mode='async' or 'sync'")
+        raise gymnasium.error.Error(
+            f"{spec.id} has no vector entry point: use vectorization_mode='async' or 'sync'"
+        )
     creator = entry_point if callable(entry_point) else load_env_creator(entry_point)
     if spec.max_episode_steps is not None:
         env_kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
@@ -165,12 +201,15 @@ def _from_entry_point(
 
 
 def _check_metadata(envs: VectorEnv[Any, Any, Any]) -> None:
-    """Warn where a user's own vector env does not say when its envs are reset: Gymnasium's vector wrappers ask for that."""
+    """Warn where a user's own vector env does not say when its envs are reset: Gymnasium's vector
+    wrappers ask for that.
+    """
     found = envs.metadata.get("autoreset_mode")
     if not isinstance(found, AutoresetMode):
         logger.warn(
-            f"The VectorEnv ({envs}) is missing AutoresetMode metadata: metadata['autoreset_mode'] is {found!r}, give it a "
-            "member of gymnasium.vector.AutoresetMode"
+            f"The VectorEnv ({envs}) is missing AutoresetMode metadata: "
+            f"metadata['autoreset_mode'] is {found!r}, give it a member of "
+            "gymnasium.vector.AutoresetMode"
         )
 
 
@@ -181,6 +220,12 @@ def _spec_of(
     """Return a spec from which `make_vec` makes the same vector env again."""
     made = copy.deepcopy(spec)
     made.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
-    extra = {"num_envs": (num_envs, 1), "vector_kwargs": (vector_kwargs, {}), "wrappers": (wrappers, ())}
-    made.kwargs.update({name: value for name, (value, default) in extra.items() if value != default})
+    extra = {
+        "num_envs": (num_envs, 1),
+        "vector_kwargs": (vector_kwargs, {}),
+        "wrappers": (wrappers, ()),
+    }
+    made.kwargs.update(
+        {name: value for name, (value, default) in extra.items() if value != default}
+    )
     return made

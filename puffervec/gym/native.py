@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as a gymnasium.vector.VectorEnv: the vector entry point of the ids in the `puffervec` namespace.
+"""C envs as a gymnasium.vector.VectorEnv: the vector entry point of the ids in the `puffervec`
+namespace.
 
-Runs in the learner. An env with several agents fills several rows, which appear here as envs of their own, side by side:
+Runs in the learner. An env with several agents fills several rows, which appear here as envs of
+their own, side by side:
 
     4 envs of 11 agents:  num_envs = 44, env e's agent a is row 11 e + a
 """
@@ -26,12 +28,15 @@ from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class RowStatistics:
-    """Sums rewards and steps of every row, and reports both when its episode ends, as Gymnasium's RecordEpisodeStatistics.
+    """Sums rewards and steps of every row, and reports both when its episode ends, as Gymnasium's
+    RecordEpisodeStatistics.
 
-    Envs with one agent leave a record per episode, which costs nothing while none ends; the records of envs with several agents
-    are not per row, so their rows are summed here, with a few NumPy calls per step.
+    Envs with one agent leave a record per episode, which costs nothing while none ends; the records
+    of envs with several agents are not per row, so their rows are summed here, with a few NumPy
+    calls per step.
 
-    Only transitions of live agents count: rows without an agent, and the steps that autoreset spends on a reset, do not.
+    Only transitions of live agents count: rows without an agent, and the steps that autoreset
+        spends on a reset, do not.
     """
 
     def __init__(self, key: str, rows: int, mode: AutoresetMode) -> None:
@@ -41,11 +46,19 @@ class RowStatistics:
         self._acts = np.zeros(rows, np.bool_)  # the row's next action counts
 
     def begin(self, reset: NDArray[np.bool_], masks: NDArray[np.bool_]) -> None:
-        """Take in a reset of the rows in `reset`, (rows,) bool; `masks`, (rows,) bool: the rows with a live agent."""
+        """Take in a reset of the rows in `reset`, (rows,) bool; `masks`, (rows,) bool: the rows
+        with a live agent.
+        """
         self._returns[reset], self._lengths[reset] = 0.0, 0
         self._acts[reset] = masks[reset]
 
-    def add(self, batch: dict[str, Any], rewards: NDArray[Any], ended: NDArray[np.bool_], masks: NDArray[np.bool_]) -> None:
+    def add(
+        self,
+        batch: dict[str, Any],
+        rewards: NDArray[Any],
+        ended: NDArray[np.bool_],
+        masks: NDArray[np.bool_],
+    ) -> None:
         """Take in a step, arrays (rows,), and add the episodes that ended to `batch`."""
         self._returns += np.where(self._acts, rewards, 0.0)
         self._lengths += self._acts
@@ -61,11 +74,14 @@ class RowStatistics:
         self._acts = masks.copy() if self._same_step else masks & ~ended
 
 
-def add_records(batch: dict[str, Any], key: str, episodes: NDArray[Any], names: Sequence[str], num_envs: int) -> None:
+def add_records(
+    batch: dict[str, Any], key: str, episodes: NDArray[Any], names: Sequence[str], num_envs: int
+) -> None:
     """Add the records of finished episodes, at most one per env, to `batch` under `key`.
 
     Args:
-        episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE. names: what the env calls the values of its records.
+        episodes: (n,) records of puffervec.core.slab.RECORD_DTYPE. names: what the env calls the
+            values of its records.
     """
     if not len(episodes):
         return
@@ -86,10 +102,11 @@ def add_records(batch: dict[str, Any], key: str, episodes: NDArray[Any], names: 
 class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     """Many copies of a C env, stepped by worker processes.
 
-    Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's AsyncVectorEnv. `call`,
-    `get_attr` and `set_attr` say that C envs have no Python attributes: `core.peek` and `core.counters` show what they have.
-    Actions out of range act as the no-op (strict=True: are refused). Infos of envs with several agents have "mask",
-    (num_envs,) bool: the rows with a live agent's observation or its last step.
+    Calls in two parts (`step_async`, `step_wait`, ...) and their errors are those of Gymnasium's
+    AsyncVectorEnv. `call`, `get_attr` and `set_attr` say that C envs have no Python attributes:
+    `core.peek` and `core.counters` show what they have. Actions out of range act as the no-op
+    (strict=True: are refused). Infos of envs with several agents have "mask", (num_envs,) bool: the
+    rows with a live agent's observation or its last step.
 
     >>> envs = NativeVectorEnv("tag_grid", num_envs=4, flatten_agents=True, backend="serial", num_taggers=10)
     >>> observations, infos = envs.reset(seed=0)
@@ -98,8 +115,8 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
     >>> envs.close()
 
     Attributes:
-        num_envs: rows: envs times agents. agents: rows per env. core: the puffervec vector env underneath.
-        The others as in gymnasium.vector.VectorEnv.
+        num_envs: rows: envs times agents. agents: rows per env. core: the puffervec vector env
+        underneath. The others as in gymnasium.vector.VectorEnv.
     """
 
     def __init__(
@@ -126,18 +143,24 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             env: name of a C env. num_envs: copies of it.
             flatten_agents: show each agent of an env with several agents as a separate env.
             autoreset_mode: an AutoresetMode or its value: "NextStep", "SameStep", "Disabled".
-            copy: return copies of the observations; False: views, valid until the next call of `step` or `reset`.
+            copy: return copies of the observations; False: views, valid until the next call of
+            `step` or `reset`.
             backend, num_workers, pin, strict, timeout_s, start_method: as in `puffervec.make`.
-            stats_key: the key under which infos report finished episodes, {"r": return, "l": length}, each (num_envs,) with
-                masks, and the named values of the env's records where it has one agent; None for none. Not "episode" by
-                default, which Gymnasium's RecordEpisodeStatistics claims for itself.
+            stats_key: the key under which infos report finished episodes, {"r": return, "l":
+                length}, each (num_envs,) with masks, and the named values of the env's records
+                where it has one agent; None for none. Not "episode" by default, which Gymnasium's
+                RecordEpisodeStatistics claims for itself.
             render_mode: None; `gymnasium.make` makes one env with pictures.
             settings: of the env, as its config names them.
         Raises:
-            ConfigError: a setting that cannot be used, or an env with several agents without flatten_agents=True.
+            ConfigError: a setting that cannot be used, or an env with several agents without
+                flatten_agents=True.
         """
         if render_mode is not None:
-            raise ConfigError(f"render_mode is {render_mode!r}: vector envs of {env!r} cannot be rendered, use None")
+            raise ConfigError(
+                f"render_mode is {render_mode!r}: vector envs of {env!r} cannot be rendered, use "
+                "None"
+            )
         self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.copy = copy
@@ -152,45 +175,66 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             self.core.close()
             raise
         self._reset_rows = np.ones(self.num_envs, np.bool_)  # those of the reset under way
-        self._tasked: NDArray[np.intp] | None = None  # C envs that have a task for the reset under way
+        self._tasked: NDArray[np.intp] | None = (
+            None  # C envs that have a task for the reset under way
+        )
         self._stats_key = stats_key
         summed = stats_key is not None and self.agents > 1
-        self._statistics = RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if summed else None
+        self._statistics = (
+            RowStatistics(stats_key or "", self.num_envs, self.autoreset_mode) if summed else None
+        )
 
     def _describe(self, env: str, flatten_agents: bool) -> None:
         """Take spaces and numbers of rows from the core."""
         spec = self.core.spec
         if len(spec.groups) > 1:
-            raise ConfigError(f"{env!r} has agents of {len(spec.groups)} kinds with own spaces: use puffervec.pettingzoo")
+            raise ConfigError(
+                f"{env!r} has agents of {len(spec.groups)} kinds with own spaces: use "
+                "puffervec.pettingzoo"
+            )
         self.agents = spec.agents
         if self.agents > 1 and not flatten_agents:
             raise ConfigError(
-                f"{env!r} has {self.agents} agents: give flatten_agents=True to show each as a separate env, or use "
-                "puffervec.pettingzoo"
+                f"{env!r} has {self.agents} agents: give flatten_agents=True to show each as a "
+                "separate env, or use puffervec.pettingzoo"
             )
         self.num_envs = self.core.num_agents
         self.single_observation_space = self.core.single_observation_space
         self.single_action_space = self.core.single_action_space
-        self.observation_space, self.action_space = self.core.observation_space, self.core.action_space
+        self.observation_space, self.action_space = (
+            self.core.observation_space,
+            self.core.action_space,
+        )
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns its results.
+        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns
+        its results.
 
         Args:
-            seed: C env i gets seed + i, or the i-th entry of a sequence with one per C env (not per row; entries may be None);
+            seed: C env i gets seed + i, or the i-th entry of a sequence with one per C env (not per
+                row; entries may be None);
                 None: the envs go on with their next episodes, and begin with random ones.
-            options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task": which task (scene, start layout)
-                the envs that are reset run next, one whole number or one per C env.
+            options: "reset_mask": (num_envs,) bool, the same for all agents of an env; "task":
+                which task (scene, start layout) the envs that are reset run next, one whole number
+                or one per C env.
         Raises:
-            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or an option that is neither.
+            ValueError, TypeError: seeds, a mask or tasks that cannot be used, or an option that is
+                neither.
         """
         super().reset_async(seed, options)
         if isinstance(seed, (int, np.integer)):
             VectorEnv.reset(self, seed=int(seed))  # seeds np_random
 
-    def _send_reset(self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None) -> None:
+    def _send_reset(
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: dict[str, Any] | None,
+    ) -> None:
         arguments.check_options(options, ("reset_mask", "task"), self.core.env.name)
-        envs = None if mask is None or mask.all() else self._whole_envs(mask)  # a mask of all may come first, one of some not
+        envs = (
+            None if mask is None or mask.all() else self._whole_envs(mask)
+        )  # a mask of all may come first, one of some not
         self._forget_tasks()  # of a reset that timed out
         if options and options.get("task") is not None:
             self._set_tasks(envs, options["task"])
@@ -211,16 +255,16 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         torn = np.flatnonzero(some != np.all(table, axis=1)).tolist()
         if torn:
             raise ValueError(
-                f"`options['reset_mask']` has some of the {self.agents} agents of env {torn[0]}, which can only be reset "
-                "together: set all of its rows, or none"
+                f"`options['reset_mask']` has some of the {self.agents} agents of env {torn[0]}, "
+                "which can only be reset together: set all of its rows, or none"
             )
         return some
 
     def _set_tasks(self, envs: NDArray[np.bool_] | None, tasks: Any) -> None:
         if np.ndim(tasks) and len(tasks) != self.core.num_envs:
             raise ConfigError(
-                f"options['task'] has {len(tasks)} entries for {self.core.num_envs} envs of {self.core.env.name!r}: give one "
-                "per env, or one number"
+                f"options['task'] has {len(tasks)} entries for {self.core.num_envs} envs of "
+                f"{self.core.env.name!r}: give one per env, or one number"
             )
         ids = np.arange(self.core.num_envs) if envs is None else np.flatnonzero(envs)
         self.core.set_tasks(ids, np.asarray(tasks)[ids] if np.ndim(tasks) else tasks)
@@ -234,7 +278,10 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
 
     def _send_step(self, actions: Any) -> None:
         if np.ndim(actions) == 0:
-            raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per row ({self.num_envs})")
+            raise TypeError(
+                f"Unable to iterate over the actions {actions!r}: give one action per row "
+                f"({self.num_envs})"
+            )
         send(self.core, actions)
 
     def _recv_step(self, timeout_s: float | None) -> Step:
@@ -246,7 +293,9 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         if self._statistics is not None:
             self._statistics.add(batch, rewards, ended, masks)
         elif self._stats_key is not None and infos:
-            add_records(batch, self._stats_key, infos.episodes, self.core.spec.record_names, self.num_envs)
+            add_records(
+                batch, self._stats_key, infos.episodes, self.core.spec.record_names, self.num_envs
+            )
         return (
             copied(observations) if self.copy else observations,
             rewards.astype(np.float64),
@@ -259,7 +308,9 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         final = np.full(self.num_envs, None, object)
         for row in np.flatnonzero(ended).tolist():
             final[row] = row_of(self.core.final_observations, row)
-        batch.update(final_obs=final, _final_obs=ended.copy(), final_info={}, _final_info=ended.copy())
+        batch.update(
+            final_obs=final, _final_obs=ended.copy(), final_info={}, _final_info=ended.copy()
+        )
 
     def _infos(self, batch: dict[str, Any], masks: NDArray[np.bool_]) -> dict[str, Any]:
         if self.agents > 1:
@@ -278,5 +329,7 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
 
 
 def flattened(**arguments: Any) -> NativeVectorEnv:
-    """Make a NativeVectorEnv with flatten_agents=True: the vector entry point of envs with several agents."""
+    """Make a NativeVectorEnv with flatten_agents=True: the vector entry point of envs with several
+    agents.
+    """
     return NativeVectorEnv(**{"flatten_agents": True, **arguments})

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Batches in Gymnasium's form: of actions, as users give them, into what a vector env sends; of observations, from its rows.
+"""Batches in Gymnasium's form: of actions, as users give them, into what a vector env sends; of
+observations, from its rows.
 
-Runs in the learner. Each env gets what Gymnasium's own vector envs would pass to it: numbers keep the type in which they were
-given, even if the space has another one, and values may be out of range.
+Runs in the learner. Each env gets what Gymnasium's own vector envs would pass to it: numbers keep
+the type in which they were given, even if the space has another one, and values may be out of
+range.
 """
 
 from __future__ import annotations
@@ -25,12 +27,20 @@ from puffervec.workers.python.emulation.layout import LEAF_SPACES
 
 
 class ActionWriter:
-    """Checks batches of actions of one group of rows and brings them into the form that `send` takes."""
+    """Checks batches of actions of one group of rows and brings them into the form that `send`
+    takes.
+    """
 
     def __init__(
-        self, plan: ActionPlan | None, single: gymnasium.Space[Any], batched: gymnasium.Space[Any], num_envs: int
+        self,
+        plan: ActionPlan | None,
+        single: gymnasium.Space[Any],
+        batched: gymnasium.Space[Any],
+        num_envs: int,
     ) -> None:
-        """Args: plan: the layout of a row, None if rows hold no actions. single, batched: spaces of one env and of all envs."""
+        """Args: plan: the layout of a row, None if rows hold no actions. single, batched: spaces of
+        one env and of all envs.
+        """
         self._single, self._batched, self._num_envs = single, batched, num_envs
         self._row_dtype = plan.row_dtype if plan is not None and plan.is_plain else None
         self._shape = (num_envs, *(single.shape or ()))
@@ -39,28 +49,37 @@ class ActionWriter:
         """Return what `send` wants: an array that fits the rows, or `Native`.
 
         Args:
-            actions: an element of the batched action space, or a list or tuple with one action per env; numbers of any type.
-                Where the space is a Tuple or a Dict, a tuple (or list) or dict of its parts, each with one entry per env.
+            actions: an element of the batched action space, or a list or tuple with one action per
+                env; numbers of any type. Where the space is a Tuple or a Dict, a tuple (or list) or
+                dict of its parts, each with one entry per env.
         Raises:
-            ActionError (a ValueError): too few or too many, or a part is missing. TypeError: not iterable.
+            ActionError (a ValueError): too few or too many, or a part is missing. TypeError: not
+            iterable.
         """
         if not isinstance(self._single, LEAF_SPACES):
             return Native(self.one_by_one(actions))
         array = np.asarray(actions)
         if array.ndim == 0:
-            raise TypeError(f"Unable to iterate over the actions {actions!r}: give one action per env ({self._num_envs})")
+            raise TypeError(
+                f"Unable to iterate over the actions {actions!r}: give one action per env "
+                f"({self._num_envs})"
+            )
         self._check_count(len(array), "actions")
         if array.shape != self._shape:
             array = self._reshaped(array)
         if array.dtype == self._row_dtype:
             return array
         if array.dtype.kind not in "biuf":
-            raise ActionError(f"actions have dtype {array.dtype}: give numbers of shape {self._shape}")
+            raise ActionError(
+                f"actions have dtype {array.dtype}: give numbers of shape {self._shape}"
+            )
         return Native(array.copy())  # an env may keep its own
 
     def _reshaped(self, array: NDArray[Any]) -> NDArray[Any]:
         if array.size != int(np.prod(self._shape)):
-            raise ActionError(f"actions have shape {array.shape}: give numbers of shape {self._shape}")
+            raise ActionError(
+                f"actions have shape {array.shape}: give numbers of shape {self._shape}"
+            )
         return array.reshape(self._shape)
 
     def one_by_one(self, actions: Any) -> list[Any]:
@@ -75,22 +94,34 @@ class ActionWriter:
 
 
 def _counts(single: gymnasium.Space[Any], actions: Any, where: str) -> Iterator[tuple[str, int]]:
-    """Yield (name, number of entries) for each part of a batch of actions of an env's space `single`.
+    """Yield (name, number of entries) for each part of a batch of actions of an env's space
+    `single`.
 
     Raises:
-        ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many. TypeError: a part without entries.
+        ActionError: a part of a Tuple or Dict is missing, or a Tuple has one too many. TypeError: a
+            part without entries.
     """
     if isinstance(single, spaces.Dict):
-        missing = [key for key in single.spaces if not isinstance(actions, Mapping) or key not in actions]
+        missing = [
+            key for key in single.spaces if not isinstance(actions, Mapping) or key not in actions
+        ]
         if missing:
-            raise ActionError(f"{where} have no {missing[0]!r}: give a dict of {list(single.spaces)}, one entry per env each")
+            raise ActionError(
+                f"{where} have no {missing[0]!r}: give a dict of {list(single.spaces)}, one entry "
+                "per env each"
+            )
         for key, space in single.spaces.items():
             yield from _counts(space, actions[key], f"{where}[{key!r}]")
     elif isinstance(single, spaces.Tuple):
-        if not isinstance(actions, Sized) or isinstance(actions, Mapping) or len(actions) != len(single.spaces):
+        if (
+            not isinstance(actions, Sized)
+            or isinstance(actions, Mapping)
+            or len(actions) != len(single.spaces)
+        ):
             found = len(actions) if isinstance(actions, Sized) else repr(actions)
             raise ActionError(
-                f"{where}: {found} for the {len(single.spaces)} parts of {single}: give a tuple, one entry per env in each"
+                f"{where}: {found} for the {len(single.spaces)} parts of {single}: give a tuple, "
+                "one entry per env in each"
             )
         for part, (space, entries) in enumerate(zip(single.spaces, actions, strict=True)):  # type: ignore[call-overload]
             yield from _counts(space, entries, f"{where}[{part}]")
@@ -123,12 +154,16 @@ class ObservationReader:
         return infos
 
     def final(self, rows: NDArray[Any], index: int) -> Any:
-        """Return the single observation that stands in row `index`, of Discrete as int; nothing of it is shared memory."""
+        """Return the single observation that stands in row `index`, of Discrete as int; nothing of
+        it is shared memory.
+        """
         return _with_ints(self._plan.nativize(rows[index].copy()))
 
 
 def _with_ints(value: Any) -> Any:
-    """Return nested dicts and tuples with NumPy's integers as int, which is what envs return for a Discrete."""
+    """Return nested dicts and tuples with NumPy's integers as int, which is what envs return for a
+    Discrete.
+    """
     if isinstance(value, dict):
         return {key: _with_ints(part) for key, part in value.items()}
     if isinstance(value, tuple):

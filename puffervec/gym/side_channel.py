@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Carries values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom ones) for Gymnasium's vector envs.
+"""Carries values of spaces without a fixed size (Text, Graph, Sequence, OneOf, custom ones) for
+Gymnasium's vector envs.
 
-A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info, actions as
-`puffervec.core.actions.Native`. With worker processes that costs pickling; envs with other spaces pay nothing.
-`SideChannelWrapper` runs where the env lives, `SideChannelReader` in the learner.
+A row of the slab cannot hold them, so they travel beside it: observations as an entry of the info,
+actions as `puffervec.core.actions.Native`. With worker processes that costs pickling; envs with
+other spaces pay nothing. `SideChannelWrapper` runs where the env lives, `SideChannelReader` in the
+learner.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ class SideChannelNeeds:
     @classmethod
     def of(cls, env: gymnasium.Env[Any, Any]) -> SideChannelNeeds:
         """Look at the spaces of an env."""
-        return cls(not _fits(ObservationPlan, env.observation_space), not _fits(ActionPlan, env.action_space))
+        return cls(
+            not _fits(ObservationPlan, env.observation_space),
+            not _fits(ActionPlan, env.action_space),
+        )
 
     def __bool__(self) -> bool:
         return self.observations or self.actions
@@ -52,7 +57,9 @@ def _fits(plan: type[ObservationPlan] | type[ActionPlan], space: gymnasium.Space
 
 
 class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Puts observations into infos, takes actions from beside the rows, and shows spaces that fit a row instead."""
+    """Puts observations into infos, takes actions from beside the rows, and shows spaces that fit a
+    row instead.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], needs: SideChannelNeeds) -> None:
         super().__init__(env)
@@ -70,7 +77,9 @@ class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Set an attribute, as if this wrapper were not there."""
         return self.env.set_wrapper_attr(name, value, force=force)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         return self._packed(*self.env.reset(seed=seed, options=options))
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -81,7 +90,8 @@ class SideChannelWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _packed(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if not self._needs.observations:
             return observation, info
-        # In a list, so that infos carry it in one piece, as neither a number nor a dict; a copy, since envs reuse their arrays.
+        # In a list, so that infos carry it in one piece, as neither a number nor a dict; a copy,
+        # since envs reuse their arrays.
         return np.zeros(1, np.uint8), {**info, KEY: [copy.deepcopy(observation)]}
 
 
@@ -104,7 +114,11 @@ class SideChannelReader:
             final, last = _split(left.get("final_info", {}))
             if last is not None:
                 self._final[position] = last[0]
-                left = {**left, "final_info": final} if final else {k: v for k, v in left.items() if k != "final_info"}
+                left = (
+                    {**left, "final_info": final}
+                    if final
+                    else {k: v for k, v in left.items() if k != "final_info"}
+                )
             if left:
                 rest.append((position, left))
         return Infos(numeric=infos.numeric, others=rest)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One C env as a plain gymnasium.Env, in this process: for `gymnasium.make`, for looking at an env, for tests.
+"""One C env as a plain gymnasium.Env, in this process: for `gymnasium.make`, for looking at an env,
+for tests.
 
 An env with several agents appears as one env in which a single player moves all of them.
 """
@@ -27,11 +28,12 @@ from puffervec.viewing.render.frames import recorder_of
 class NativeEnvView(gymnasium.Env[Any, Any]):
     """One C env.
 
-    With one agent, spaces, reward and flags are the agent's. With A agents an observation is (A, F), an action has one entry
-    per agent, the reward is the mean over the live agents, and the episode ends when no agent is left (truncated if any
-    agent's last step was); `info` then has "rewards" (A,) float32 and "terminals", "truncations", "mask", (A,) bool each:
-    `mask` is True for agents that are alive or took their last step. At the end of an episode `info["record"]` has "r" and
-    "l", the sum of the rewards and the number of steps.
+    With one agent, spaces, reward and flags are the agent's. With A agents an observation is (A,
+    F), an action has one entry per agent, the reward is the mean over the live agents, and the
+    episode ends when no agent is left (truncated if any agent's last step was); `info` then has
+    "rewards" (A,) float32 and "terminals", "truncations", "mask", (A,) bool each: `mask` is True
+    for agents that are alive or took their last step. At the end of an episode `info["record"]` has
+    "r" and "l", the sum of the rewards and the number of steps.
 
     >>> env = NativeEnvView("tag_grid", num_taggers=2)
     >>> observation, info = env.reset(seed=0)
@@ -46,11 +48,11 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         """Open the env.
 
         Args:
-            env: name of a C env. render_mode: "rgb_array" where the env has pictures, or None. settings: of the env, as its
-                config names them.
+            env: name of a C env. render_mode: "rgb_array" where the env has pictures, or None.
+                settings: of the env, as its config names them.
         Raises:
-            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds. MissingExtraError: no
-                package to draw with.
+            ConfigError: a setting that cannot be used, or an env whose agents are of several kinds.
+                MissingExtraError: no package to draw with.
         """
         native = puffervec.envs.get(env)
         if render_mode is not None and (render_mode != "rgb_array" or not native.has_pictures):
@@ -61,7 +63,10 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self._core = _opened(env, settings)
         if len(self._core.spec.groups) > 1:
-            raise ConfigError(f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use puffervec.pettingzoo")
+            raise ConfigError(
+                f"{env!r} has agents of {len(self._core.spec.groups)} kinds: use "
+                "puffervec.pettingzoo"
+            )
         self._recorder = None if render_mode is None else recorder_of(native, self._core)
         self._agents = self._core.spec.agents
         self._ended = False
@@ -71,12 +76,14 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
             self.observation_space = self._core.observation_space
             self.action_space = _joint(single, self._agents)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
 
         Args:
-            seed: of the env; None: the next episode of the same seed (a random one at first). options: "task": which task
-                (scene, start layout) to run.
+            seed: of the env; None: the next episode of the same seed (a random one at first).
+                options: "task": which task (scene, start layout) to run.
         Returns:
             (observation, info); arrays are new.
         Raises:
@@ -92,7 +99,9 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         if self._recorder is not None:
             self._recorder.begin()
         rows = next(iter(self._core.halves[0].groups.values()))
-        return self._observation(observations), self._info(rows.rewards, rows.terminals, rows.truncations, rows.masks)
+        return self._observation(observations), self._info(
+            rows.rewards, rows.terminals, rows.truncations, rows.masks
+        )
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take a step.
@@ -102,7 +111,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         Returns:
             (observation, reward, terminated, truncated, info); arrays are new.
         Raises:
-            ActionError: an action of another kind or shape. CallOrderError: the episode is over, or none was begun.
+            ActionError: an action of another kind or shape. CallOrderError: the episode is over, or
+                none was begun.
         """
         if self._ended and self._core.autoreset_mode != "disabled":
             raise CallOrderError("step: the episode is over: call reset first")
@@ -116,7 +126,12 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
             raise
 
     def _received(
-        self, live: NDArray[np.bool_], observations: Any, rewards: Any, terminals: Any, truncations: Any
+        self,
+        live: NDArray[np.bool_],
+        observations: Any,
+        rewards: Any,
+        terminals: Any,
+        truncations: Any,
     ) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         rows = next(iter(self._core.halves[0].groups.values()))
         if self._recorder is not None:
@@ -134,7 +149,9 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
     def _observation(self, observations: Any) -> Any:
         return copied(observations) if self._agents > 1 else row_of(observations, 0)
 
-    def _info(self, rewards: Any, terminals: Any, truncations: Any, masks: NDArray[np.bool_]) -> dict[str, Any]:
+    def _info(
+        self, rewards: Any, terminals: Any, truncations: Any, masks: NDArray[np.bool_]
+    ) -> dict[str, Any]:
         if self._agents == 1:
             return {}
         return {
@@ -145,7 +162,8 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
         }
 
     def render(self) -> NDArray[np.uint8] | None:
-        """Return what there is to see now as (H, W, 3) uint8, always of the same size; None with render_mode=None.
+        """Return what there is to see now as (H, W, 3) uint8, always of the same size; None with
+        render_mode=None.
 
         Raises: CallOrderError: before the first reset. ConfigError: the env's drawing failed.
         """
@@ -156,12 +174,18 @@ class NativeEnvView(gymnasium.Env[Any, Any]):
 
 
 def _opened(env: str, settings: dict[str, Any]) -> VectorEnv:
-    """Open the env without autoreset; an env in Ocean's style, which resets itself, knows the next-step mode only."""
+    """Open the env without autoreset; an env in Ocean's style, which resets itself, knows the
+    next-step mode only.
+    """
     try:
-        return make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled")
+        return make(
+            env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="disabled"
+        )
     except ConfigError as refused:
         try:
-            return make(env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="next_step")
+            return make(
+                env, env_kwargs=settings, backend="serial", seed=None, autoreset_mode="next_step"
+            )
         except ConfigError:
             raise refused from None
 

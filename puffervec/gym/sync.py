@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A drop-in replacement for gymnasium.vector.SyncVectorEnv: all envs in this process, over the serial backend."""
+"""A drop-in replacement for gymnasium.vector.SyncVectorEnv: all envs in this process, over the
+serial backend.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,15 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         creators = [functools.partial(_Kept, fitting(env, self._side_channel)) for env in self.envs]
         mode = arguments.AUTORESET[self.autoreset_mode]
         try:
-            self._open(make(creators, backend="serial", num_envs=self.num_envs, seed=None, autoreset_mode=mode))
+            self._open(
+                make(
+                    creators,
+                    backend="serial",
+                    num_envs=self.num_envs,
+                    seed=None,
+                    autoreset_mode=mode,
+                )
+            )
         except WorkerError as error:
             raise_original(error)
 
@@ -64,7 +74,9 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
         self._start()
         raise_original(error)
 
-    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Reset all envs, or those in `options["reset_mask"]`, and return (observations, infos).
 
         Arguments and errors are those of `AsyncVectorEnv.reset_async`.
@@ -78,7 +90,9 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             self._start_again(error)
 
     def step(self, actions: Any) -> Step:
-        """Step all envs; see `AsyncVectorEnv.step_async` and `step_wait`. What an env raises is raised here, with a note."""
+        """Step all envs; see `AsyncVectorEnv.step_async` and `step_wait`. What an env raises is
+        raised here, with a note.
+        """
         try:
             self._send_step(actions)
             try:
@@ -92,7 +106,9 @@ class SyncVectorEnv(PythonVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             self._start_again(error)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what pickle stores: all but the backend. The copy has the envs, and needs a reset before its first step."""
+        """Return what pickle stores: all but the backend. The copy has the envs, and needs a reset
+        before its first step.
+        """
         made_anew = ("core", "_observations", "_actions")
         return {name: value for name, value in self.__dict__.items() if name not in made_anew}
 
@@ -118,7 +134,9 @@ class _Kept(gymnasium.Wrapper[Any, Any, Any, Any]):
     """A sub-env for the backend to step but not to close: it belongs to the SyncVectorEnv."""
 
     def reset(self, **kwargs: Any) -> Any:
-        """Hand on what is given: an env whose reset takes less is not given more, as in worker processes."""
+        """Hand on what is given: an env whose reset takes less is not given more, as in worker
+        processes.
+        """
         return self.env.reset(**kwargs)
 
     def close(self) -> None:

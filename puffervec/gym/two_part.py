@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Calls in two parts (`step_async`, `step_wait`, ...) with the rules of Gymnasium's AsyncVectorEnv: who may call what when.
+"""Calls in two parts (`step_async`, `step_wait`, ...) with the rules of Gymnasium's AsyncVectorEnv:
+who may call what when.
 
     idle -- reset_async / step_async / call_async -->  pending  -- *_wait -->  idle
                                                           `-- *_wait timed out -->  late  -- reset_async or close -->
@@ -28,7 +29,9 @@ from puffervec.vec.vector_env import VectorEnv as CoreVectorEnv
 
 
 class Background:
-    """One function that runs in a thread of its own: the core's `call` blocks, a thread lets its caller wait with a limit."""
+    """One function that runs in a thread of its own: the core's `call` blocks, a thread lets its
+    caller wait with a limit.
+    """
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -44,7 +47,9 @@ class Background:
             self._error = error
 
     def result(self, timeout_s: float | None) -> Any:
-        """Return what the function returned, or raise what it raised. Raises WorkerTimeout if it still runs after timeout_s."""
+        """Return what the function returned, or raise what it raised. Raises WorkerTimeout if it
+        still runs after timeout_s.
+        """
         self._thread.join(timeout_s)
         if self._thread.is_alive():
             raise WorkerTimeout(f"no answer in {timeout_s} s")
@@ -64,11 +69,13 @@ RESERVED = ("reset", "step", "close")
 
 
 class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
-    """A vector env over a puffervec backend whose calls can be begun and then waited for. Subclasses define the last methods.
+    """A vector env over a puffervec backend whose calls can be begun and then waited for.
+    Subclasses define the last methods.
 
-    All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise AlreadyPendingCallError while another
-    one is under way; `*_wait` raises NoAsyncCallError where nothing was begun. What an env raises is raised here, with a note
-    (C envs: as WorkerError). `*_wait(timeout)` raises multiprocessing.TimeoutError after `timeout` seconds; then call `reset`
+    All calls raise ClosedEnvironmentError after `close`. Calls that begin something raise
+    AlreadyPendingCallError while another one is under way; `*_wait` raises NoAsyncCallError where
+    nothing was begun. What an env raises is raised here, with a note (C envs: as WorkerError).
+    `*_wait(timeout)` raises multiprocessing.TimeoutError after `timeout` seconds; then call `reset`
     or `close`. None waits as long as the workers live and the vector env's own limit allows.
 
     Attributes:
@@ -76,8 +83,9 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     """
 
     core: CoreVectorEnv
-    # Subclasses define these. _send_reset(seeds, mask, options) starts a reset of all envs, or of the rows in mask, (num_envs,)
-    # bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when the time is up. _one_each(values) gives one value per env.
+    # Subclasses define these. _send_reset(seeds, mask, options) starts a reset of all envs, or of
+    # the rows in mask, (num_envs,) bool. _recv_*(timeout_s) waits, and raises WorkerTimeout when
+    # the time is up. _one_each(values) gives one value per env.
     _send_reset: Callable[[list[int | None], Any, dict[str, Any] | None], None]
     _recv_reset: Callable[[float | None], tuple[Any, dict[str, Any]]]
     _send_step: Callable[[Any], None]
@@ -87,19 +95,22 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     _late = ""  # the call that timed out
     _called: Background
 
-    # ---- what may be called when --------------------------------------------------------------------------------------
+    # ---- what may be called when -----------------------------------------------------------------
 
     def _begin(self, name: str, verb: str) -> None:
         """Raise unless the vector env is open and idle."""
         self._require_open()
         if self._pending is not None:
             raise AlreadyPendingCallError(
-                f"Calling `{name}` while waiting for a pending call to `{self._pending}` to complete.", self._pending
+                f"Calling `{name}` while waiting for a pending call to `{self._pending}` to "
+                "complete.",
+                self._pending,
             )
         if self._late and verb != "reset":
             raise AlreadyPendingCallError(
-                f"Calling `{name}` after a call to `{self._late}` timed out: it may still be running in the workers, and its "
-                "results are lost. Call `reset`, which waits for it, or `close`.",
+                f"Calling `{name}` after a call to `{self._late}` timed out: it may still be "
+                "running in the workers, and its results are lost. Call `reset`, which waits for "
+                "it, or `close`.",
                 self._late,
             )
 
@@ -107,23 +118,33 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Raise unless a call of that kind is under way."""
         self._require_open()
         if self._pending != verb:
-            raise NoAsyncCallError(f"Calling `{verb}_wait` without any prior call to `{verb}_async`.", verb)
+            raise NoAsyncCallError(
+                f"Calling `{verb}_wait` without any prior call to `{verb}_async`.", verb
+            )
 
     def _require_open(self) -> None:
         if self.closed:
-            raise ClosedEnvironmentError(f"Trying to operate on `{type(self).__name__}`, after a call to `close()`.")
+            raise ClosedEnvironmentError(
+                f"Trying to operate on `{type(self).__name__}`, after a call to `close()`."
+            )
 
-    def _wait(self, verb: str, timeout: float | None, receive: Callable[[float | None], Any]) -> Any:
+    def _wait(
+        self, verb: str, timeout: float | None, receive: Callable[[float | None], Any]
+    ) -> Any:
         """Run `receive` and turn its errors into those of Gymnasium."""
         self._end(verb)
         self._pending = None
         try:
             return receive(timeout)
         except WorkerTimeout as error:
-            if timeout is None or timeout >= self.core.settings.timeout_s:  # the vector env's own limit: it cannot go on
+            if (
+                timeout is None or timeout >= self.core.settings.timeout_s
+            ):  # the vector env's own limit: it cannot go on
                 raise_original(error)
             self._late = verb
-            raise multiprocessing.TimeoutError(f"The call to `{verb}_wait` has timed out after {timeout} second(s).") from None
+            raise multiprocessing.TimeoutError(
+                f"The call to `{verb}_wait` has timed out after {timeout} second(s)."
+            ) from None
         except WorkerError as error:
             if verb != "call" and error.__cause__ is not None:
                 log_errors(self.core.failed())
@@ -134,19 +155,26 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             self.core.turns.mark_interrupted()
             raise
 
-    # ---- reset --------------------------------------------------------------------------------------------------------
+    # ---- reset -----------------------------------------------------------------------------------
 
-    def reset(self, *, seed: Seed = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all envs, or those in `options["reset_mask"]`, and wait. See `reset_async` and `reset_wait`."""
+    def reset(
+        self, *, seed: Seed = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset all envs, or those in `options["reset_mask"]`, and wait. See `reset_async` and
+        `reset_wait`.
+        """
         self.reset_async(seed=seed, options=options)
         return self.reset_wait()
 
     def reset_async(self, seed: Seed = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns its results.
+        """Start a reset of all envs, or of those in `options["reset_mask"]`; `reset_wait` returns
+        its results.
 
         Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None: the envs go on drawing.
-            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset; the others keep their state.
+            seed: env i gets seed + i, or the i-th entry of a sequence (entries may be None); None:
+            the envs go on drawing.
+            options: handed to each env, without "reset_mask", (num_envs,) bool: the envs to reset;
+                the others keep their state.
         Raises:
             ValueError, TypeError: seeds, options or a mask that cannot be used.
         """
@@ -156,7 +184,8 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         mask, rest = arguments.split_options(options, self.num_envs)
         if self._late and mask is not None:
             raise AlreadyPendingCallError(
-                f"A call to `{self._late}` timed out, so all envs have to be reset: call `reset` without a reset_mask.",
+                f"A call to `{self._late}` timed out, so all envs have to be reset: call `reset` "
+                "without a reset_mask.",
                 self._late,
             )
         try:
@@ -171,7 +200,7 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Wait for the reset that was started and return (observations, infos)."""
         return self._wait("reset", timeout, self._recv_reset)  # type: ignore[no-any-return]
 
-    # ---- step ---------------------------------------------------------------------------------------------------------
+    # ---- step ------------------------------------------------------------------------------------
 
     def step(self, actions: Any) -> Step:
         """Step all envs and wait. See `step_async` and `step_wait`."""
@@ -182,10 +211,12 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Hand over the actions and let the workers step; `step_wait` returns the results.
 
         Args:
-            actions: an element of `action_space`, or a list with one action per env. In a Tuple or Dict action space each part
-                has one entry per env (a list of tuples is the tuple of parts there); the parts may be lists.
+            actions: an element of `action_space`, or a list with one action per env. In a Tuple or
+                Dict action space each part has one entry per env (a list of tuples is the tuple of
+                parts there); the parts may be lists.
         Raises:
-            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and autoreset is disabled.
+            ValueError, TypeError: actions that cannot be used. DoneEnvError: an env is done and
+                autoreset is disabled.
         """
         self._begin("step_async", "step")
         self._send_step(actions)
@@ -195,17 +226,20 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Wait for the step that was started.
 
         Returns:
-            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,) bool, infos).
+            (observations, rewards (num_envs,) float64, terminations and truncations (num_envs,)
+            bool, infos).
         """
         return self._wait("step", timeout, self._recv_step)  # type: ignore[no-any-return]
 
-    # ---- call, get_attr, set_attr -------------------------------------------------------------------------------------
+    # ---- call, get_attr, set_attr ----------------------------------------------------------------
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every sub-env, or read an attribute that is not callable. Returns one result per env (copies).
+        """Call a method of every sub-env, or read an attribute that is not callable. Returns one
+        result per env (copies).
 
         Raises:
-            ValueError: `reset`, `step` or `close`, which are called directly. ConfigError: C envs have no methods.
+            ValueError: `reset`, `step` or `close`, which are called directly. ConfigError: C envs
+                have no methods.
         """
         self._begin_call(name)
         try:
@@ -214,7 +248,9 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise_original(error)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them. Raises as `call`."""
+        """Ask every sub-env for a method's result or an attribute; `call_wait` returns them. Raises
+        as `call`.
+        """
         self._begin_call(name)
         self._called = Background(functools.partial(self.core.call, name, *args, **kwargs))
         self._pending = "call"
@@ -222,15 +258,20 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _begin_call(self, name: str) -> None:
         self._begin("call_async", "call")
         if name in RESERVED:
-            raise ValueError(f"Trying to call function `{name}` with `call`, use `{name}` directly instead.")
+            raise ValueError(
+                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
+            )
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
         """Wait for the results of `call_async`, one per env."""
-        result: tuple[Any, ...] = self._wait("call", timeout, lambda timeout_s: self._called.result(timeout_s))
+        result: tuple[Any, ...] = self._wait(
+            "call", timeout, lambda timeout_s: self._called.result(timeout_s)
+        )
         return result
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else goes to all.
+        """Set an attribute of every sub-env: a list or tuple has one value per env, anything else
+        goes to all.
 
         Raises:
             ValueError: a list or tuple of another length. ConfigError: C envs have no attributes.
@@ -243,19 +284,23 @@ class TwoPartVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         except WorkerError as error:
             raise_original(error)
 
-    # ---- the end ------------------------------------------------------------------------------------------------------
+    # ---- the end ---------------------------------------------------------------------------------
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
         """End the workers, which close their envs.
 
-        A call that is under way is waited for: `timeout` seconds, or 10 where that is None; then worker processes are killed.
-        Threads cannot be killed: the backend "threading" waits for its turn to end.
+        A call that is under way is waited for: `timeout` seconds, or 10 where that is None; then
+        worker processes are killed. Threads cannot be killed: the backend "threading" waits for its
+        turn to end.
 
         Args:
             timeout: seconds. terminate: do not wait, kill worker processes at once.
         """
         if self._pending is not None:
-            logger.warn(f"Calling `close` while waiting for a pending call to `{self._pending}` to complete.")
+            logger.warn(
+                f"Calling `close` while waiting for a pending call to `{self._pending}` to "
+                "complete."
+            )
         if self._pending is not None and not terminate:
             terminate = not self._finishes(PENDING_CLOSE_S if timeout is None else timeout)
         if terminate or self._late:

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec for Stable-Baselines3: `puffervec.sb3.make_vec_env` and `puffervec.sb3.VecEnv`; see vec_env.py.
+"""puffervec for Stable-Baselines3: `puffervec.sb3.make_vec_env` and `puffervec.sb3.VecEnv`; see
+vec_env.py.
 
-Stable-Baselines3, and PyTorch with it, is imported when one of them is asked for: workers import seat.py only.
+Stable-Baselines3, and PyTorch with it, is imported when one of them is asked for: workers import
+seat.py only.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ __all__ = ["VecEnv", "make_vec_env"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Stable-Baselines3 at its first use. Raises: MissingExtraError: it is not installed."""
+    """Import what needs Stable-Baselines3 at its first use. Raises: MissingExtraError: it is not
+    installed.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from puffervec.sb3 import vec_env

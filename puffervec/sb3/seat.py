@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What stands around a Python env in a worker of the Stable-Baselines3 adapter (vec_env.py): how it is made, a monitor, and the
-`IndexedEnv` that answers calls by env index.
+"""What stands around a Python env in a worker of the Stable-Baselines3 adapter (vec_env.py): how it
+is made, a monitor, and the `IndexedEnv` that answers calls by env index.
 
     core  ->  IndexedEnv  ->  wrapper_class  ->  Monitor  ->  env
 
-Runs in workers, so it imports neither Stable-Baselines3 nor torch, which would cost each worker seconds and memory.
+Runs in workers, so it imports neither Stable-Baselines3 nor torch, which would cost each worker
+seconds and memory.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ MONITOR_SUFFIX = "monitor.csv"
 
 
 class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Reports each episode's return, length and time in `info["episode"]`, and in a file if one is named.
+    """Reports each episode's return, length and time in `info["episode"]`, and in a file if one is
+    named.
 
-    Does what `stable_baselines3.common.monitor.Monitor` does, with the same arguments, file format and methods.
+    Does what `stable_baselines3.common.monitor.Monitor` does, with the same arguments, file format
+    and methods.
 
     Args:
-        env: the env. filename: where to write one line per episode, or None; ".monitor.csv" is added to it.
+        env: the env. filename: where to write one line per episode, or None; ".monitor.csv" is
+        added to it.
         allow_early_resets: False: a reset in the middle of an episode raises.
-        reset_keywords: arguments of `reset` to report. info_keywords: keys of the last info to report.
+        reset_keywords: arguments of `reset` to report. info_keywords: keys of the last info to
+        report.
         override_existing: False: append to a file that is there.
     """
 
@@ -67,15 +72,20 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Begin an episode.
 
         Raises:
-            RuntimeError: in the middle of an episode, without allow_early_resets. ValueError: a reset keyword is missing.
+            RuntimeError: in the middle of an episode, without allow_early_resets. ValueError: a
+                reset keyword is missing.
         """
         if not self.allow_early_resets and not self.needs_reset:
-            raise RuntimeError("reset before the episode is over: make the monitor with allow_early_resets=True")
+            raise RuntimeError(
+                "reset before the episode is over: make the monitor with allow_early_resets=True"
+            )
         for key in self.reset_keywords:
             if arguments.get(key) is None:
                 raise ValueError(f"reset got no {key!r}, which is among reset_keywords: pass it")
             self.current_reset_info[key] = arguments[key]
-        if self._path is not None and self._file is None:  # not in the constructor: an env may be made just to be looked at
+        if (
+            self._path is not None and self._file is None
+        ):  # not in the constructor: an env may be made just to be looked at
             self._open_file(self._path)
         self._steps_before = self.total_steps
         self._return, self._length, self.needs_reset = 0.0, 0, False
@@ -98,7 +108,11 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.episode_returns.append(self._return)
         self.episode_lengths.append(self._length)
         self.episode_times.append(elapsed_s)
-        episode: dict[str, Any] = {"r": round(self._return, 6), "l": self._length, "t": round(elapsed_s, 6)}
+        episode: dict[str, Any] = {
+            "r": round(self._return, 6),
+            "l": self._length,
+            "t": round(elapsed_s, 6),
+        }
         episode |= {key: info[key] for key in self.info_keywords} | self.current_reset_info
         if self._file is not None:
             self._writer.writerow(episode)
@@ -108,11 +122,15 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
     def _open_file(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("w" if self._override else "a", newline="\n")
-        self._writer = csv.DictWriter(self._file, ("r", "l", "t", *self.reset_keywords, *self.info_keywords))
+        self._writer = csv.DictWriter(
+            self._file, ("r", "l", "t", *self.reset_keywords, *self.info_keywords)
+        )
         if self._override:
             began = datetime.datetime.now().timestamp() - (time.monotonic() - self._began_s)
             spec = self.env.spec
-            self._file.write(f"#{json.dumps({'t_start': began, 'env_id': str(spec.id if spec else None)})}\n")
+            self._file.write(
+                f"#{json.dumps({'t_start': began, 'env_id': str(spec.id if spec else None)})}\n"
+            )
             self._writer.writeheader()
         self._file.flush()
 
@@ -146,17 +164,23 @@ def _monitor_path(filename: str) -> Path:
     path = Path(filename)
     if filename.endswith(MONITOR_SUFFIX):
         return path
-    return path / MONITOR_SUFFIX if path.is_dir() else path.with_name(f"{path.name}.{MONITOR_SUFFIX}")
+    return (
+        path / MONITOR_SUFFIX if path.is_dir() else path.with_name(f"{path.name}.{MONITOR_SUFFIX}")
+    )
 
 
 class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Answers the adapter's calls for the envs that they name; the others do nothing. Adds nothing to `step` and `reset`."""
+    """Answers the adapter's calls for the envs that they name; the others do nothing. Adds nothing
+    to `step` and `reset`.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], index: int) -> None:
         """Args: index: of the env in the vector env."""
         super().__init__(env)
         self._index = index
-        vars(self).update(step=env.step, reset=env.reset)  # found before the class's own, which would cost a call each
+        vars(self).update(
+            step=env.step, reset=env.reset
+        )  # found before the class's own, which would cost a call each
 
     def sb3_options(self, options: Sequence[Mapping[str, Any]]) -> None:
         """Take this env's options for its next reset; empty ones are not passed on."""
@@ -170,7 +194,9 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(**{**arguments, "options": dict(own)})
 
     def sb3_get(self, chosen: Sequence[int], name: str) -> tuple[bool, Any]:
-        """Return (True, attribute) of the env or of the outermost wrapper that has it, (False, None) where none does."""
+        """Return (True, attribute) of the env or of the outermost wrapper that has it, (False,
+        None) where none does.
+        """
         if self._index not in chosen:
             return True, None
         try:
@@ -183,12 +209,16 @@ class IndexedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self._index in chosen:
             setattr(self.env, name, value)
 
-    def sb3_call(self, chosen: Sequence[int], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def sb3_call(
+        self, chosen: Sequence[int], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """Return what a method of the env, or of the outermost wrapper that has it, returns."""
         return self.env.get_wrapper_attr(name)(*args, **kwargs) if self._index in chosen else None
 
     def sb3_is_wrapped(self, chosen: Sequence[int], names: Sequence[str]) -> bool:
-        """Return whether a wrapper is an instance of a class called one of `names` (see `class_name`)."""
+        """Return whether a wrapper is an instance of a class called one of `names` (see
+        `class_name`).
+        """
         env: Any = self.env
         while self._index in chosen and isinstance(env, gymnasium.Wrapper):
             if any(class_name(kind) in names for kind in type(env).__mro__):
@@ -218,7 +248,10 @@ class IndexedEnvMaker:
         env = self.make()
         if not isinstance(env, gymnasium.Env):
             found = f"{type(env).__module__}.{type(env).__qualname__}"
-            raise ConfigError(f"an env function made {found}: Stable-Baselines3 needs functions that make a gymnasium.Env")
+            raise ConfigError(
+                f"an env function made {found}: Stable-Baselines3 needs functions that make a "
+                "gymnasium.Env"
+            )
         return IndexedEnv(env, self.index)
 
 
@@ -242,7 +275,9 @@ class EnvMaker:
         env = self._bare()
         if self.seed is not None:
             env.action_space.seed(self.seed + self.rank)
-        filename = None if self.monitor_dir is None else str(Path(self.monitor_dir) / str(self.rank))
+        filename = (
+            None if self.monitor_dir is None else str(Path(self.monitor_dir) / str(self.rank))
+        )
         env = Monitor(env, filename, **self.monitor_kwargs)
         return env if self.wrapper_class is None else self.wrapper_class(env, **self.wrapper_kwargs)
 

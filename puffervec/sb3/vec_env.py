@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A Stable-Baselines3 VecEnv over a puffervec vector env: Python envs in worker processes, or a C env's agents as rows.
+"""A Stable-Baselines3 VecEnv over a puffervec vector env: Python envs in worker processes, or a C
+env's agents as rows.
 
     venv = puffervec.sb3.make_vec_env("CartPole-v1", n_envs=8, seed=0)     # was: stable_baselines3.common.env_util
     model = stable_baselines3.PPO("MlpPolicy", venv).learn(100_000)
@@ -48,31 +49,41 @@ _MONITORS = (stable_baselines3.common.monitor.Monitor, OwnMonitor)
 
 
 class VecEnv(stable_baselines3.common.vec_env.VecEnv):
-    """A `stable_baselines3.common.vec_env.VecEnv`; takes the place of DummyVecEnv and SubprocVecEnv.
+    """A `stable_baselines3.common.vec_env.VecEnv`; takes the place of DummyVecEnv and
+    SubprocVecEnv.
 
     Args:
-        env_fns: functions that make one Gymnasium env each; or the name of a C env (or a NativeEnv), then with `num_envs`.
-        num_envs: copies of a C env. Each of its agents is a row, so that `VecEnv.num_envs` is num_envs x agents.
+        env_fns: functions that make one Gymnasium env each; or the name of a C env (or a
+        NativeEnv), then with `num_envs`.
+        num_envs: copies of a C env. Each of its agents is a row, so that `VecEnv.num_envs` is
+        num_envs x agents.
         env_kwargs: settings of a C env.
-        backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C envs.
+        backend: "multiprocessing"; "serial" steps everything in this process; "threading" for C
+        envs.
         num_workers: processes or threads; each steps several envs. "auto": as many as usable cores.
-        start_method: of processes, as in `puffervec.make`; None is "auto". Scripts need no main guard with any of them.
+        start_method: of processes, as in `puffervec.make`; None is "auto". Scripts need no main
+        guard with any of them.
         timeout_s: longest wait for a worker.
 
     Attributes:
-        num_envs: rows. vec: the vector env beneath. envs: the Python envs, with backend="serial" only. reset_infos: of the last
-            reset of each row's env, autoresets included.
+        num_envs: rows. vec: the vector env beneath. envs: the Python envs, with backend="serial"
+            only. reset_infos: of the last reset of each row's env, autoresets included.
 
-    Autoreset: in the step that ends an episode. The observation returned is the next episode's; the last one is
-        `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` says whether the end was only a time limit.
-    Rows of a C env: `infos[i]["episode"]` has return "r", length "l" and time "t" of the row's episode, as from a Monitor. A
-        row that holds no agent now (drive: waiting for the others of its scene, or padding) has reward 0, done False and
-        `infos[i]["mask"]` False: SB3 has no masks, so it learns from such rows as from any other.
-    Aliasing: everything returned is a copy. Blocks: `step_wait` and `reset` wait for the workers, `step_async` does not.
+    Autoreset: in the step that ends an episode. The observation returned is the next episode's; the
+        last one is `infos[i]["terminal_observation"]`, and `infos[i]["TimeLimit.truncated"]` says
+        whether the end was only a time limit.
+    Rows of a C env: `infos[i]["episode"]` has return "r", length "l" and time "t" of the row's
+        episode, as from a Monitor. A row that holds no agent now (drive: waiting for the others of
+        its scene, or padding) has reward 0, done False and `infos[i]["mask"]` False: SB3 has no
+        masks, so it learns from such rows as from any other.
+    Aliasing: everything returned is a copy. Blocks: `step_wait` and `reset` wait for the workers,
+        `step_async` does not.
 
     Raises:
-        ConfigError: an unusable setting, rows of several groups, an env function that makes no gymnasium.Env.
-        SpaceError: a Dict or Tuple within another; a ConfigError, and a NotImplementedError as in SB3's own.
+        ConfigError: an unusable setting, rows of several groups, an env function that makes no
+        gymnasium.Env.
+        SpaceError: a Dict or Tuple within another; a ConfigError, and a NotImplementedError as in
+        SB3's own.
         WorkerError: an env could not be made.
     """
 
@@ -88,7 +99,10 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         timeout_s: float = 60.0,
     ) -> None:
         if start_method not in (None, AUTO, *START_METHODS):
-            raise ConfigError(f"cannot find context for {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}")
+            raise ConfigError(
+                f"cannot find context for {start_method!r}: use one of "
+                f"{', '.join((AUTO, *START_METHODS))}"
+            )
         creators, copies = _creators(env_fns, num_envs, env_kwargs)
         try:
             self.vec = backends.make(
@@ -105,20 +119,30 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             self.vec.close()
             raise
         self._agents = self.vec.spec.agents
-        self._group, self._rows = self.vec.spec.groups[0], next(iter(self.vec.halves[0].groups.values()))
+        self._group, self._rows = (
+            self.vec.spec.groups[0],
+            next(iter(self.vec.halves[0].groups.values())),
+        )
         self._observations = self._native(self._rows.observations)
         self._final = self._native(self._rows.final_observations)
         self._of_c = self._group.observation_plan is None
         self._monitored = self._of_c  # the rows of a C env have their episodes counted here
         self._began_s = time.monotonic()
         self._was_reset = False
-        self._returns, self._lengths = np.zeros(self._rows.rows), np.zeros(self._rows.rows, np.int64)
-        self._there = np.zeros(self._rows.rows, np.bool_)  # rows that held an agent in the last result
+        self._returns, self._lengths = (
+            np.zeros(self._rows.rows),
+            np.zeros(self._rows.rows, np.int64),
+        )
+        self._there = np.zeros(
+            self._rows.rows, np.bool_
+        )  # rows that held an agent in the last result
         super().__init__(self._rows.rows, *self._spaces())
         if not self._of_c:
             self.metadata = dict(self.vec.driver_env.metadata)
             batched = batch_space(self.action_space, self.num_envs)
-            self._actions = ActionWriter(self._group.action_plan, self.action_space, batched, self.num_envs)
+            self._actions = ActionWriter(
+                self._group.action_plan, self.action_space, batched, self.num_envs
+            )
 
     def _native(self, rows: Any) -> Any:
         """Return views on rows of observations in the nesting that SB3 wants."""
@@ -131,10 +155,11 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             return self._group.observation_space, self._group.action_space
         return observation.space, action.space
 
-    # ---- the loop -----------------------------------------------------------------------------------------------------
+    # ---- the loop --------------------------------------------------------------------------------
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Set the seeds of the next reset: env i gets seed + i (all rows of an env the same). None: a random one.
+        """Set the seeds of the next reset: env i gets seed + i (all rows of an env the same). None:
+            a random one.
 
         Returns:
             the seed of each row's env.
@@ -155,7 +180,9 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         self._was_reset = True
         seeds, options = self._seeds[:: self._agents], self._options[:: self._agents]
         given = None if all(seed is None for seed in seeds) else seeds
-        self.reset_infos = self._reset_native(given, options) if self._of_c else self._reset_python(given, options)
+        self.reset_infos = (
+            self._reset_native(given, options) if self._of_c else self._reset_python(given, options)
+        )
         self._reset_seeds()
         self._reset_options()
         self._returns[:] = 0.0
@@ -164,7 +191,9 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return copied(self._observations)
 
     def _reset_native(self, seeds: Any, options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        self.vec.set_tasks(range(len(options)), [env_options.get("task", -1) for env_options in options])
+        self.vec.set_tasks(
+            range(len(options)), [env_options.get("task", -1) for env_options in options]
+        )
         self.vec.reset(seed=seeds)
         return [{} for _ in range(self.num_envs)]
 
@@ -177,7 +206,8 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Let all envs take a step; `step_wait` returns what comes of it.
 
         Args:
-            actions: (num_envs, ...), one per row, in the action space; for Dict and Tuple spaces a list with one per row.
+            actions: (num_envs, ...), one per row, in the action space; for Dict and Tuple spaces a
+                list with one per row.
         Raises:
             ActionError: wrong count, shape or kind; nothing was sent. CallOrderError, ClosedError.
         """
@@ -200,10 +230,12 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         """Wait for the step and return (observations, rewards, dones, infos).
 
         Returns:
-            observations: (num_envs, ...) array or dict of arrays; rewards: (num_envs,) float32; dones: (num_envs,) bool;
+            observations: (num_envs, ...) array or dict of arrays; rewards: (num_envs,) float32;
+            dones: (num_envs,) bool;
             infos: one dict per row. Copies.
         Raises:
-            CallOrderError: no step is under way. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
+            CallOrderError: no step is under way. ClosedError. WorkerError, WorkerDied,
+                WorkerTimeout.
         """
         infos = self.vec.recv()[4]
         try:
@@ -215,7 +247,11 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
     def _received(self, infos: Any) -> Step:
         rows = self._rows
         dones = rows.terminals | rows.truncations
-        shown = [{} for _ in range(self.num_envs)] if self._of_c or not infos else infos.per_env(self.num_envs)
+        shown = (
+            [{} for _ in range(self.num_envs)]
+            if self._of_c or not infos
+            else infos.per_env(self.num_envs)
+        )
         for info in shown:
             info["TimeLimit.truncated"] = False
         if self._of_c:
@@ -225,20 +261,28 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return copied(self._observations), rows.rewards.copy(), dones, shown
 
     def _finish(self, infos: list[dict[str, Any]], done: list[int]) -> None:
-        """Complete the infos of rows whose episode ended (last info, last observation, kind of end); keep the reset's apart."""
+        """Complete the infos of rows whose episode ended (last info, last observation, kind of
+        end); keep the reset's apart.
+        """
         for i in done:
             if not self._of_c:
                 last = infos[i].pop("final_info", {})
                 del infos[i]["TimeLimit.truncated"]
                 self.reset_infos[i], infos[i] = infos[i], last
-            infos[i]["TimeLimit.truncated"] = bool(self._rows.truncations[i] and not self._rows.terminals[i])
+            infos[i]["TimeLimit.truncated"] = bool(
+                self._rows.truncations[i] and not self._rows.terminals[i]
+            )
             infos[i]["terminal_observation"] = row_of(self._final, i)
 
     def _count(self, infos: list[dict[str, Any]], dones: np.ndarray) -> None:
-        """Add this step to the episodes of a C env's rows and report those that ended; mark rows without an agent."""
+        """Add this step to the episodes of a C env's rows and report those that ended; mark rows
+        without an agent.
+        """
         shown = self._rows.masks | dones
         self._returns += self._rows.rewards
-        self._lengths += self._there & shown  # a row that only begins, or whose agent had left before, took no step
+        self._lengths += (
+            self._there & shown
+        )  # a row that only begins, or whose agent had left before, took no step
         self._there = self._rows.masks.copy()
         for i in np.flatnonzero(~shown).tolist():
             infos[i]["mask"] = False
@@ -246,7 +290,11 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             return
         elapsed_s = round(time.monotonic() - self._began_s, 6)
         for i in np.flatnonzero(dones).tolist():
-            infos[i]["episode"] = {"r": round(float(self._returns[i]), 6), "l": int(self._lengths[i]), "t": elapsed_s}
+            infos[i]["episode"] = {
+                "r": round(float(self._returns[i]), 6),
+                "l": int(self._lengths[i]),
+                "t": elapsed_s,
+            }
         self._returns[dones] = 0.0
         self._lengths[dones] = 0
 
@@ -262,13 +310,17 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
             AttributeError: they live in worker processes, or are C envs.
         """
         if self._of_c or not isinstance(self.vec, backends.Serial):
-            raise AttributeError("no envs here: they live in worker processes (backend='serial' keeps them here), or in C")
+            raise AttributeError(
+                "no envs here: they live in worker processes (backend='serial' keeps them here), "
+                "or in C"
+            )
         return [seat.env for seat in self.vec.envs]
 
-    # ---- beside the loop ----------------------------------------------------------------------------------------------
+    # ---- beside the loop -------------------------------------------------------------------------
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """Return an attribute of the envs at `indices` (None: of all); for a C env's rows a setting of the env.
+        """Return an attribute of the envs at `indices` (None: of all); for a C env's rows a setting
+        of the env.
 
         Raises:
             AttributeError: an env has no such attribute.
@@ -285,11 +337,15 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return [found[env][1] for env in chosen]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of the outermost wrapper of the envs at `indices`. Raises AttributeError for C envs."""
+        """Set an attribute of the outermost wrapper of the envs at `indices`. Raises AttributeError
+        for C envs.
+        """
         self._require_python(f"set_attr({attr_name!r})")
         self._ask("sb3_set", self._chosen(indices), attr_name, value)
 
-    def env_method(self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any) -> list[Any]:
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
         """Return what a method of the envs at `indices` returns, one entry per env.
 
         Raises:
@@ -301,27 +357,45 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
         return [found[env] for env in chosen]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
-        """Return for each env at `indices` whether it is wrapped so. Our own Monitor counts as SB3's."""
+        """Return for each env at `indices` whether it is wrapped so. Our own Monitor counts as
+        SB3's.
+        """
         chosen = self._chosen(indices)
         if self._of_c:
             return [self._monitored and wrapper_class in _MONITORS for _ in chosen]
-        names = [class_name(kind) for kind in (_MONITORS if wrapper_class in _MONITORS else (wrapper_class,))]
+        names = [
+            class_name(kind)
+            for kind in (_MONITORS if wrapper_class in _MONITORS else (wrapper_class,))
+        ]
         found = self._ask("sb3_is_wrapped", chosen, names)
         return [found[env] for env in chosen]
 
     def get_images(self) -> Sequence[np.ndarray | None]:
-        """Return a picture of every env, (H, W, 3) uint8; None for each unless the render mode is "rgb_array"."""
+        """Return a picture of every env, (H, W, 3) uint8; None for each unless the render mode is
+        "rgb_array".
+        """
         if self.render_mode != "rgb_array":
-            warnings.warn(f"render_mode is {self.render_mode!r}: make the envs with 'rgb_array' for pictures", stacklevel=2)
+            warnings.warn(
+                f"render_mode is {self.render_mode!r}: make the envs with 'rgb_array' for pictures",
+                stacklevel=2,
+            )
             return [None for _ in range(self.num_envs)]
         return self.env_method("render")
 
     def _chosen(self, indices: Indices) -> list[int]:
-        found = range(self.num_envs) if indices is None else [indices] if isinstance(indices, int) else list(indices)
+        found = (
+            range(self.num_envs)
+            if indices is None
+            else [indices]
+            if isinstance(indices, int)
+            else list(indices)
+        )
         chosen = [int(index) + (self.num_envs if index < 0 else 0) for index in found]
         for index in chosen:
             if not 0 <= index < self.num_envs:
-                raise ConfigError(f"indices: {index} of {self.num_envs} envs: use 0 to {self.num_envs - 1}")
+                raise ConfigError(
+                    f"indices: {index} of {self.num_envs} envs: use 0 to {self.num_envs - 1}"
+                )
         return chosen
 
     def _ask(self, name: str, *args: Any) -> tuple[Any, ...]:
@@ -336,7 +410,9 @@ class VecEnv(stable_baselines3.common.vec_env.VecEnv):
 
     def _require_python(self, call: str) -> None:
         if self._of_c:
-            raise AttributeError(f"{call}: {self.vec.env.name} is a C env, whose rows are no Python objects")
+            raise AttributeError(
+                f"{call}: {self.vec.env.name} is a C env, whose rows are no Python objects"
+            )
 
 
 def make_vec_env(
@@ -352,20 +428,26 @@ def make_vec_env(
     monitor_kwargs: Mapping[str, Any] | None = None,
     wrapper_kwargs: Mapping[str, Any] | None = None,
 ) -> stable_baselines3.common.vec_env.VecEnv:
-    """Make a monitored VecEnv; the arguments are those of `stable_baselines3.common.env_util.make_vec_env`.
+    """Make a monitored VecEnv; the arguments are those of
+    `stable_baselines3.common.env_util.make_vec_env`.
 
     Args:
-        env_id: a Gymnasium id, a class or function that makes an env, or the name of a C env ("tag_grid"): its agents are rows.
-        n_envs: number of envs. seed: of the first reset: env i gets seed + i; also seeds the action spaces.
+        env_id: a Gymnasium id, a class or function that makes an env, or the name of a C env
+        ("tag_grid"): its agents are rows.
+        n_envs: number of envs. seed: of the first reset: env i gets seed + i; also seeds the action
+        spaces.
         start_index: added to the number of each env for its monitor file and action space.
         monitor_dir: folder for monitor files ("0.monitor.csv", ...), or None.
         wrapper_class: wraps each env, outside of the monitor.
         env_kwargs: for the env. wrapper_kwargs: for wrapper_class.
-        vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv stands for None, its DummyVecEnv for backend="serial".
+        vec_env_cls: VecEnv, a subclass, or None; SB3's SubprocVecEnv stands for None, its
+        DummyVecEnv for backend="serial".
         vec_env_kwargs: for VecEnv: backend, num_workers, start_method, timeout_s.
-        monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords, override_existing.
+        monitor_kwargs: for the monitor: allow_early_resets, reset_keywords, info_keywords,
+            override_existing.
     Returns:
-        a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one file for all rows.
+        a VecEnv; for a C env with monitor_dir, wrapped in SB3's VecMonitor, which writes one file
+        for all rows.
     Raises:
         ConfigError: see VecEnv; or wrapper_class or monitor_kwargs for a C env.
     """
@@ -375,9 +457,16 @@ def make_vec_env(
     venv: stable_baselines3.common.vec_env.VecEnv
     if _is_c_env(env):
         if wrapper_class is not None or monitor_kwargs:
-            raise ConfigError(f"{env_id!r} is a C env: no wrapper_class and no monitor_kwargs for it; wrap the VecEnv instead")
+            raise ConfigError(
+                f"{env_id!r} is a C env: no wrapper_class and no monitor_kwargs for it; wrap the "
+                "VecEnv instead"
+            )
         native = kind(env, num_envs=n_envs, env_kwargs=env_kwargs, **settings)
-        venv = native if monitor_dir is None else _with_file(native, Path(monitor_dir) / str(start_index))
+        venv = (
+            native
+            if monitor_dir is None
+            else _with_file(native, Path(monitor_dir) / str(start_index))
+        )
     else:
         makers = [
             EnvMaker(env, start_index + i, seed, monitor_dir, wrapper_class, env_kwargs or {}, monitor_kwargs or {},
@@ -392,11 +481,16 @@ def _kind_of(given: Any, settings: dict[str, Any]) -> Any:
     """Return the class that `vec_env_cls` stands for, and complete its settings."""
     if given is stable_baselines3.common.vec_env.DummyVecEnv:
         settings.setdefault("backend", "serial")
-    if given in (None, stable_baselines3.common.vec_env.DummyVecEnv, stable_baselines3.common.vec_env.SubprocVecEnv):
+    if given in (
+        None,
+        stable_baselines3.common.vec_env.DummyVecEnv,
+        stable_baselines3.common.vec_env.SubprocVecEnv,
+    ):
         return VecEnv
     if not (isinstance(given, type) and issubclass(given, VecEnv)):
         raise ConfigError(
-            f"vec_env_cls is {given!r}: use puffervec.sb3.VecEnv, a class made of it, or SB3's SubprocVecEnv or DummyVecEnv"
+            f"vec_env_cls is {given!r}: use puffervec.sb3.VecEnv, a class made of it, or SB3's "
+            "SubprocVecEnv or DummyVecEnv"
         )
     return given
 
@@ -416,23 +510,43 @@ def _creators(env_fns: Any, num_envs: int | None, env_kwargs: Any) -> tuple[Any,
     """Return what `make` takes, and the number of envs."""
     if _is_c_env(env_fns):
         return env_fns, 1 if num_envs is None else num_envs
-    if isinstance(env_fns, str) or not isinstance(env_fns, Sequence) or not all(callable(fn) for fn in env_fns) or not env_fns:
-        raise ConfigError(f"env_fns is {env_fns!r}: give functions that make one env each, or the name of a C env")
+    if (
+        isinstance(env_fns, str)
+        or not isinstance(env_fns, Sequence)
+        or not all(callable(fn) for fn in env_fns)
+        or not env_fns
+    ):
+        raise ConfigError(
+            f"env_fns is {env_fns!r}: give functions that make one env each, or the name of a C env"
+        )
     if num_envs not in (None, len(env_fns)) or env_kwargs:
-        raise ConfigError("num_envs and env_kwargs are for C envs: env_fns make one env each, with settings of their own")
+        raise ConfigError(
+            "num_envs and env_kwargs are for C envs: env_fns make one env each, with settings of "
+            "their own"
+        )
     return [IndexedEnvMaker(fn, i) for i, fn in enumerate(env_fns)], len(env_fns)
 
 
 def _check_rows(vec: VectorEnv) -> None:
-    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, as SB3's own vec envs, else ConfigError."""
+    """Raise where SB3 cannot use these rows: SpaceError for nested spaces, as SB3's own vec envs,
+    else ConfigError.
+    """
     groups = vec.spec.groups
     if len(groups) != 1:
         names = ", ".join(group.name for group in groups)
-        raise ConfigError(f"{vec.env.name} has rows of several kinds ({names}): Stable-Baselines3 takes one space for all rows")
+        raise ConfigError(
+            f"{vec.env.name} has rows of several kinds ({names}): Stable-Baselines3 takes one "
+            "space for all rows"
+        )
     plan = groups[0].observation_plan
     parts = getattr(plan.space, "spaces", ()) if plan is not None else ()
-    nested = [part for part in (parts.values() if isinstance(parts, Mapping) else parts) if hasattr(part, "spaces")]
+    nested = [
+        part
+        for part in (parts.values() if isinstance(parts, Mapping) else parts)
+        if hasattr(part, "spaces")
+    ]
     if nested:
         raise SpaceError(
-            f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested spaces, flatten them"
+            f"{vec.env.name} observes {nested[0]} inside a Dict or Tuple: SB3 takes no nested "
+            "spaces, flatten them"
         )

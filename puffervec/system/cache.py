@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Where compiled scenes are kept between runs, and how files get there whole or not at all.
 
-Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries are never out of date and
-never changed, and several processes may write the same one at once (the last rename wins, with equal bytes). The cache may be
-a folder that others share: no link below it is followed (puffervec/system/folder.py).
+Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries
+are never out of date and never changed, and several processes may write the same one at once (the
+last rename wins, with equal bytes). The cache may be a folder that others share: no link below it
+is followed (puffervec/system/folder.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _ENTRY = re.compile(r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\
 
 
 def cache_folder() -> Path:
-    """$PUFFERVEC_CACHE, else $XDG_CACHE_HOME/puffervec, else ~/.cache/puffervec. Nothing is created."""
+    """$PUFFERVEC_CACHE, else $XDG_CACHE_HOME/puffervec, else ~/.cache/puffervec. Nothing is
+    created.
+    """
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
     base = os.environ.get("XDG_CACHE_HOME")
@@ -38,21 +41,28 @@ def cache_folder() -> Path:
         return Path.home() / ".cache" / "puffervec"
     except (RuntimeError, KeyError) as error:
         raise ConfigError(
-            f"there is no place for compiled scenes: HOME is not set, and user {os.getuid()} has no home folder; set "
-            f"{CACHE_VARIABLE} to a folder"
+            f"there is no place for compiled scenes: HOME is not set, and user {os.getuid()} has "
+            f"no home folder; set {CACHE_VARIABLE} to a folder"
         ) from error
 
 
 def entries() -> list[Path]:
-    """Return the files of the cache that this module has named, sorted; other files there, links and folders are left alone."""
+    """Return the files of the cache that this module has named, sorted; other files there, links
+    and folders are left alone.
+    """
     folder = cache_folder() / SCENES
     if folder.is_symlink() or not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if _ENTRY.fullmatch(path.name) and path.is_file() and not path.is_symlink())
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if _ENTRY.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+    )
 
 
 def clear() -> int:
-    """Remove all entries and return how many bytes that freed. Processes that have one open keep it.
+    """Remove all entries and return how many bytes that freed. Processes that have one open keep
+    it.
 
     Raises: SceneError: an entry cannot be removed.
     """
@@ -68,19 +78,25 @@ def clear() -> int:
 
 
 def key_of(*parts: Any) -> str:
-    """A 24-digit hexadecimal name for JSON-like values; equal values give equal names on every machine."""
+    """A 24-digit hexadecimal name for JSON-like values; equal values give equal names on every
+    machine.
+    """
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
-    """Write a file so that `path` holds all of it or what it held before: temporary file, fsync, rename, fsync of the folder.
+def write_atomically(
+    path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True
+) -> None:
+    """Write a file so that `path` holds all of it or what it held before: temporary file, fsync,
+        rename, fsync of the folder.
 
-    Args: durable: False leaves out both fsyncs, for files that are verified before use and may be lost with the machine.
+    Args: durable: False leaves out both fsyncs, for files that are verified before use and may be
+        lost with the machine.
 
     Raises:
-        SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a path in the cache it names
-            the variable to change.
+        SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a
+            path in the cache it names the variable to change.
     """
     try:
         with holding(path, make=True) as folder:
@@ -95,7 +111,8 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], durable: 
 
 @contextlib.contextmanager
 def holding(path: Path, make: bool = False) -> Iterator[Folder]:
-    """Open the folder that a file is in: from the cache on where it lies there, with no link on the way.
+    """Open the folder that a file is in: from the cache on where it lies there, with no link on the
+        way.
 
     Args: make: make what is missing. Raises: OSError.
     """

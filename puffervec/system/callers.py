@@ -8,7 +8,9 @@ import sys
 
 
 def caller(*packages: str) -> tuple[str, int]:
-    """Return file and line of the innermost code outside of these packages, or of the outermost where there is none."""
+    """Return file and line of the innermost code outside of these packages, or of the outermost
+    where there is none.
+    """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in packages:
         frame = frame.f_back

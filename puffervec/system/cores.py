@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many cores this process may really use: its affinity mask and the CPU quota of its cgroup, not what the host has."""
+"""How many cores this process may really use: its affinity mask and the CPU quota of its cgroup,
+not what the host has.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def share_quota(processes: int) -> None:
 
 
 def quota_sharers() -> int:
-    """Return how many processes like this one share the machine, as `share_quota` was told; 1: only this one."""
+    """Return how many processes like this one share the machine, as `share_quota` was told; 1: only
+    this one.
+    """
     return _sharers
 
 
@@ -38,23 +42,30 @@ def read_text(path: Path) -> str:
 
 
 def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
-    """Return the cgroup folder of this process for a controller ("" is version 2) and its parents, innermost first."""
+    """Return the cgroup folder of this process for a controller ("" is version 2) and its parents,
+    innermost first.
+    """
     for line in read_text(proc / "self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
             base = root / controller if controller else root
             inner = base / path.lstrip("/")
-            return [inner, *(parent for parent in inner.parents if parent == base or base in parent.parents)]
+            return [
+                inner,
+                *(parent for parent in inner.parents if parent == base or base in parent.parents),
+            ]
     return [root / controller if controller else root]
 
 
 def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -> float | None:
-    """Return the CPU quota of this process's cgroup in cores, the tightest of its parents, or None if there is no limit.
+    """Return the CPU quota of this process's cgroup in cores, the tightest of its parents, or None
+    if there is no limit.
 
     Args:
         root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
     Source:
-        Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst (cfs_quota_us).
+        Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
+        (cfs_quota_us).
     """
     quotas = []
     for folder in group_folders(root, proc, ""):
@@ -62,14 +73,19 @@ def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -
         if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]) > 0:
             quotas.append(int(fields[0]) / int(fields[1]))
     for folder in group_folders(root, proc, "cpu"):
-        quota, period = read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")
+        quota, period = (
+            read_text(folder / "cpu.cfs_quota_us"),
+            read_text(folder / "cpu.cfs_period_us"),
+        )
         if quota.isdigit() and period.isdigit() and int(period) > 0:
             quotas.append(int(quota) / int(period))
     return min(quotas) if quotas else None
 
 
 def usable_cores() -> int:
-    """Return the number of cores worth starting workers for: affinity bounded by the quota (rounded up), at least 1."""
+    """Return the number of cores worth starting workers for: affinity bounded by the quota (rounded
+    up), at least 1.
+    """
     cores = len(affinity())
     quota = cpu_quota()
     return max(1, cores if quota is None else min(cores, math.ceil(quota / _sharers)))

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Optional packages: which extra of puffervec brings each, and the one line that says so where one is missing.
+"""Optional packages: which extra of puffervec brings each, and the one line that says so where one
+is missing.
 
-`pip install puffervec` brings the vector env alone. Everything that needs more asks here first. Nothing heavy is imported.
+`pip install puffervec` brings the vector env alone. Everything that needs more asks here first.
+Nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ def require(what: str, *modules: str) -> None:
 
 @contextlib.contextmanager
 def required(what: str) -> Iterator[None]:
-    """Raise MissingExtraError where an optional package that the block imports is missing. what: as in `require`."""
+    """Raise MissingExtraError where an optional package that the block imports is missing. what: as
+    in `require`.
+    """
     try:
         yield
     except ModuleNotFoundError as error:

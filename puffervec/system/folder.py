@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Folders that a stranger may have filled: run folders, checkpoints, caches. Nothing is followed out of them.
+"""Folders that a stranger may have filled: run folders, checkpoints, caches. Nothing is followed
+out of them.
 
-A `Folder` holds a descriptor, and every name below it is looked up relative to that descriptor, one name at a time, without
-following links. So a link that is there, or that appears between two calls, is refused and never opened; the same goes for
-pipes, sockets and devices, which may block or act when they are opened. Files that are written in place must have one name
-only, since a second one (a hard link) may belong to something else; files that are replaced get a new inode, and need not.
+A `Folder` holds a descriptor, and every name below it is looked up relative to that descriptor, one
+name at a time, without following links. So a link that is there, or that appears between two calls,
+is refused and never opened; the same goes for pipes, sockets and devices, which may block or act
+when they are opened. Files that are written in place must have one name only, since a second one (a
+hard link) may belong to something else; files that are replaced get a new inode, and need not.
 
-The folder itself is named by the user, so its path may lead through links: `runs/best -> /data/runs/7` is a choice of theirs.
-A file is safe once it and the folder that names it have been synced; a rename is what makes several of them appear at once
-(Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). Runs in the learner.
+The folder itself is named by the user, so its path may lead through links: `runs/best ->
+/data/runs/7` is a choice of theirs. A file is safe once it and the folder that names it have been
+synced; a rename is what makes several of them appear at once (Pillai et al., "All File Systems Are
+Not Created Equal", OSDI 2014). Runs in the learner.
 """
 
 from __future__ import annotations
@@ -27,18 +30,25 @@ from typing import Literal
 
 Kind = Literal["nothing", "file", "folder", "link", "special"]
 REMOVED = ".removed-"
-_WORDS = {"link": "it is a link, and links are not followed", "folder": "Is a directory", "special": "it is no plain file"}
+_WORDS = {
+    "link": "it is a link, and links are not followed",
+    "folder": "Is a directory",
+    "special": "it is no plain file",
+}
 
 
 class NotPlainError(OSError):
-    """A name below a folder is a link, a pipe, a socket or a device, or a file that has other names; `filename` is its path."""
+    """A name below a folder is a link, a pipe, a socket or a device, or a file that has other
+    names; `filename` is its path.
+    """
 
 
 class Folder:
     """An open folder. Close it, or use it in a with statement."""
 
     def __init__(self, path: Path, fd: int | None = None) -> None:
-        """Open a folder that the user has named. Args: fd: it is open already, and is closed with this object.
+        """Open a folder that the user has named. Args: fd: it is open already, and is closed with
+            this object.
 
         Raises: OSError where there is no such folder.
         """
@@ -82,11 +92,15 @@ class Folder:
         if self.kind(name) in ("link", "special"):
             raise self._not_plain(name)
         with self._naming(name):
-            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+            fd = os.open(
+                name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd
+            )
         return Folder(self.path / name, fd)
 
     def refuse_odd(self, *names: str) -> None:
-        """Raise NotPlainError where one of these names is a link or a special file; they need not be there."""
+        """Raise NotPlainError where one of these names is a link or a special file; they need not
+        be there.
+        """
         for name in names:
             if self.kind(name) in ("link", "special"):
                 raise self._not_plain(name)
@@ -104,32 +118,44 @@ class Folder:
     def _not_plain(self, name: str, words: str = "") -> NotPlainError:
         what = self.kind(name)
         number = errno.EISDIR if what == "folder" else errno.ELOOP
-        return NotPlainError(number, words or _WORDS.get(what, "it was replaced just now"), str(self.path / name))
+        return NotPlainError(
+            number, words or _WORDS.get(what, "it was replaced just now"), str(self.path / name)
+        )
 
     # ---------------------------------------------------------------------------------------------- files
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """Open a plain file and return the descriptor; with O_CREAT it is made where it is missing.
 
-        Raises: OSError; NotPlainError for anything else than a plain file, and to write in place for one with other names.
+        Raises: OSError; NotPlainError for anything else than a plain file, and to write in place
+            for one with other names.
         """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
         with self._naming(name):
-            fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o644, dir_fd=self.fd)
+            fd = os.open(
+                name,
+                flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC,
+                0o644,
+                dir_fd=self.fd,
+            )
         try:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):  # Put there since it was looked at.
                 raise self._not_plain(name)
             if flags & (os.O_WRONLY | os.O_RDWR) and found.st_nlink > 1:
-                raise self._not_plain(name, "it has other names (hard links): copy the folder with all its contents")
+                raise self._not_plain(
+                    name, "it has other names (hard links): copy the folder with all its contents"
+                )
         except BaseException:
             os.close(fd)
             raise
         return fd
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a plain file of at most `most` bytes. Raises: OSError, NotPlainError."""
+        """Return the content of a plain file of at most `most` bytes. Raises: OSError,
+        NotPlainError.
+        """
         with os.fdopen(self.open(name), "rb") as file:
             data = file.read(most + 1)
         if len(data) > most:
@@ -137,7 +163,9 @@ class Folder:
         return data
 
     def write(self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
-        """Write a new file; its bytes are on the disk when this returns, unless durable is False. Raises: OSError."""
+        """Write a new file; its bytes are on the disk when this returns, unless durable is False.
+        Raises: OSError.
+        """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._naming(name):
             fd = os.open(_checked(name), flags, 0o666, dir_fd=self.fd)
@@ -154,14 +182,19 @@ class Folder:
             raise
         os.close(fd)  # Some file systems tell only here that they have no room.
 
-    def replace(self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
-        """Write a file that others see either as it was or as a whole. Raises: OSError, NotPlainError.
+    def replace(
+        self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True
+    ) -> None:
+        """Write a file that others see either as it was or as a whole. Raises: OSError,
+            NotPlainError.
 
-        Args: durable: as of `write`; without it a machine that loses power may keep a file of any content.
+        Args: durable: as of `write`; without it a machine that loses power may keep a file of any
+            content.
         """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
-        fresh = f".{name}.{secrets.token_hex(8)}.tmp"  # Several processes, also of several machines, may write the same name.
+        # Several processes, also of several machines, may write the same name.
+        fresh = f".{name}.{secrets.token_hex(8)}.tmp"
         try:
             self.write(fresh, chunks, durable)
             self.rename(fresh, name)
@@ -186,7 +219,9 @@ class Folder:
             os.mkdir(_checked(name), dir_fd=self.fd)
 
     def made(self, name: str) -> Folder:
-        """Open a folder in this one, made where it is missing; its name is on the disk then. Raises: OSError, NotPlainError."""
+        """Open a folder in this one, made where it is missing; its name is on the disk then.
+        Raises: OSError, NotPlainError.
+        """
         with contextlib.suppress(FileExistsError):
             self.mkdir(name)
         found = self.below(name)
@@ -202,11 +237,15 @@ class Folder:
         try:
             os.fsync(self.fd)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # A file system that has no such call for folders, as some over a network.
+            if (
+                error.errno != errno.EINVAL
+            ):  # A file system that has no such call for folders, as some over a network.
                 raise
 
     def remove(self, name: str) -> None:
-        """Remove a folder, renamed first, so that no reader sees half of it. What cannot be removed now is left to `sweep`."""
+        """Remove a folder, renamed first, so that no reader sees half of it. What cannot be removed
+        now is left to `sweep`.
+        """
         with contextlib.suppress(OSError):
             self.rename(name, f"{REMOVED}{name}")
             self.remove_tree(f"{REMOVED}{name}")
@@ -214,20 +253,25 @@ class Folder:
     def remove_tree(self, name: str) -> None:
         """Remove a folder and what is in it, or a link but not what it leads to. Raises: OSError."""
         if self.kind(name) == "folder":
-            shutil.rmtree(_checked(name), dir_fd=self.fd)  # It goes by descriptors as well, and follows no links.
+            shutil.rmtree(
+                _checked(name), dir_fd=self.fd
+            )  # It goes by descriptors as well, and follows no links.
         else:
             self._remove_file(name)
 
     def sweep(self, *prefixes: str) -> None:
-        """Remove what earlier writers and removers left under these (hidden) prefixes, as far as it can be done."""
+        """Remove what earlier writers and removers left under these (hidden) prefixes, as far as it
+        can be done.
+        """
         for name in self.names():
             if name.startswith(prefixes):
                 with contextlib.suppress(OSError):  # It stays for the next time.
                     self.remove_tree(name)
 
     def refuse_ways_out(self, name: str) -> None:
-        """Refuse a folder in which other people's code is going to write, where a link below leads out of this folder or a
-        special file lies. It is looked at once: what appears later is beyond us. It need not be there.
+        """Refuse a folder in which other people's code is going to write, where a link below leads
+        out of this folder or a special file lies. It is looked at once: what appears later is
+        beyond us. It need not be there.
 
         Raises: OSError, NotPlainError.
         """
@@ -242,7 +286,9 @@ class Folder:
                     raise NotPlainError(errno.ELOOP, words, str(self.path / name / path))
 
     def _walk(self) -> Iterator[str]:
-        """Yield the links in this folder and in those below it. Raises: NotPlainError for special files."""
+        """Yield the links in this folder and in those below it. Raises: NotPlainError for special
+        files.
+        """
         for name in self.names():
             kind = self.kind(name)
             if kind == "special":
@@ -263,20 +309,26 @@ def _checked(name: str) -> str:
 
 @contextlib.contextmanager
 def folder_of(path: Path) -> Iterator[tuple[Folder, str]]:
-    """Open the folder that holds a file which the user has named; yields it and the file's name in it. Raises: OSError."""
+    """Open the folder that holds a file which the user has named; yields it and the file's name in
+    it. Raises: OSError.
+    """
     path = path if path.name not in ("", "..") else path.absolute()
     with Folder(path.parent) as folder:
         yield folder, path.name
 
 
 def open_file(path: Path) -> int:
-    """Open a plain file, no link, to read it; the folder it is in may be reached through links. Raises: OSError."""
+    """Open a plain file, no link, to read it; the folder it is in may be reached through links.
+    Raises: OSError.
+    """
     with folder_of(path) as (folder, name):
         return folder.open(name)
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that others see either as it was or as a whole. A link in its place is refused. Raises: OSError."""
+    """Write a file that others see either as it was or as a whole. A link in its place is refused.
+    Raises: OSError.
+    """
     with folder_of(path) as (folder, name):
         folder.replace(name, [data])
 
@@ -292,16 +344,22 @@ def refuse_odd_file(path: Path) -> None:
 def said(error: OSError) -> str:
     """Return what an error says, with the name of the file where it is one that `Folder` refuses."""
     words = error.strerror or str(error)
-    return f"{os.path.basename(error.filename)}: {words}" if isinstance(error, NotPlainError) else words
+    return (
+        f"{os.path.basename(error.filename)}: {words}"
+        if isinstance(error, NotPlainError)
+        else words
+    )
 
 
 _MIB = 2**20
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user has named, and those above it that are missing; its name is on the disk when this returns.
+    """Make a folder that the user has named, and those above it that are missing; its name is on
+    the disk when this returns.
 
-    Also where it exists: who made it may have been killed before its name was synced. Raises: OSError.
+    Also where it exists: who made it may have been killed before its name was synced. Raises:
+        OSError.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -336,7 +394,9 @@ def _mib(size: int) -> int:
 
 
 def _missing_mib(folder: Path, wanted: int) -> int:
-    """MiB that must become free for `wanted` bytes to fit, at least 1; all of them where the file system does not tell."""
+    """MiB that must become free for `wanted` bytes to fit, at least 1; all of them where the file
+    system does not tell.
+    """
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent
     try:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Packages whose names are loaded at first use (PEP 562), so that importing them costs nothing. Imports nothing heavy."""
+"""Packages whose names are loaded at first use (PEP 562), so that importing them costs nothing.
+Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ def loader(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
         homes: by module, the names that it defines.
 
     Returns:
-        a function that imports the module of a name, keeps the value in the package and returns it. It raises
-        MissingExtraError where a package of the trainer is missing, and AttributeError for other names.
+        a function that imports the module of a name, keeps the value in the package and returns it.
+        It raises MissingExtraError where a package of the trainer is missing, and AttributeError
+        for other names.
     """
     module_of = {name: module for module, names in homes.items() for name in names}
 

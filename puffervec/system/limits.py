@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns system errors that mean "a limit was reached" into errors that name the limit, its value and what to do."""
+"""Turns system errors that mean "a limit was reached" into errors that name the limit, its value
+and what to do.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +31,25 @@ def value_of(name: str) -> str:
 
 
 def in_words(error: BaseException) -> str | None:
-    """Return what an error of the system says about a limit, or None where it is about something else."""
+    """Return what an error of the system says about a limit, or None where it is about something
+    else.
+    """
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         code = errno.ENOMEM
     if code == errno.ENFILE:
-        return "the system has no room for more open files: close other programs, or raise fs.file-max"
+        return (
+            "the system has no room for more open files: close other programs, or raise fs.file-max"
+        )
     if code not in _LIMITS:
         return None
     what, name, command = _LIMITS[code]
     value = value_of(name)
     if value == "unlimited":  # then it was another one: the machine's own, or a cgroup's
-        return f"the system has no room for more {what} ({error}): {_ADVICE.replace('raise it', 'give it more')}"
+        return (
+            f"the system has no room for more {what} ({error}): "
+            f"{_ADVICE.replace('raise it', 'give it more')}"
+        )
     return f"too many {what}: {name} is {value}: {_ADVICE} ({command})"
 
 
@@ -61,12 +70,16 @@ def named(doing: str) -> Iterator[None]:
     except RuntimeError as error:
         if "can't start new thread" not in str(error):  # Python's words for EAGAIN
             raise
-        raise ConfigError(f"{doing}: {in_words(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))}") from error
+        raise ConfigError(
+            f"{doing}: {in_words(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))}"
+        ) from error
     except EOFError as error:
-        if "unexpected EOF" not in str(error):  # what multiprocessing says where its fork server ends
+        if "unexpected EOF" not in str(
+            error
+        ):  # what multiprocessing says where its fork server ends
             raise
         raise ConfigError(
-            f"{doing}: the fork server could not start a worker, see above; often it has too few open files "
-            f"(RLIMIT_NOFILE is {value_of('RLIMIT_NOFILE')}, ulimit -n) or processes (RLIMIT_NPROC is "
-            f"{value_of('RLIMIT_NPROC')}, ulimit -u): {_ADVICE}"
+            f"{doing}: the fork server could not start a worker, see above; often it has too few "
+            f"open files (RLIMIT_NOFILE is {value_of('RLIMIT_NOFILE')}, ulimit -n) or processes "
+            f"(RLIMIT_NPROC is {value_of('RLIMIT_NPROC')}, ulimit -u): {_ADVICE}"
         ) from error

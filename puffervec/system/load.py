@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many cores other programs use: what the kernel counts as busy, less what our own processes used. Linux.
+"""How many cores other programs use: what the kernel counts as busy, less what our own processes
+used. Linux.
 
-`/proc/stat` counts in ticks of 10 ms, so a share is good to about 10 ms / the time between two looks.
+`/proc/stat` counts in ticks of 10 ms, so a share is good to about 10 ms / the time between two
+looks.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def process_s(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """What has been used by a moment: seconds of wall time, of all cores, and of each of our processes by its pid."""
+    """What has been used by a moment: seconds of wall time, of all cores, and of each of our
+    processes by its pid.
+    """
 
     at_s: float
     busy_s: float
@@ -71,7 +75,8 @@ def open_stat(path: Path = Path("/proc/stat")) -> int | None:
 
 
 def read(cores: Collection[int], pids: Collection[int], stat: int | None) -> Reading | None:
-    """Return what the cores and our processes have used so far, or None where the system does not say.
+    """Return what the cores and our processes have used so far, or None where the system does not
+    say.
 
     Args:
         cores: the cores to count.

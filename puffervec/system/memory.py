@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much memory this process may still take: what the machine has, what its cgroup and its address space allow.
+"""How much memory this process may still take: what the machine has, what its cgroup and its
+address space allow.
 
-Runs in the learner, before anything large is allocated: memory that is promised and then missing ends in a kill, not an error.
+Runs in the learner, before anything large is allocated: memory that is promised and then missing
+ends in a kill, not an error.
 """
 
 from __future__ import annotations
@@ -28,26 +30,33 @@ class Room:
 
 
 def available(root: Path = CGROUP, proc: Path = PROC) -> Room:
-    """Return the room for more memory: the least of what the machine, the cgroup (and its parents) and the address space leave.
+    """Return the room for more memory: the least of what the machine, the cgroup (and its parents)
+        and the address space leave.
 
     Args:
         root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
     Source:
-        Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
+        Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst and
+        cgroup-v1/memory.rst.
     """
     return min([_of_machine(proc), *_of_groups(root, proc), *_of_address_space(proc)])
 
 
 def refuse_more(wanted: int | None, who: str, what_for: str, advice: str) -> None:
-    """Raise ConfigError where `wanted` bytes (None: more than can be counted) are more than there is room for.
+    """Raise ConfigError where `wanted` bytes (None: more than can be counted) are more than there
+    is room for.
 
     Args:
-        who, what_for, advice: the message is "{who} {wanted} bytes {what_for}; ... are available (...): {advice}".
+        who, what_for, advice: the message is "{who} {wanted} bytes {what_for}; ... are available
+            (...): {advice}".
     """
     room = available()
     if wanted is None or wanted > room.bytes:
         said = "more bytes than can be counted" if wanted is None else f"{wanted:,} bytes"
-        raise ConfigError(f"{' '.join((who, said, what_for)).rstrip()}; {room.bytes:,} are available ({room.bound}): {advice}")
+        raise ConfigError(
+            f"{' '.join((who, said, what_for)).rstrip()}; {room.bytes:,} are available "
+            f"({room.bound}): {advice}"
+        )
 
 
 def _of_machine(proc: Path) -> Room:
@@ -61,19 +70,29 @@ def _of_machine(proc: Path) -> Room:
 
 
 def _of_groups(root: Path, proc: Path) -> Iterator[Room]:
-    """Yield what each cgroup leaves. Page cache counts as used there, but gives way: what was not used lately is left out."""
+    """Yield what each cgroup leaves. Page cache counts as used there, but gives way: what was not
+    used lately is left out.
+    """
     for folder in group_folders(root, proc, ""):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")
     for folder in group_folders(root, proc, "memory"):
-        yield from _left(folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        yield from _left(
+            folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+        )
 
 
 def _left(folder: Path, limit_file: str, used_file: str, reclaimable: str) -> Iterator[Room]:
     limit, used = read_text(folder / limit_file), read_text(folder / used_file)
     if limit.isdigit() and used.isdigit():
-        statistics = dict(line.split() for line in read_text(folder / "memory.stat").splitlines() if line.count(" ") == 1)
+        statistics = dict(
+            line.split()
+            for line in read_text(folder / "memory.stat").splitlines()
+            if line.count(" ") == 1
+        )
         cache = min(int(statistics.get(reclaimable, 0)), int(used))
-        yield Room(max(0, int(limit) - int(used) + cache), f"cgroup limit {limit_file} of {int(limit):,}")
+        yield Room(
+            max(0, int(limit) - int(used) + cache), f"cgroup limit {limit_file} of {int(limit):,}"
+        )
 
 
 def _of_address_space(proc: Path) -> Iterator[Room]:

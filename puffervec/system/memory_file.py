@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An unnamed file in memory that the learner makes and a worker inherits: it holds a worker's traces, or a mailbox.
+"""An unnamed file in memory that the learner makes and a worker inherits: it holds a worker's
+traces, or a mailbox.
 
-It has no name, so nothing is left behind, and it can still be read when the worker is gone. Where the system has no such files
-(macOS), it is a temporary file whose name was removed. Workers import this module.
+It has no name, so nothing is left behind, and it can still be read when the worker is gone. Where
+the system has no such files (macOS), it is a temporary file whose name was removed. Workers import
+this module.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Any
 
 
 def unnamed_file(name: str) -> int:
-    """Return the descriptor of a new, empty file without a name. name: shown in /proc/PID/fd, where it need not be unique."""
+    """Return the descriptor of a new, empty file without a name. name: shown in /proc/PID/fd, where
+    it need not be unique.
+    """
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name, os.MFD_CLOEXEC)
     import tempfile  # not in workers, which make none
@@ -35,7 +39,9 @@ def reserve(fd: int, size: int) -> None:
 
 
 class Descriptor:
-    """Owns a file descriptor `fd` (-1: none). multiprocessing passes it on with the object; it is closed with the object."""
+    """Owns a file descriptor `fd` (-1: none). multiprocessing passes it on with the object; it is
+    closed with the object.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

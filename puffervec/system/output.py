@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Output that never ends a run: a full disk, a closed pipe or a closed terminal costs the output, not the training.
+"""Output that never ends a run: a full disk, a closed pipe or a closed terminal costs the output,
+not the training.
 
-What is shown may come from a run folder of a stranger, so characters that a terminal would act on are shown as escapes.
-Runs in the learner, and in workers for what Python envs print.
+What is shown may come from a run folder of a stranger, so characters that a terminal would act on
+are shown as escapes. Runs in the learner, and in workers for what Python envs print.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ from typing import Any, TextIO, cast
 
 
 class Steady:
-    """A text stream whose writes do not fail. What cannot be written is dropped; later writes are tried again.
+    """A text stream whose writes do not fail. What cannot be written is dropped; later writes are
+    tried again.
 
     lost: why the last write that failed did; None where none has.
     """
 
     def __init__(self, stream: Any) -> None:
-        """Args: stream: a text file; None, as Python has it where the descriptor was closed, takes nothing."""
+        """Args: stream: a text file; None, as Python has it where the descriptor was closed, takes
+        nothing.
+        """
         self._stream = io.TextIOBase() if stream is None else stream
         self.lost: Exception | None = None
 
@@ -32,7 +36,9 @@ class Steady:
             try:
                 self._stream.write(text)
             except UnicodeEncodeError as error:  # The terminal has no such letters.
-                self._stream.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+                self._stream.write(
+                    text.encode(error.encoding, "backslashreplace").decode(error.encoding)
+                )
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -69,11 +75,17 @@ def steady(stream: Any) -> TextIO:
 
 @contextlib.contextmanager
 def steady_output() -> Iterator[Steady]:
-    """Within the block, writes to standard output and standard error do not fail; yields the former.
+    """Within the block, writes to standard output and standard error do not fail; yields the
+    former.
 
-    Afterwards no buffer holds anything that Python would fail to write when it exits, which would change the exit code.
+    Afterwards no buffer holds anything that Python would fail to write when it exits, which would
+    change the exit code.
     """
-    for fd in (0, 1, 2):  # One that is closed would become that of the next file, and get what is printed.
+    for fd in (
+        0,
+        1,
+        2,
+    ):  # One that is closed would become that of the next file, and get what is printed.
         try:
             os.fstat(fd)
         except OSError:
@@ -109,7 +121,9 @@ def printable(text: str) -> str:
     >>> printable("a\x1b]0;title\x07b")
     'a\\\\x1b]0;title\\\\x07b'
     """
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def one_line(text: str) -> str:
@@ -122,11 +136,16 @@ def one_line(text: str) -> str:
 
 
 def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of text with their columns in line: the first one left-aligned, the others right-aligned."""
+    """Return rows of text with their columns in line: the first one left-aligned, the others
+    right-aligned.
+    """
     rows = [tuple(map(one_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "
-        + "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]).rstrip()
+        + "  ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
+        ).rstrip()
         for row in rows
     ]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How long this process has waited, without the time in which it was stopped (SIGSTOP, a batch system). Learner side."""
+"""How long this process has waited, without the time in which it was stopped (SIGSTOP, a batch
+system). Learner side.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,11 @@ MOST_S = 0.1  # several of the channel's slices, so that time on a busy machine 
 
 
 class Patience:
-    """A stopwatch that has to be read often: of the time since the last reading it counts at most `MOST_S`.
+    """A stopwatch that has to be read often: of the time since the last reading it counts at most
+        `MOST_S`.
 
-    A job that was stopped as a whole is continued process by process, and the one that waits must not give up before the others
-    have run.
+    A job that was stopped as a whole is continued process by process, and the one that waits must
+    not give up before the others have run.
     """
 
     def __init__(self) -> None:

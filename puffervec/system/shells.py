@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Scripts by which bash, zsh and fish complete a command.
 
-At each TAB such a script calls `COMMAND completion -- WORD...`, which prints what the last word may become, one per line;
-nothing where files are meant.
+At each TAB such a script calls `COMMAND completion -- WORD...`, which prints what the last word may
+become, one per line; nothing where files are meant.
 """
 
 from __future__ import annotations
@@ -38,4 +38,7 @@ complete -c COMMAND -a '(__FUNCTION)'
 def scripts(command: str) -> dict[str, str]:
     """Return the script of each shell for a command, such as "puffer-train"."""
     function = command.replace("-", "_")
-    return {shell: text.replace("FUNCTION", function).replace("COMMAND", command) for shell, text in _SCRIPTS.items()}
+    return {
+        shell: text.replace("FUNCTION", function).replace("COMMAND", command)
+        for shell, text in _SCRIPTS.items()
+    }

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The stack traces that a worker's interpreter writes (faulthandler) when it crashes, or when it is asked where it is.
+"""The stack traces that a worker's interpreter writes (faulthandler) when it crashes, or when it is
+asked where it is.
 
-Each worker has an unnamed file in memory for them, which it inherits from the learner and which the learner can still read when
-the worker is gone. Neither NumPy nor anything slow is imported here.
+Each worker has an unnamed file in memory for them, which it inherits from the learner and which the
+learner can still read when the worker is gone. Neither NumPy nor anything slow is imported here.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ class TraceFile(MemoryFile):
         super().__init__("puffervec-trace")
 
     def enable(self, c_envs: bool = False) -> None:
-        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs neither the GIL nor memory.
+        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs
+            neither the GIL nor memory.
 
-        Args: c_envs: show C functions then, too; those of a Python env say nothing that its Python stack does not.
+        Args: c_envs: show C functions then, too; those of a Python env say nothing that its Python
+            stack does not.
         """
-        from puffervec.system import crashes  # not in learners, which have it when they step envs themselves
+        from puffervec.system import (
+            crashes,
+        )  # not in learners, which have it when they step envs themselves
 
         faulthandler.enable(self.fd)
         crashes.watch_worker(self.fd)  # writes first, then leaves it to faulthandler

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Compares a C env with a reference in Python, step by step: `puffervec.check_env_equal`.
 
-A reference is a gymnasium.Env, or anything with its `reset` and `step`. Where the C env has several agents, observations,
-rewards and actions of the reference have a leading axis for them; flags may have it. All else is optional:
+A reference is a gymnasium.Env, or anything with its `reset` and `step`. Where the C env has several
+agents, observations, rewards and actions of the reference have a leading axis for them; flags may
+have it. All else is optional:
 
     state() -> dict               readable state by the names of `peek`: compared after each step, and what teacher forcing sets
     set_state(state) -> rows      go on from such a state and return its observations; for `starts="env"`
@@ -11,12 +12,13 @@ rewards and actions of the reference have a leading axis for them; flags may hav
     infos["masks"]                (agents,) bool, which agents still act; without it all do
     infos["events"]               dict of counts, summed up in the report
 
-Each difference has a name: "rewards", "terminals", "truncations", "masks", "observations.FIELD" or "state.FIELD", with the
-fields that the C env declares. What `tolerances` and `margins` give for "observations" and "state" holds for all their fields.
+Each difference has a name: "rewards", "terminals", "truncations", "masks", "observations.FIELD" or
+"state.FIELD", with the fields that the C env declares. What `tolerances` and `margins` give for
+"observations" and "state" holds for all their fields.
 
-Where the C env has several groups of rows, the reference takes and returns dicts by group, of actions, observations, rewards,
-masks and flags (a flag may be one for all), and names have the group in front: "GROUP.rewards". A name without one means all
-groups.
+Where the C env has several groups of rows, the reference takes and returns dicts by group, of
+actions, observations, rewards, masks and flags (a flag may be one for all), and names have the
+group in front: "GROUP.rewards". A name without one means all groups.
 """
 
 from __future__ import annotations
@@ -45,8 +47,10 @@ class EnvEquality:
 
     Attributes:
         steps, resets: of all envs, seeds and settings.
-        events: in how many steps some agent's episode ended ("terminals", "truncations"), and what the reference counted.
-        exempt: of how many agents "rewards", "observations", ... were too near to a threshold to be compared, over all steps.
+        events: in how many steps some agent's episode ended ("terminals", "truncations"), and what
+        the reference counted.
+        exempt: of how many agents "rewards", "observations", ... were too near to a threshold to be
+        compared, over all steps.
         largest: the largest difference by name, of all that was compared.
     """
 
@@ -72,30 +76,38 @@ def check_env_equal(
 ) -> EnvEquality:
     """Step a C env and a reference in Python side by side, and raise where they differ.
 
-    Observations, rewards, flags, and the state if the reference has one must be equal after rounding to the C env's types,
-    within `tolerances`. Rows of agents that do not act (masks) are not compared.
+    Observations, rewards, flags, and the state if the reference has one must be equal after
+    rounding to the C env's types, within `tolerances`. Rows of agents that do not act (masks) are
+    not compared.
 
     Args:
-        env: name of a C env, a NativeEnv, or a vector env of one with next-step autoreset, all of whose envs are compared.
+        env: name of a C env, a NativeEnv, or a vector env of one with next-step autoreset, all of
+        whose envs are compared.
         reference: an env, or a class or function that takes `settings` by name and returns one.
         settings: of the C env, or several such mappings, which are compared one after the other.
-        seeds: of the first resets; the i-th env of a vector env gets seed + i. They also seed the actions.
+        seeds: of the first resets; the i-th env of a vector env gets seed + i. They also seed the
+        actions.
         steps: for each seed and settings, resets included.
-        actions: called with the reference and a random generator before each step; returns an action for each agent. Without
-            it actions are drawn uniformly.
-        teacher_forced: set the C env to the reference's state before each step (`poke`), so that differences do not add up.
-        starts: "env" sets the reference to the C env's state after each reset, for envs that draw their starts.
-        tolerances: by name, the largest difference that is allowed (0 without an entry), or (difference, period) for numbers
-            that wrap around, such as angles.
-        epsilon: what `margins` says to be nearer than this to a threshold is not compared in that step, but counted.
+        actions: called with the reference and a random generator before each step; returns an
+            action for each agent. Without it actions are drawn uniformly.
+        teacher_forced: set the C env to the reference's state before each step (`poke`), so that
+        differences do not add up.
+        starts: "env" sets the reference to the C env's state after each reset, for envs that draw
+        their starts.
+        tolerances: by name, the largest difference that is allowed (0 without an entry), or
+            (difference, period) for numbers that wrap around, such as angles.
+        epsilon: what `margins` says to be nearer than this to a threshold is not compared in that
+            step, but counted.
     Returns:
         what was seen. A comparison without events has shown little.
     Raises:
-        EnvMismatchError: an AssertionError that shows the first difference with actions and state before. ConfigError: an
-            argument, or what the reference returned, cannot be used.
+        EnvMismatchError: an AssertionError that shows the first difference with actions and state
+            before. ConfigError: an argument, or what the reference returned, cannot be used.
     """
     if not len(seeds):
-        raise ConfigError("check_env_equal: seeds is empty: give at least one, such as the default (0,)")
+        raise ConfigError(
+            "check_env_equal: seeds is empty: give at least one, such as the default (0,)"
+        )
     report = EnvEquality()
     several = [settings] if settings is None or isinstance(settings, Mapping) else settings
     for chosen in several:
@@ -104,7 +116,17 @@ def check_env_equal(
             _require_usable(vec, references[0], teacher_forced, starts)
             references[0].reset(seed=int(seeds[0]))  # some have a state only now
             columns = _Columns(vec, references[0], tolerances or {})
-            run = _Run(vec, references, columns, report, chosen or {}, actions, teacher_forced, starts == "env", epsilon)
+            run = _Run(
+                vec,
+                references,
+                columns,
+                report,
+                chosen or {},
+                actions,
+                teacher_forced,
+                starts == "env",
+                epsilon,
+            )
             for seed in seeds:
                 run.run(int(seed), steps)
     return report
@@ -116,7 +138,10 @@ def _vector_env(env: Any, settings: Mapping[str, Any] | None) -> Iterator[Vector
         with make(env, env_kwargs=settings, backend="serial") as vec:
             yield vec
     elif settings is not None:
-        raise ConfigError("check_env_equal: settings are given with a vector env, which has its own: leave them out")
+        raise ConfigError(
+            "check_env_equal: settings are given with a vector env, which has its own: leave them "
+            "out"
+        )
     else:
         yield env
 
@@ -126,24 +151,40 @@ def _references(vec: VectorEnv, reference: Any, settings: Mapping[str, Any] | No
     if isinstance(reference, type) or not hasattr(reference, "step"):
         return [reference(**(settings or {})) for _ in range(vec.num_envs)]
     if vec.num_envs > 1:
-        raise ConfigError(f"check_env_equal: one reference for {vec.num_envs} envs: give a class or function that makes one")
+        raise ConfigError(
+            f"check_env_equal: one reference for {vec.num_envs} envs: give a class or function "
+            "that makes one"
+        )
     return [reference]
 
 
 def _require_usable(vec: VectorEnv, reference: Any, teacher_forced: bool, starts: str) -> None:
-    if not isinstance(vec.env, NativeEnv) or vec.num_buffers > 1 or vec.autoreset_mode != "next_step":
+    if (
+        not isinstance(vec.env, NativeEnv)
+        or vec.num_buffers > 1
+        or vec.autoreset_mode != "next_step"
+    ):
         raise ConfigError(
-            f"check_env_equal: {vec!r} cannot be compared: it takes C envs with num_buffers=1 and autoreset_mode='next_step'"
+            f"check_env_equal: {vec!r} cannot be compared: it takes C envs with num_buffers=1 and "
+            "autoreset_mode='next_step'"
         )
     if starts not in ("reference", "env"):
         raise ConfigError(f"check_env_equal: starts is {starts!r}: use 'reference' or 'env'")
-    for needs, name, needed in (("teacher_forced", "state", teacher_forced), ("starts='env'", "set_state", starts == "env")):
+    for needs, name, needed in (
+        ("teacher_forced", "state", teacher_forced),
+        ("starts='env'", "set_state", starts == "env"),
+    ):
         if needed and not (vec.spec.state_fields and _method(reference, name)):
-            raise ConfigError(f"check_env_equal: {needs} needs {name}() of the reference, and readable state of {vec.env.name}")
+            raise ConfigError(
+                f"check_env_equal: {needs} needs {name}() of the reference, and readable state of "
+                f"{vec.env.name}"
+            )
 
 
 def _method(reference: Any, name: str) -> Callable[..., Any] | None:
-    """Return an optional method. Gymnasium's own envs have attributes of such names, which are something else."""
+    """Return an optional method. Gymnasium's own envs have attributes of such names, which are
+    something else.
+    """
     found = getattr(reference, name, None)
     return found if callable(found) else None
 
@@ -152,11 +193,14 @@ class _Columns:
     """All that is compared of one env, as one vector of numbers.
 
     Attributes:
-        names: what can differ. by_name: the columns of each name; also those of all "observations" and of the whole "state",
-            and of each name without its group.
-        name, agent: (columns,) indices: the name of each column, and its agent (of the state: its place in the field).
-        row: (columns,) the agent among those of all groups. part: what a column is, without group and field.
-        of_agents: (columns,) bool, what counts only where the agent acts. allowed, period: (columns,), period 0 for none.
+        names: what can differ. by_name: the columns of each name; also those of all "observations"
+            and of the whole "state", and of each name without its group.
+        name, agent: (columns,) indices: the name of each column, and its agent (of the state: its
+        place in the field).
+        row: (columns,) the agent among those of all groups. part: what a column is, without group
+        and field.
+        of_agents: (columns,) bool, what counts only where the agent acts. allowed, period:
+            (columns,), period 0 for none.
     """
 
     def __init__(self, vec: VectorEnv, reference: Any, tolerances: Mapping[str, Tolerance]) -> None:
@@ -171,9 +215,16 @@ class _Columns:
             found += [
                 (f"observations.{f.name}", a) for a in range(group.agents) for f in group.fields for _ in range(f.size)
             ]  # fmt: skip
-            columns += [(f"{group.name}.{name}" if self.several else name, agent, first + agent) for name, agent in found]
+            columns += [
+                (f"{group.name}.{name}" if self.several else name, agent, first + agent)
+                for name, agent in found
+            ]
             first += group.agents
-        columns += [(f"state.{f.name}", i // math.prod(f.shape[1:]), 0) for f in self.state_fields for i in range(f.size)]
+        columns += [
+            (f"state.{f.name}", i // math.prod(f.shape[1:]), 0)
+            for f in self.state_fields
+            for i in range(f.size)
+        ]
         self._index(columns)
         self.allowed, self.period = np.zeros(len(columns)), np.zeros(len(columns))
         for at, given in self._entries("tolerances", tolerances):
@@ -189,7 +240,9 @@ class _Columns:
         self.part = [name.partition(".")[0] for name in plain]
         self.by_name = {name: np.flatnonzero(self.name == i) for i, name in enumerate(self.names)}
         for names in (plain, self.part):
-            self.by_name |= {name: np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)}
+            self.by_name |= {
+                name: np.flatnonzero(np.array(names) == name) for name in dict.fromkeys(names)
+            }
         self.by_name |= {"state": self.by_name.get("state", np.zeros(0, np.intp))}
         self.of_agents = np.array([part not in ("masks", "state") for part in self.part])
 
@@ -200,37 +253,63 @@ class _Columns:
         """Yield (columns, value) of a dict by name, those for single fields last."""
         for name in sorted(given, key=lambda name: "." in name):
             if name not in self.by_name:
-                raise ConfigError(f"check_env_equal: {what} has {name!r}: the names are {', '.join(self.by_name)}")
+                raise ConfigError(
+                    f"check_env_equal: {what} has {name!r}: the names are {', '.join(self.by_name)}"
+                )
             yield self.by_name[name], given[name]
 
     def agents(self, given: Any, dtype: Any = np.bool_) -> list[np.ndarray]:
-        """Return what was given for each agent, (agents,) for each group: one value for all, or by group and agent."""
-        found = [given[g.name] if self.several and isinstance(given, Mapping) else given for g in self.groups]
-        return [np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents) for of, g in zip(found, self.groups, strict=True)]
+        """Return what was given for each agent, (agents,) for each group: one value for all, or by
+        group and agent.
+        """
+        found = [
+            given[g.name] if self.several and isinstance(given, Mapping) else given
+            for g in self.groups
+        ]
+        return [
+            np.broadcast_to(np.asarray(of, dtype).reshape(-1), g.agents)
+            for of, g in zip(found, self.groups, strict=True)
+        ]
 
-    def vector(self, flags: Sequence[Any], rewards: Any, observations: Any, state: Mapping[str, Any] | None) -> np.ndarray:
+    def vector(
+        self, flags: Sequence[Any], rewards: Any, observations: Any, state: Mapping[str, Any] | None
+    ) -> np.ndarray:
         """Return (columns,) float64, each number rounded to the type that it has in the C env."""
         columns = [*(self.agents(given) for given in flags), self.agents(rewards, np.float32)]
         parts: list[np.ndarray] = []
         for at, group in enumerate(self.groups):
             parts += [column[at] for column in columns]
-            parts.append(self._flat(group, observations[group.name] if self.several else observations).reshape(-1))
+            parts.append(
+                self._flat(
+                    group, observations[group.name] if self.several else observations
+                ).reshape(-1)
+            )
         parts += [_rounded((state or {})[f.name], f.dtype).reshape(-1) for f in self.state_fields]
         found = np.concatenate(parts, dtype=np.float64)
         if found.shape != self.name.shape:
             shapes = {f.name: f.shape for f in self.state_fields}
-            raise ConfigError(f"check_env_equal: the state of the reference has other shapes than the env's, {shapes}")
+            raise ConfigError(
+                "check_env_equal: the state of the reference has other shapes than the env's, "
+                f"{shapes}"
+            )
         return found
 
     def _flat(self, group: GroupSpec, observations: Any) -> np.ndarray:
         """Return (agents, F) of such an array, or of a dict by field."""
         try:
             if group.flat_dtype is not None and not isinstance(observations, Mapping):
-                return _rounded(observations, group.flat_dtype).reshape(group.agents, sum(f.size for f in group.fields))
-            fields = [_rounded(observations[f.name], f.dtype).reshape(group.agents, f.size) for f in group.fields]
+                return _rounded(observations, group.flat_dtype).reshape(
+                    group.agents, sum(f.size for f in group.fields)
+                )
+            fields = [
+                _rounded(observations[f.name], f.dtype).reshape(group.agents, f.size)
+                for f in group.fields
+            ]
         except (KeyError, IndexError, TypeError, ValueError) as error:
             shapes = ", ".join(f"{f.name} {(group.agents, *f.shape)}" for f in group.fields)
-            raise ConfigError(f"check_env_equal: the observations of the reference ({error}) do not fit: {shapes}") from None
+            raise ConfigError(
+                f"check_env_equal: the observations of the reference ({error}) do not fit: {shapes}"
+            ) from None
         return np.concatenate(fields, axis=1, dtype=np.float64)
 
     def margins(self, given: Any) -> np.ndarray:
@@ -243,22 +322,32 @@ class _Columns:
         return found
 
     def differences(self, shown: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """Return (columns,): how far two vectors are apart; infinity where only one of both is a number."""
+        """Return (columns,): how far two vectors are apart; infinity where only one of both is a
+        number.
+        """
         around = np.flatnonzero(self.period)
         with np.errstate(invalid="ignore"):
             found: np.ndarray = np.abs(shown - wanted)
-            found[around] = np.minimum(found[around] % self.period[around], -found[around] % self.period[around])
+            found[around] = np.minimum(
+                found[around] % self.period[around], -found[around] % self.period[around]
+            )
         found[np.isnan(found)] = np.inf
         found[(shown == wanted) | (np.isnan(shown) & np.isnan(wanted))] = 0.0
         acting = wanted[self.by_name["masks"]] > 0
-        found[self.of_agents] = np.where(acting[self.row[self.of_agents]], found[self.of_agents], 0.0)
+        found[self.of_agents] = np.where(
+            acting[self.row[self.of_agents]], found[self.of_agents], 0.0
+        )
         return found
 
     def place(self, column: int) -> str:
-        """Return the name of a column with its indices: of the agent, and in the field where that is an array."""
+        """Return the name of a column with its indices: of the agent, and in the field where that
+        is an array.
+        """
         name, agent = self.names[self.name[column]], self.agent[column]
         places = [int(at) for at in self.by_name[name] if self.agent[at] == agent]
-        return f"{name}[{agent}]" if len(places) == 1 else f"{name}[{agent}, {places.index(column)}]"
+        return (
+            f"{name}[{agent}]" if len(places) == 1 else f"{name}[{agent}, {places.index(column)}]"
+        )
 
 
 def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
@@ -270,7 +359,8 @@ def _rounded(values: Any, dtype: np.dtype[Any]) -> np.ndarray:
 class _Run:
     """The envs of a vector env and their references, stepped side by side.
 
-    before: of each env, the state before the step at hand. taken: of each env, the actions of that step by group.
+    before: of each env, the state before the step at hand. taken: of each env, the actions of that
+    step by group.
     over: of each env, whether that step is a reset.
     """
 
@@ -299,7 +389,10 @@ class _Run:
                 if self.teacher_forced and not self.over[env]:
                     self.vec.poke(env, self.before[env])
             self.taken = [self._draw(env, draws[env]) for env in envs]
-            sent = {name: np.concatenate([taken[name] for taken in self.taken]) for name in self.taken[0]}
+            sent = {
+                name: np.concatenate([taken[name] for taken in self.taken])
+                for name in self.taken[0]
+            }
             self.vec.step(sent if self.columns.several else next(iter(sent.values())))
             for env in envs:
                 self._reset(env, {}) if self.over[env] else self._step(env)
@@ -320,10 +413,18 @@ class _Run:
         margins = _method(reference, "margins")
         self.over[env] = not (acting & ~ended & ~cut).any()
         self.report.steps += 1
-        for name, count in {**infos.get("events", {}), "terminals": ended.any(), "truncations": cut.any()}.items():
+        for name, count in {
+            **infos.get("events", {}),
+            "terminals": ended.any(),
+            "truncations": cut.any(),
+        }.items():
             self.report.events[name] = self.report.events.get(name, 0) + int(count)
-        if not self._compare(env, flags, rewards, observations, np.inf if margins is None else margins()):
-            self.vec.reset(mask=np.arange(self.vec.num_envs) == env)  # what is exempt has gone two ways: begin anew
+        if not self._compare(
+            env, flags, rewards, observations, np.inf if margins is None else margins()
+        ):
+            self.vec.reset(
+                mask=np.arange(self.vec.num_envs) == env
+            )  # what is exempt has gone two ways: begin anew
             self._reset(env, {})
 
     def _given(self, env: int) -> Any:
@@ -338,12 +439,19 @@ class _Run:
         groups = self.columns.groups
         shapes = {group.name: (group.agents, *group.action_shape) for group in groups}
         if self.over[env]:
-            return {group.name: np.zeros(shapes[group.name], group.action_dtype) for group in groups}
+            return {
+                group.name: np.zeros(shapes[group.name], group.action_dtype) for group in groups
+            }
         if self.actions is None:
             return {group.name: _drawn(group, draw).reshape(shapes[group.name]) for group in groups}
         found = self.actions(self.references[env], draw)
         found = found if self.columns.several else {groups[0].name: found}
-        return {group.name: np.asarray(found[group.name], group.action_dtype).reshape(shapes[group.name]) for group in groups}
+        return {
+            group.name: np.asarray(found[group.name], group.action_dtype).reshape(
+                shapes[group.name]
+            )
+            for group in groups
+        }
 
     def _state(self, env: int) -> dict[str, Any]:
         """Return the reference's state, as far as the C env has it too."""
@@ -359,9 +467,16 @@ class _Run:
         flags: list[dict[str, np.ndarray]] = [{} for _ in FLAGS]
         rewards, observations = {}, {}
         for group in self.columns.groups:
-            rows, mine = self.vec.halves[0].groups[group.name], slice(env * group.agents, (env + 1) * group.agents)
+            rows, mine = (
+                self.vec.halves[0].groups[group.name],
+                slice(env * group.agents, (env + 1) * group.agents),
+            )
             shown = rows.observations
-            observations[group.name] = {n: of[mine] for n, of in shown.items()} if isinstance(shown, Mapping) else shown[mine]
+            observations[group.name] = (
+                {n: of[mine] for n, of in shown.items()}
+                if isinstance(shown, Mapping)
+                else shown[mine]
+            )
             rewards[group.name] = rows.rewards[mine]
             for flag, name in zip(flags, FLAGS, strict=True):
                 flag[group.name] = getattr(rows, name)[mine]
@@ -369,16 +484,30 @@ class _Run:
         if self.columns.several:
             return self.columns.vector(flags, rewards, observations, state)
         name = self.columns.groups[0].name
-        return self.columns.vector([flag[name] for flag in flags], rewards[name], observations[name], state)
+        return self.columns.vector(
+            [flag[name] for flag in flags], rewards[name], observations[name], state
+        )
 
-    def _compare(self, env: int, flags: Sequence[Any], rewards: Any, observations: Any, margins: Any) -> bool:
-        """Raise where the C env differs from its reference; return False where it does so in something exempt."""
-        shown, wanted = self._shown(env), self.columns.vector(flags, rewards, observations, self._state(env))
-        difference, near = self.columns.differences(shown, wanted), self.columns.margins(margins) < self.epsilon
+    def _compare(
+        self, env: int, flags: Sequence[Any], rewards: Any, observations: Any, margins: Any
+    ) -> bool:
+        """Raise where the C env differs from its reference; return False where it does so in
+        something exempt.
+        """
+        shown, wanted = (
+            self._shown(env),
+            self.columns.vector(flags, rewards, observations, self._state(env)),
+        )
+        difference, near = (
+            self.columns.differences(shown, wanted),
+            self.columns.margins(margins) < self.epsilon,
+        )
         wrong = difference > self.columns.allowed
         if (wrong & ~near).any():
             raise self._mismatch(env, shown, wanted, np.flatnonzero(wrong & ~near))
-        for name, _ in {(self.columns.part[i], self.columns.agent[i]) for i in np.flatnonzero(near)}:
+        for name, _ in {
+            (self.columns.part[i], self.columns.agent[i]) for i in np.flatnonzero(near)
+        }:
             self.report.exempt[name] = self.report.exempt.get(name, 0) + 1
         largest = np.zeros(len(self.columns.names))
         np.maximum.at(largest, self.columns.name[~near], difference[~near])
@@ -386,21 +515,29 @@ class _Run:
             self.report.largest[name] = max(self.report.largest.get(name, 0.0), value)
         return not wrong.any()
 
-    def _mismatch(self, env: int, shown: np.ndarray, wanted: np.ndarray, wrong: np.ndarray) -> EnvMismatchError:
+    def _mismatch(
+        self, env: int, shown: np.ndarray, wanted: np.ndarray, wrong: np.ndarray
+    ) -> EnvMismatchError:
         columns, at = self.columns, wrong[0]
         name = columns.names[columns.name[at]]
         others = {columns.names[columns.name[other]] for other in wrong} - {name}
         by_group, before = (self.taken[env], self.before[env]) if self.taken else (None, {})
-        taken = by_group if by_group is None or columns.several else by_group[columns.groups[0].name]  # rows of agents
+        taken = (
+            by_group if by_group is None or columns.several else by_group[columns.groups[0].name]
+        )  # rows of agents
         when = f"step {self.step}" if self.step else "the reset"
         lines = [
-            f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, {type(self.references[env]).__name__} has "
-            f"{wanted[at]:.9g} (allowed difference: {columns.allowed[at]:g})",
+            f"{self.vec.env.name} has {shown[at]:.9g} in {columns.place(at)}, "
+            f"{type(self.references[env]).__name__} has {wanted[at]:.9g} (allowed difference: "
+            f"{columns.allowed[at]:g})",
             f"in {when} of env {env}, seed {self.seed}, settings {dict(self.settings)}",
         ]
         if by_group is not None:
             named = by_group if columns.several else {"actions": taken}
-            lines += [*(f"{name}: {_shortened(given)}" for name, given in named.items()), "state before:"]
+            lines += [
+                *(f"{name}: {_shortened(given)}" for name, given in named.items()),
+                "state before:",
+            ]
             lines += [f"    {field}: {_shortened(value)}" for field, value in before.items()]
         if others:
             lines.append(f"other differences: {', '.join(sorted(others))}")

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer: `from puffervec.train import Trainer, TrainConfig`; and what it has trained: `load_policy("runs/NAME")`.
+"""The trainer: `from puffervec.train import Trainer, TrainConfig`; and what it has trained:
+`load_policy("runs/NAME")`.
 
 The only package that imports torch, and only when something that needs it is asked for.
 """

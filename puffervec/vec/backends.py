@@ -24,7 +24,9 @@ LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, take
 
 
 class Serial(VectorEnv):
-    """Steps all envs in this process, during `send`. The oracle that the other backends are compared with."""
+    """Steps all envs in this process, during `send`. The oracle that the other backends are
+    compared with.
+    """
 
     kind = workers.InProcess
 
@@ -37,7 +39,9 @@ class Serial(VectorEnv):
 
     @property
     def driver_env(self) -> Any:
-        """The first Python env (inside its emulation wrapper, where the creator made one); this object for C envs."""
+        """The first Python env (inside its emulation wrapper, where the creator made one); this
+        object for C envs.
+        """
         if isinstance(self.env, NativeEnv) or not self.envs:
             return super().driver_env
         from puffervec.workers.python.env import unwrapped
@@ -52,7 +56,8 @@ class Serial(VectorEnv):
 class Threading(VectorEnv):
     """Runs the C loop in threads of this process, over the same slab and channel.
 
-    A thread cannot be killed, so the promises about hung and dead workers do not cover this backend.
+    A thread cannot be killed, so the promises about hung and dead workers do not cover this
+    backend.
     """
 
     kind = workers.Threads
@@ -70,7 +75,11 @@ class Multiprocessing(VectorEnv):
         return self.workers.group.processes
 
 
-BACKENDS: dict[str, type[VectorEnv]] = {"serial": Serial, "threading": Threading, "multiprocessing": Multiprocessing}
+BACKENDS: dict[str, type[VectorEnv]] = {
+    "serial": Serial,
+    "threading": Threading,
+    "multiprocessing": Multiprocessing,
+}
 
 
 def make(
@@ -99,41 +108,52 @@ def make(
     """Make a vector env. The first arguments and their order are those of `pufferlib.vector.make`.
 
     Args:
-        env_creator_or_creators: the name of a C env (`puffervec.envs`) or a NativeEnv; a Gymnasium id; "module:factory"; a
-            callable that makes a gymnasium.Env, a PettingZoo ParallelEnv or a PufferEnv; or a list of num_envs of these (but
-            for C envs).
-        env_args, env_kwargs: arguments of the creator (of each: a list of them). C envs: env_kwargs is a mapping of settings,
-            or their config dataclass. A creator that names `buf` or `seed` gets them too.
+        env_creator_or_creators: the name of a C env (`puffervec.envs`) or a NativeEnv; a Gymnasium
+            id; "module:factory"; a callable that makes a gymnasium.Env, a PettingZoo ParallelEnv or
+            a PufferEnv; or a list of num_envs of these (but for C envs).
+        env_args, env_kwargs: arguments of the creator (of each: a list of them). C envs: env_kwargs
+            is a mapping of settings, or their config dataclass. A creator that names `buf` or
+            `seed` gets them too.
         backend: "multiprocessing", "threading" (C envs only) or "serial", or the class.
         num_envs: envs over all batches.
-        seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one (Python envs: for none).
-        num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two buffers split by workers.
+        seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one
+        (Python envs: for none).
+        num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two
+        buffers split by workers.
         batch_size: envs per `recv`; None: all (or num_envs / num_buffers). "auto": half of them.
         zero_copy: return views on shared memory, so batches are aligned blocks of envs.
-        sync_traj: batches come in strict round robin. False: in the order in which they get ready; with zero_copy=False they
-            are made of whatever workers are ready first.
-        overwork: accepted for scripts that pass it; more workers than cores are always allowed here.
+        sync_traj: batches come in strict round robin. False: in the order in which they get ready;
+            with zero_copy=False they are made of whatever workers are ready first.
+        overwork: accepted for scripts that pass it; more workers than cores are always allowed
+        here.
         num_buffers: 2 for double buffering: one half simulates while the policy looks at the other.
-        split: with several buffers, "workers": each has its own workers; "envs": every worker serves a part of each.
-        autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done row has the next episode's
-            first observation, the last one stands in `final_observations`. "disabled": reset(mask=...) is yours to call.
-        pin: tie worker i to a core; "auto" does it when the workers are at most as many as the usable cores.
-        strict: raise for action values out of range. Else they are replaced by the no-op and counted (C envs), or passed on
-            as they are (Python envs).
+        split: with several buffers, "workers": each has its own workers; "envs": every worker
+        serves a part of each.
+        autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done
+            row has the next episode's first observation, the last one stands in
+            `final_observations`. "disabled": reset(mask=...) is yours to call.
+        pin: tie worker i to a core; "auto" does it when the workers are at most as many as the
+        usable cores.
+        strict: raise for action values out of range. Else they are replaced by the no-op and
+            counted (C envs), or passed on as they are (Python envs).
         copy: return copies from `recv` instead of views on shared memory.
         timeout_s: longest wait for a worker.
-        start_method: "spawn", "forkserver" or "fork"; "auto" is forkserver for Python envs and spawn for C envs. With any of
-            them scripts need no `if __name__ == "__main__"`.
+        start_method: "spawn", "forkserver" or "fork"; "auto" is forkserver for Python envs and
+            spawn for C envs. With any of them scripts need no `if __name__ == "__main__"`.
     Returns:
         a VectorEnv, to be closed by `close` or a with statement.
     Raises:
-        ConfigError: an unusable setting, before anything is started. WorkerError: an env could not be made.
+        ConfigError: an unusable setting, before anything is started. WorkerError: an env could not
+            be made.
     """
     kind = BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
     if kind is None or not (isinstance(kind, type) and issubclass(kind, VectorEnv)):
         raise ConfigError(f"backend is {backend!r}: use one of {', '.join(BACKENDS)}")
     if unknown:
-        raise ConfigError(f"make has no setting {next(iter(unknown))!r}: the settings are {', '.join(_settings_of_make())}")
+        raise ConfigError(
+            f"make has no setting {next(iter(unknown))!r}: the settings are "
+            f"{', '.join(_settings_of_make())}"
+        )
     settings = check_settings(
         num_envs=num_envs, num_workers=num_workers, num_buffers=num_buffers, split=split, batch_size=batch_size,
         zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, autoreset_mode=autoreset_mode, seed=seed, pin=pin,
@@ -141,25 +161,37 @@ def make(
     )  # fmt: skip
     native_env = _native_env(env_creator_or_creators)
     least = settings.num_envs * (LEAST_ENV if native_env is not None else LEAST_PYTHON_ENV)
-    refuse_more(least, f"{settings.num_envs:,} envs need at least", "", "use fewer envs")  # before lists and scenes are made
+    refuse_more(
+        least, f"{settings.num_envs:,} envs need at least", "", "use fewer envs"
+    )  # before lists and scenes are made
     if settings.start_method == AUTO:
-        settings = dataclasses.replace(settings, start_method="forkserver" if native_env is None else "spawn")
+        settings = dataclasses.replace(
+            settings, start_method="forkserver" if native_env is None else "spawn"
+        )
     if native_env is not None:
         if env_args:
             raise ConfigError(
-                f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into env_kwargs, by name"
+                f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into "
+                "env_kwargs, by name"
             )
         with limits.named(f"{native_env.name}, {settings.num_envs:,} envs"):
             return kind(native_env, native_env.configure(env_kwargs), settings)
-    return _make_python(kind, creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs), settings)
+    return _make_python(
+        kind, creators(env_creator_or_creators, env_args, env_kwargs, settings.num_envs), settings
+    )
 
 
-def _make_python(kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings) -> VectorEnv:
+def _make_python(
+    kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings
+) -> VectorEnv:
     """Make a vector env of Python envs."""
     from puffervec.workers.python.env import PythonEnv  # brings Gymnasium, which C envs do without
 
     if issubclass(kind, Threading):
-        raise ConfigError("backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for Python envs")
+        raise ConfigError(
+            "backend is 'threading': it runs C envs only; use 'multiprocessing' or 'serial' for "
+            "Python envs"
+        )
     env = PythonEnv(made, settings.autoreset, settings.seed)
     try:
         with limits.named(f"{settings.num_envs:,} envs"):
@@ -189,7 +221,9 @@ def _native_env(given: Any) -> NativeEnv | None:
     except ConfigError as unknown:
         if ":" in given or _is_gymnasium_id(given):
             return None
-        raise ConfigError(f"{unknown}; or give a Gymnasium id, module:factory, or a callable that makes an env") from None
+        raise ConfigError(
+            f"{unknown}; or give a Gymnasium id, module:factory, or a callable that makes an env"
+        ) from None
 
 
 def _is_gymnasium_id(name: str) -> bool:

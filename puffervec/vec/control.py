@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector env offers beside its loop: resets, saved states, timing, counters, calls of Python envs. Learner side."""
+"""What a vector env offers beside its loop: resets, saved states, timing, counters, calls of Python
+envs. Learner side.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,20 @@ from puffervec.vec.turns import HELD, IDLE, INTERRUPTED, PENDING, READY, Turns
 
 
 class Resets:
-    """Starts resets: which envs begin anew, with which seeds, options and tasks. seeded: envs have had seeds."""
+    """Starts resets: which envs begin anew, with which seeds, options and tasks. seeded: envs have
+    had seeds.
+    """
 
     def __init__(self, turns: Turns) -> None:
         self._turns, self._rows, self._mail = turns, turns.rows, turns.mail
         self.seeded = False
-        self._optioned: set[int] = set()  # halves for which options of a reset may still stand in a mailbox
+        self._optioned: set[int] = (
+            set()
+        )  # halves for which options of a reset may still stand in a mailbox
 
-    def start(self, seed: int | Sequence[int | None] | None, mask: Any, options: Mapping[str, Any] | None) -> None:
+    def start(
+        self, seed: int | Sequence[int | None] | None, mask: Any, options: Mapping[str, Any] | None
+    ) -> None:
         """Start a reset; see `VectorEnv.async_reset`."""
         turns = self._turns
         turns.require_open(or_interrupted=mask is None)
@@ -36,7 +44,11 @@ class Resets:
         seeds, which = self._choose_seeds(seed, chosen)
         if options is not None and self._mail is None:
             self._take_task(options, chosen)
-        halves = [h for h, views in enumerate(self._rows.halves) if which is None or which[views.env_ids].any()]
+        halves = [
+            h
+            for h, views in enumerate(self._rows.halves)
+            if which is None or which[views.env_ids].any()
+        ]
         questions = self._questions(options, halves)
         try:
             if turns.state[0] is INTERRUPTED:
@@ -46,7 +58,11 @@ class Resets:
             if self._mail is not None:
                 self._mail.post(questions)
             self._publish(halves, seeds, which)
-            self._optioned = self._optioned.difference(halves) if options is None else self._optioned.union(halves)
+            self._optioned = (
+                self._optioned.difference(halves)
+                if options is None
+                else self._optioned.union(halves)
+            )
         except BaseException:
             turns.mark_interrupted()
             raise
@@ -55,7 +71,10 @@ class Resets:
         """Return the envs to reset as (num_envs,) bool; they must not be under way."""
         array, envs = np.asarray(mask), self._rows.num_envs
         if array.dtype != np.bool_ or array.shape != (envs,):
-            raise ConfigError(f"mask has dtype {array.dtype} and shape {array.shape}: give ({envs},) bool, one per env")
+            raise ConfigError(
+                f"mask has dtype {array.dtype} and shape {array.shape}: give ({envs},) bool, one "
+                "per env"
+            )
         if not array.any():
             raise ConfigError("mask has no True: name at least one env to reset, or send actions")
         for half, views in enumerate(self._rows.halves):
@@ -63,8 +82,12 @@ class Resets:
                 self._turns.require_rows(half, "reset with a mask")
         return array
 
-    def _choose_seeds(self, seed: Any, mask: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of csrc/channel.h."""
+    def _choose_seeds(
+        self, seed: Any, mask: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of
+        csrc/channel.h.
+        """
         envs = self._rows.num_envs
         if mask is None and not self.seeded:
             own = int.from_bytes(os.urandom(7), "little") if self._mail is None else None
@@ -78,8 +101,12 @@ class Resets:
         which = np.where(seeded, lib.PV_RESET_SEEDED, lib.PV_RESET_KEEP).astype(np.uint8)
         return seeds, which if mask is None else np.where(mask, which, 0).astype(np.uint8)
 
-    def _questions(self, options: Mapping[str, Any] | None, halves: Sequence[int]) -> dict[Lane, Any]:
-        """Return what to post to each lane: options, or None where something may still stand that no env has taken."""
+    def _questions(
+        self, options: Mapping[str, Any] | None, halves: Sequence[int]
+    ) -> dict[Lane, Any]:
+        """Return what to post to each lane: options, or None where something may still stand that
+        no env has taken.
+        """
         left = self._turns.state[0] is INTERRUPTED or not self._optioned.isdisjoint(halves)
         if self._mail is None or (options is None and not left):
             return {}
@@ -87,22 +114,34 @@ class Resets:
 
     def _take_task(self, options: Mapping[str, Any], mask: np.ndarray | None) -> None:
         if not isinstance(options, Mapping) or set(options) - {"task"}:
-            raise ConfigError(f"options are {options!r}: {self._rows.name!r} takes None or {{'task': number}}")
+            raise ConfigError(
+                f"options are {options!r}: {self._rows.name!r} takes None or {{'task': number}}"
+            )
         if options:
             envs = np.arange(self._rows.num_envs) if mask is None else np.flatnonzero(mask)
             self._rows.put_tasks(envs, options["task"])
 
-    def _publish(self, halves: Sequence[int], seeds: np.ndarray | None, which: np.ndarray | None) -> None:
+    def _publish(
+        self, halves: Sequence[int], seeds: np.ndarray | None, which: np.ndarray | None
+    ) -> None:
         """Publish the turn of a reset. seeds, which: as `_choose_seeds` returns them."""
         turns, rows = self._turns, self._rows
         if seeds is not None:
-            rows.seeds[:] = seeds if which is None else np.where(which == lib.PV_RESET_SEEDED, seeds, rows.seeds)
+            rows.seeds[:] = (
+                seeds
+                if which is None
+                else np.where(which == lib.PV_RESET_SEEDED, seeds, rows.seeds)
+            )
         for half in halves:
-            if which is not None:  # not those of other halves: their workers may not have looked yet
+            if (
+                which is not None
+            ):  # not those of other halves: their workers may not have looked yet
                 rows.reset_masks[rows.halves[half].env_ids] = which[rows.halves[half].env_ids]
             turns.forget_reports(half)  # a worker without an env to reset would not
             turns.state[half] = PENDING
-            lib.pv_turn_send(turns.slab, half, lib.PV_RESET, seeds is not None, which is not None, turns.waiter)
+            lib.pv_turn_send(
+                turns.slab, half, lib.PV_RESET, seeds is not None, which is not None, turns.waiter
+            )
             turns.workers.sent(half)
         turns.recv_half = turns.send_half = halves[0]
         delivery.release(turns, halves)
@@ -116,7 +155,7 @@ class Control:
         self._turns, self._rows, self._mail, self._resets = turns, turns.rows, turns.mail, resets
         self._env_bytes = int(self._rows.spec.save_bytes + turns.slab.env_row_bytes)
 
-    # ---- numbers --------------------------------------------------------------------------------------------------------
+    # ---- numbers ---------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, int]:
         totals = self._rows.counters.sum(axis=(0, 1))
@@ -133,15 +172,20 @@ class Control:
 
     def exact_rewards(self) -> np.ndarray:
         assert self._mail is not None
-        return np.concatenate([reader.area.rewards for _, reader in self._mail.readers[self._turns.half]])
+        return np.concatenate(
+            [reader.area.rewards for _, reader in self._mail.readers[self._turns.half]]
+        )
 
-    # ---- states ---------------------------------------------------------------------------------------------------------
+    # ---- states ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
         turns = self._turns
         turns.require_open()
         if self._mail is None:
-            raise ConfigError(f"begin: {self._rows.name} is a C env, whose episodes begin with a reset: call reset")
+            raise ConfigError(
+                f"begin: {self._rows.name} is a C env, whose episodes begin with a reset: call "
+                "reset"
+            )
         if any(state is not IDLE for state in turns.state):
             raise CallOrderError("begin: these envs were reset already: call recv, send or reset")
         for half in self._rows.halves:
@@ -163,13 +207,19 @@ class Control:
             raise ConfigError(f"poke: env {env} of {name} is as it was, since {refusal}")
 
     def _peek_row(self, env: int, verb: str, instead: str) -> tuple[int, int, np.ndarray]:
-        """Return an env's worker and half, and a view on its readable state in the worker's transfer region."""
+        """Return an env's worker and half, and a view on its readable state in the worker's
+        transfer region.
+        """
         if not self._rows.spec.state_fields:
             hint = f"; use {instead}" if self._mail is not None else ""
             raise ConfigError(f"{verb}: {self._rows.name} has no readable state{hint}")
         worker, half = self._turns.lane_of(env, verb)
         self._turns.command_one(worker, half, lib.PV_PEEK, env, 1)
-        return worker, half, np.frombuffer(self._rows.transfer(worker), self._rows.state_dtype, 1)[0]
+        return (
+            worker,
+            half,
+            np.frombuffer(self._rows.transfer(worker), self._rows.state_dtype, 1)[0],
+        )
 
     def save(self) -> list[bytes]:
         self._require_saveable("save")
@@ -186,13 +236,20 @@ class Control:
         turns, rows, size = self._turns, self._rows, self._env_bytes
         self._require_saveable("load")
         if len(states) != rows.num_envs:
-            raise ConfigError(f"load: {len(states)} states for {rows.num_envs} envs: give one per env")
+            raise ConfigError(
+                f"load: {len(states)} states for {rows.num_envs} envs: give one per env"
+            )
         wrong = {len(state) for state in states} - {size + 8}
         if wrong:
             found = wrong.pop()
-            raise ConfigError(f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with other settings")
+            raise ConfigError(
+                f"load: a state has {found} bytes, this env's have {size + 8}: it was saved with "
+                "other settings"
+            )
         self._require_sound(states)
-        rows.require_tasks("load", np.array([np.frombuffer(state, np.int64, 1)[0] for state in states]))
+        rows.require_tasks(
+            "load", np.array([np.frombuffer(state, np.int64, 1)[0] for state in states])
+        )
         transfers = self._transfers("load")
         try:
             for worker, half, first, count in transfers:
@@ -210,10 +267,11 @@ class Control:
             raise
 
     def _require_sound(self, states: Sequence[bytes]) -> None:
-        """Raise ConfigError where a saved row, of an agent or of padding, holds what its env cannot have written.
+        """Raise ConfigError where a saved row, of an agent or of padding, holds what its env cannot
+        have written.
 
-        That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1, which Python would
-        show as a bool. Rows are laid out as in csrc/worker.c (move_env_rows).
+        That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1,
+        which Python would show as a bool. Rows are laid out as in csrc/worker.c (move_env_rows).
         """
         for env, state in enumerate(states):
             at = np.dtype(np.int64).itemsize  # the task
@@ -228,8 +286,15 @@ class Control:
                     rows = np.frombuffer(state, group.row_dtype, agents, start)
                     for field in group.fields:
                         bounded = math.isfinite(field.low) and math.isfinite(field.high)
-                        self._refuse_numbers(env, f"{group.name}.{field.name}", rows[field.name], bounded)
-                self._refuse_numbers(env, f"{group.name}: rewards", np.frombuffer(state, np.float32, agents, rewards_at), True)
+                        self._refuse_numbers(
+                            env, f"{group.name}.{field.name}", rows[field.name], bounded
+                        )
+                self._refuse_numbers(
+                    env,
+                    f"{group.name}: rewards",
+                    np.frombuffer(state, np.float32, agents, rewards_at),
+                    True,
+                )
                 for number, name in enumerate(("terminals", "truncations", "masks")):
                     flags = np.frombuffer(state, np.uint8, agents, flags_at + number * agents)
                     self._refuse(env, f"{group.name}: {name}", flags, flags > 1)
@@ -242,36 +307,51 @@ class Control:
     def _refuse(self, env: int, name: str, values: np.ndarray, wrong: np.ndarray) -> None:
         if wrong.any():
             raise ConfigError(
-                f"load: the saved state of env {env} has {values[wrong][0]} in {name}: it was damaged, or saved by an env that"
-                " broke its own bounds; load another"
+                f"load: the saved state of env {env} has {values[wrong][0]} in {name}: it was "
+                "damaged, or saved by an env that broke its own bounds; load another"
             )
 
     def _require_saveable(self, verb: str) -> None:
         self._turns.require_open()
         if not self._rows.spec.save_bytes:
-            raise ConfigError(f"{verb}: the state of {self._rows.name} cannot be saved: it is not a flat piece of memory")
+            raise ConfigError(
+                f"{verb}: the state of {self._rows.name} cannot be saved: it is not a flat piece "
+                "of memory"
+            )
 
     def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
-        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer region."""
+        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer
+        region.
+        """
         for half, state in enumerate(self._turns.state):
-            if verb != "load" or state is PENDING:  # a vec env that was never reset may be loaded into
+            if (
+                verb != "load" or state is PENDING
+            ):  # a vec env that was never reset may be loaded into
                 self._turns.require_rows(half, verb)
         cut, most = [], self._turns.slab.transfer_envs
         for worker, half in self._rows.lanes(range(self._turns.num_buffers)):
             envs = self._rows.span(worker, half)
-            cut += [(worker, half, first, min(most, envs.stop - first)) for first in range(envs.start, envs.stop, most)]
+            cut += [
+                (worker, half, first, min(most, envs.stop - first))
+                for first in range(envs.start, envs.stop, most)
+            ]
         return cut
 
-    # ---- calls of Python envs -------------------------------------------------------------------------------------------
+    # ---- calls of Python envs --------------------------------------------------------------------
 
-    def ask(self, verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Ask every env and return the answers in env order. verb: "call", "get", "set" or another that envs' blocks know;
-        args: one entry per env."""
+    def ask(
+        self, verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Ask every env and return the answers in env order. verb: "call", "get", "set" or another
+        that envs' blocks know;
+        args: one entry per env.
+        """
         turns = self._turns
         turns.require_open()
         if self._mail is None:
             raise ConfigError(
-                f"{verb} {name!r}: {self._rows.name} is a C env and has no Python attributes; see peek and counters"
+                f"{verb} {name!r}: {self._rows.name} is a C env and has no Python attributes; see "
+                "peek and counters"
             )
         for half, state in enumerate(turns.state):
             if state is PENDING:
@@ -284,13 +364,22 @@ class Control:
         self._ask_halves([half], "call", "notify", [()] * self._rows.num_envs, {})
 
     def _ask_halves(
-        self, halves: Sequence[int], verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]
+        self,
+        halves: Sequence[int],
+        verb: str,
+        name: str,
+        args: list[Any],
+        kwargs: Mapping[str, Any],
     ) -> tuple[Any, ...]:
         turns, mail, lanes = self._turns, self._mail, self._rows.lanes(halves)
         assert mail is not None
         spans = [self._rows.span(worker, half) for worker, half in lanes]
-        shares = [args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans]
-        questions = {lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)}
+        shares = [
+            args[span.start] if verb == "call" else args[span.start : span.stop] for span in spans
+        ]
+        questions = {
+            lane: (verb, name, share, kwargs) for lane, share in zip(lanes, shares, strict=True)
+        }
         encoded = mail.encoded(questions, f"{verb} {name!r}")
         try:
             mail.post(encoded)
@@ -298,7 +387,11 @@ class Control:
                 lib.pv_turn_send_one(turns.slab, worker, half, lib.PV_CALL, 0, 0, turns.waiter)
             for half in halves:
                 turns.workers.sent(half)
-            failed = [worker for worker, half in lanes if turns.await_flags(worker, half) & lib.PV_TURN_FAILED]
+            failed = [
+                worker
+                for worker, half in lanes
+                if turns.await_flags(worker, half) & lib.PV_TURN_FAILED
+            ]
         except BaseException:
             turns.mark_interrupted()
             raise

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Notices other programs on the machine's cores, and tells learner and workers how to wait and where to run. Learner side.
+"""Notices other programs on the machine's cores, and tells learner and workers how to wait and
+where to run. Learner side.
 
 On a machine of its own, a process waits fastest by looking again and again and yielding its core in
-between. Beside another program that is the slowest way: a process that yields, or uses up its slice,
-gets the core back at the scheduler's next tick, 4 ms later. So ten times a second the learner compares
-how busy the kernel says the cores were with what its own processes used. Where other programs leave too
-few cores, learner and workers wait without keeping a core busy, and the workers leave their own cores:
+between. Beside another program that is the slowest way: a process that yields, or uses up its
+slice, gets the core back at the scheduler's next tick, 4 ms later. So ten times a second the
+learner compares how busy the kernel says the cores were with what its own processes used. Where
+other programs leave too few cores, learner and workers wait without keeping a core busy, and the
+workers leave their own cores:
 
     about one core is left     all workers go to the learner's core. Nobody has to be woken on another
                                core, and the scheduler leaves the other program where it is.
@@ -28,8 +30,12 @@ from puffervec.system import load
 from puffervec.system.cores import affinity, quota_sharers
 
 LOOK_EVERY_NS = 100_000_000
-LOOK_SHARE = 1000  # a look may take a thousandth of the time between two: /proc/stat is long on large machines
-FULL, FREE = 0.3, 0.15  # cores in use by others: from FULL on the machine counts as shared, below FREE no longer
+# A look may take a thousandth of the time between two: /proc/stat is long on large machines
+LOOK_SHARE = 1000
+FULL, FREE = (
+    0.3,
+    0.15,
+)  # cores in use by others: from FULL on the machine counts as shared, below FREE no longer
 ONE_CORE = 1.5  # cores left: below this, about one
 
 _open: weakref.WeakSet[Crowd] = weakref.WeakSet()  # of all vector envs of this process
@@ -39,7 +45,8 @@ def crowded(foreign: float, cores: int, runners: int, before: bool) -> bool:
     """Return whether other programs leave too few cores.
 
     Args:
-        foreign: cores that they use. cores: that there are. runners: processes of ours that want to run at the same time.
+        foreign: cores that they use. cores: that there are. runners: processes of ours that want to
+        run at the same time.
         before: what the last answer was.
     """
     return foreign >= (FREE if before else FULL) and cores - foreign < min(runners, cores)
@@ -62,7 +69,8 @@ class Crowd:
         """Begin to look.
 
         Args:
-            waiter: the learner's `pv_waiter`, whose `place` goes to the workers with their commands.
+            waiter: the learner's `pv_waiter`, whose `place` goes to the workers with their
+            commands.
             pids: of the workers, where they are processes.
         """
         self.waiter, self.runners, self.pids = waiter, num_workers + 1, frozenset(pids)

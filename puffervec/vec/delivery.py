@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Delivers batches as they get ready instead of in round robin: PufferLib's sync_traj=False. Learner side.
+"""Delivers batches as they get ready instead of in round robin: PufferLib's sync_traj=False.
+Learner side.
 
     order "ready"        a batch is one half (whole workers, contiguous rows), whichever is done first; views, no copy
     order "first_come"   a batch is the workers that are done first, side by side in the order of their envs; copies
 
-Which envs a batch holds is told by its agent_ids (and `vec.env_ids`): the order of results differs from run to run, the results
-of each env do not.
+Which envs a batch holds is told by its agent_ids (and `vec.env_ids`): the order of results differs
+from run to run, the results of each env do not.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
     if len(waiting) < turns.settings.batch_halves:
         expected = "send" if HELD in turns.state else "async_reset"
         raise CallOrderError(
-            f"recv: {len(waiting)} halves are under way, a batch has {turns.settings.batch_halves}: call {expected} first"
+            f"recv: {len(waiting)} halves are under way, a batch has "
+            f"{turns.settings.batch_halves}: call {expected} first"
         )
     batch, flags, following = _wait_ready(turns, timeout_s)
     parts = [turns.results[half] for half in batch]
@@ -46,7 +48,13 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
     state = [HELD if half in batch else state for half, state in enumerate(turns.state)]
     held = deque([*turns.held, batch])
     try:  # only now, and without a call in between: see turns.py
-        turns.state, turns.held, turns.last_batch, turns.half, turns.recv_half = state, held, batch, batch[0], following
+        turns.state, turns.held, turns.last_batch, turns.half, turns.recv_half = (
+            state,
+            held,
+            batch,
+            batch[0],
+            following,
+        )
         return obs, rewards, terminals, truncations, infos, ids, masks
     except BaseException:
         turns.state = turns.interrupted
@@ -54,11 +62,20 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
 
 
 def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, int]:
-    """Wait until enough halves are done. Returns them in env order, the flags of their turns, and where to look next."""
+    """Wait until enough halves are done. Returns them in env order, the flags of their turns, and
+    where to look next.
+    """
     flags, first, size = 0, turns.recv_half, turns.settings.batch_halves
-    ready = [half for half, state in enumerate(turns.state) if state is READY][:size]  # nothing to wait for, nothing reported
+    ready = [half for half, state in enumerate(turns.state) if state is READY][
+        :size
+    ]  # nothing to wait for, nothing reported
     while len(ready) < size:
-        half = _wait_any(turns, bytes(s is PENDING and h not in ready for h, s in enumerate(turns.state)), first, timeout_s)
+        half = _wait_any(
+            turns,
+            bytes(s is PENDING and h not in ready for h, s in enumerate(turns.state)),
+            first,
+            timeout_s,
+        )
         flags |= lib.pv_turn_flags(turns.slab, half, turns.waiter)
         turns.heed(half, flags)
         ready.append(half)
@@ -70,16 +87,25 @@ def _wait_any(turns: Turns, pending: bytes, first: int, timeout_s: float | None)
     """Return a half whose turn is done."""
     patience, resume = Patience(), 0
     while True:
-        half = lib.pv_turn_recv_any(turns.slab, pending, first, turns.waiter, lib.PV_SLICE_NS, resume)
+        half = lib.pv_turn_recv_any(
+            turns.slab, pending, first, turns.waiter, lib.PV_SLICE_NS, resume
+        )
         if half >= 0:
             return int(half)
         resume = 1
-        waiting = [worker for h in range(turns.num_buffers) if pending[h] for worker in turns.rows.workers[h]]
+        waiting = [
+            worker
+            for h in range(turns.num_buffers)
+            if pending[h]
+            for worker in turns.rows.workers[h]
+        ]
         turns.check_progress(waiting, waiting[0], patience, timeout_s)
 
 
 def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
-    """Hand over the actions of the batch received longest ago, as `VectorEnv.send`. step: publishes the turn of a half."""
+    """Hand over the actions of the batch received longest ago, as `VectorEnv.send`. step: publishes
+    the turn of a half.
+    """
     turns.require_open()
     if not turns.held:
         raise CallOrderError("send: no batch is received: call recv first")
@@ -93,7 +119,9 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
         pieces = _split(turns, actions, len(batch))
     if turns.settings.strict:  # all or nothing
         for half, piece in zip(batch, pieces, strict=True):
-            action_border.check(turns.slab, turns.rows.spec, turns.rows.halves[half], half, piece, strict=True)
+            action_border.check(
+                turns.slab, turns.rows.spec, turns.rows.halves[half], half, piece, strict=True
+            )
     try:
         for half, piece in zip(batch, pieces, strict=True):
             step(half, piece)  # the first refuses before anything is sent; the pieces are alike
@@ -105,7 +133,9 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
 
 
 def release(turns: Turns, halves: Sequence[int]) -> None:
-    """Take halves that were sent a reset out of the batches that are held. The rest of such a batch is handed out again."""
+    """Take halves that were sent a reset out of the batches that are held. The rest of such a batch
+    is handed out again.
+    """
     for batch in [batch for batch in turns.held if not set(batch).isdisjoint(halves)]:
         turns.held.remove(batch)
         for half in batch:
@@ -117,22 +147,30 @@ def release(turns: Turns, halves: Sequence[int]) -> None:
 
 
 def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
-    """Cut a batch of actions into equal pieces, one per half. Raises ActionError where that is not possible."""
+    """Cut a batch of actions into equal pieces, one per half. Raises ActionError where that is not
+    possible.
+    """
     if isinstance(actions, Mapping):
         cut = {name: _split(turns, part, count) for name, part in actions.items()}
         return [{name: parts[i] for name, parts in cut.items()} for i in range(count)]
     try:
         array = np.asarray(actions)
     except (ValueError, TypeError) as error:
-        raise ActionError(f"actions are not an array ({error}): give one per row of the batch") from None
+        raise ActionError(
+            f"actions are not an array ({error}): give one per row of the batch"
+        ) from None
     rows = turns.agents_per_batch
     if array.ndim == 0 or len(array) % count or (turns.rows.single and len(array) != rows):
-        raise ActionError(f"actions have shape {array.shape}: give one per row of the batch, {rows} in all")
+        raise ActionError(
+            f"actions have shape {array.shape}: give one per row of the batch, {rows} in all"
+        )
     return np.split(array, count)
 
 
 def joined(parts: Sequence[Any], copy: bool = False) -> Any:
-    """Return the rows of several halves side by side; those of a single half as they are, unless `copy`."""
+    """Return the rows of several halves side by side; those of a single half as they are, unless
+    `copy`.
+    """
     if isinstance(parts[0], Mapping):
         return {name: joined([part[name] for part in parts], copy) for name in parts[0]}
     if len(parts) == 1:

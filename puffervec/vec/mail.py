@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What Python envs and the learner exchange beside the rows: calls, options, infos, actions that rows cannot hold."""
+"""What Python envs and the learner exchange beside the rows: calls, options, infos, actions that
+rows cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Mail:
     """The mailboxes and info areas of a vector env of Python envs.
 
     Attributes:
-        boxes: by worker. readers: of each half, as its workers: the place of their first env in the half, and their reader.
+        boxes: by worker. readers: of each half, as its workers: the place of their first env in the
+        half, and their reader.
         shared: the workers are other processes.
     """
 
@@ -33,15 +36,25 @@ class Mail:
             served[worker].append(half)
             span = rows.span(worker, half)
             area = InfoArea(rows.buffer, lib.pv_slab_infos(rows.slab, worker, half), len(span))
-            self.readers[half].append((span.start - int(rows.halves[half].env_ids[0]), InfoReader(area)))
+            self.readers[half].append(
+                (span.start - int(rows.halves[half].env_ids[0]), InfoReader(area))
+            )
         self.boxes = [Mailbox(halves, shared) for halves in served]
 
     def encoded(self, questions: Mapping[Lane, Any], what: str) -> dict[Lane, Any]:
-        """Return the questions as mailboxes take them. Raises: ConfigError: something cannot be sent."""
+        """Return the questions as mailboxes take them. Raises: ConfigError: something cannot be
+        sent.
+        """
         try:
-            return {(w, half): self.boxes[w].questions[half].encode(asked) for (w, half), asked in questions.items()}
+            return {
+                (w, half): self.boxes[w].questions[half].encode(asked)
+                for (w, half), asked in questions.items()
+            }
         except Exception as error:
-            raise ConfigError(f"{what}: what was given cannot be sent to workers ({type(error).__name__}: {error})") from error
+            raise ConfigError(
+                f"{what}: what was given cannot be sent to workers ({type(error).__name__}: "
+                f"{error})"
+            ) from error
 
     def post(self, encoded: Mapping[Lane, Any]) -> None:
         """Put questions into the mailboxes."""
@@ -55,8 +68,8 @@ class Mail:
         except Exception as error:
             envs = self._rows.span(worker, half)
             raise WorkerError(
-                f"worker {worker}: what its envs {envs.start} to {envs.stop - 1} answered cannot be read in the learner: "
-                f"{type(error).__name__}: {error}",
+                f"worker {worker}: what its envs {envs.start} to {envs.stop - 1} answered cannot "
+                f"be read in the learner: {type(error).__name__}: {error}",
                 worker=worker, doing="call",
             ) from error  # fmt: skip
 
@@ -72,11 +85,15 @@ class Mail:
             reader.forget()
 
     def infos(self, halves: Sequence[int]) -> Infos:
-        """Return the infos that the envs of the halves have reported; positions count from the first half on."""
+        """Return the infos that the envs of the halves have reported; positions count from the
+        first half on.
+        """
         envs = len(self._rows.halves[0].env_ids)
         readers, others = [], []
         for i, half in enumerate(halves):
-            for worker, (first, reader) in zip(self._rows.workers[half], self.readers[half], strict=True):
+            for worker, (first, reader) in zip(
+                self._rows.workers[half], self.readers[half], strict=True
+            ):
                 readers.append((i * envs + first, reader))
                 if reader.others:
                     found = self._other_infos(worker, half)
@@ -84,7 +101,9 @@ class Mail:
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 
     def _other_infos(self, worker: int, half: int) -> list[tuple[int, Any]]:
-        """Return the infos of a lane other than numbers, with the positions of their envs. The mailbox keeps them."""
+        """Return the infos of a lane other than numbers, with the positions of their envs. The
+        mailbox keeps them.
+        """
         slot = self.boxes[worker].answers[half]
         first = self._rows.span(worker, half).start
         found = []
@@ -93,14 +112,16 @@ class Mail:
                 found.append((position, slot.decode(encoded)))
             except Exception as error:
                 raise WorkerError(
-                    f"worker {worker}, env {first + position}: its info was sent, but cannot be read in the learner: "
-                    f"{type(error).__name__}: {error}",
+                    f"worker {worker}, env {first + position}: its info was sent, but cannot be "
+                    f"read in the learner: {type(error).__name__}: {error}",
                     worker=worker, env=first + position, doing="step",
                 ) from error  # fmt: skip
         return found
 
     def native(self, half: int, actions: Any, strict: bool) -> dict[Lane, Any] | None:
-        """Return actions that the rows of a half cannot hold as mailboxes take them; None where rows can."""
+        """Return actions that the rows of a half cannot hold as mailboxes take them; None where
+        rows can.
+        """
         group, views = self._rows.spec.groups[0], self._rows.halves[half]
         native = action_border.native(group, views.groups[group.name], actions, strict)
         if native is None:

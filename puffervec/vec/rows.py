@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Makes the shared memory of a vector env, fills in what workers need to know, and shows it as NumPy arrays. Learner side."""
+"""Makes the shared memory of a vector env, fills in what workers need to know, and shows it as
+NumPy arrays. Learner side.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,16 @@ class Rows:
     """The slab of a vector env and the views on it.
 
     Attributes:
-        slab: `pv_slab*`. buffer, memory: the bytes and what owns them. data, data_file: what every worker maps, if anything.
-        spec: the rows as the env describes them. single: there is one group. state_dtype: of the readable state.
-        halves: views on each half's rows. results: of each half, the arrays that `recv` returns; dicts by group.
-        workers: of each half, the workers that serve it. fast_actions: see `action_border.fast_codes`.
-        tasks, seeds, reset_masks: (num_envs,), read by workers at a reset. counters: (workers, lanes, counters) uint64.
+        slab: `pv_slab*`. buffer, memory: the bytes and what owns them. data, data_file: what every
+        worker maps, if anything.
+        spec: the rows as the env describes them. single: there is one group. state_dtype: of the
+        readable state.
+        halves: views on each half's rows. results: of each half, the arrays that `recv` returns;
+        dicts by group.
+        workers: of each half, the workers that serve it. fast_actions: see
+        `action_border.fast_codes`.
+        tasks, seeds, reset_masks: (num_envs,), read by workers at a reset. counters: (workers,
+            lanes, counters) uint64.
     """
 
     def __init__(
@@ -49,13 +56,23 @@ class Rows:
         settings: VectorSettings,
         memory_kind: type[SharedMemory] | type[PrivateMemory],
     ) -> None:
-        self.name, self.num_envs, self.num_workers = env.name, settings.num_envs, settings.num_workers
+        self.name, self.num_envs, self.num_workers = (
+            env.name,
+            settings.num_envs,
+            settings.num_workers,
+        )
         build = env.build(config)
         packed, params = env.pack(config), native.pack_params(build.params)
-        self.data_file = SharedFile(os.open(build.data, os.O_RDONLY | os.O_CLOEXEC)) if build.data is not None else None
+        self.data_file = (
+            SharedFile(os.open(build.data, os.O_RDONLY | os.O_CLOEXEC))
+            if build.data is not None
+            else None
+        )
         self.data = self.data_file.map() if self.data_file is not None else None
         c_spec, self.spec = env.describe(packed, params, self.data, settings.autoreset)
-        head = layout(c_spec, _request(settings, len(packed), len(params), isinstance(env, native.NativeEnv)))
+        head = layout(
+            c_spec, _request(settings, len(packed), len(params), isinstance(env, native.NativeEnv))
+        )
         self.memory = memory_kind(head.bytes)
         self.buffer = self.memory.buffer
         self.buffer[: ffi.sizeof("pv_slab")] = bytes(ffi.buffer(head))
@@ -69,17 +86,25 @@ class Rows:
         head, buffer, spec = self.slab, self.buffer, self.spec
         self.halves = tuple(view_half(buffer, head, spec, h) for h in range(num_buffers))
         self.single = len(spec.groups) == 1
-        self.results = [tuple(self.by_group(half, name) for name in RECV_ARRAYS) for half in self.halves]
+        self.results = [
+            tuple(self.by_group(half, name) for name in RECV_ARRAYS) for half in self.halves
+        ]
         self.workers = [_env_range(lib.pv_slab_workers(head, h)) for h in range(num_buffers)]
-        self.fast_actions = action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self.single else {}
+        self.fast_actions = (
+            action_border.fast_codes(spec.groups[0], self.halves[0].rows) if self.single else {}
+        )
         self.state_dtype = row_dtype(spec.state_fields, spec.state_bytes)
         self.tasks = np.frombuffer(buffer, np.int64, self.num_envs, head.tasks_offset)
         self.tasks[:] = -1
         self.seeds = np.frombuffer(buffer, np.uint64, self.num_envs, head.seeds_offset)
         self.reset_masks = np.frombuffer(buffer, np.uint8, self.num_envs, head.reset_masks_offset)
         shape = (self.num_workers, head.lanes, lib.PV_COUNTERS)
-        self.counters = np.frombuffer(buffer, np.uint64, int(np.prod(shape)), head.counters_offset).reshape(shape)
-        self._records = [[self.record_area(worker, h) for worker in self.workers[h]] for h in range(num_buffers)]
+        self.counters = np.frombuffer(
+            buffer, np.uint64, int(np.prod(shape)), head.counters_offset
+        ).reshape(shape)
+        self._records = [
+            [self.record_area(worker, h) for worker in self.workers[h]] for h in range(num_buffers)
+        ]
         for worker in range(self.num_workers):
             failures.error_slot(head, worker).env = lib.PV_ALL_ENVS
 
@@ -100,11 +125,15 @@ class Rows:
         """Return views on a lane's (count, dropped), uint32, and on its room for records."""
         offset = lib.pv_slab_records(self.slab, worker, half)
         head = np.frombuffer(self.buffer, np.uint32, 2, offset)
-        return head, np.frombuffer(self.buffer, RECORD_DTYPE, self.slab.record_capacity, offset + 64)
+        return head, np.frombuffer(
+            self.buffer, RECORD_DTYPE, self.slab.record_capacity, offset + 64
+        )
 
     def records(self, halves: Sequence[int]) -> np.ndarray:
         """Return a copy of the records that the workers of the halves have left in their last turn."""
-        return np.concatenate([room[: head[0]] for half in halves for head, room in self._records[half]])
+        return np.concatenate(
+            [room[: head[0]] for half in halves for head, room in self._records[half]]
+        )
 
     def forget_records(self, half: int) -> None:
         """Drop the records of the last turn of a half, which must not be under way."""
@@ -125,12 +154,20 @@ class Rows:
         return found
 
     def put_tasks(self, env_ids: Any, tasks: Any) -> None:
-        """Write the tasks of envs, from their next reset on. Raises: ConfigError: an env or a task that is not there."""
+        """Write the tasks of envs, from their next reset on. Raises: ConfigError: an env or a task
+        that is not there.
+        """
         ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
-            raise ConfigError(f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to {self.num_envs - 1}")
+            raise ConfigError(
+                f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to "
+                f"{self.num_envs - 1}"
+            )
         if wanted.ndim and wanted.shape != ids.shape:
-            raise ConfigError(f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one number")
+            raise ConfigError(
+                f"set_tasks: {wanted.size} tasks for {ids.size} envs: give one per env, or one "
+                "number"
+            )
         self.require_tasks("set_tasks", wanted)
         self.tasks[ids] = wanted
 
@@ -140,9 +177,17 @@ class Rows:
         if not missing.size:
             return
         if not self.spec.tasks:
-            raise ConfigError(f"{verb}: {self.name} is a Python env and has no tasks: use reset(options=...)")
-        there = "its only task is 0" if self.spec.tasks == 1 else f"its tasks are 0 to {self.spec.tasks - 1}"
-        raise ConfigError(f"{verb}: {self.name} has no task {missing[0]}: {there}, and -1 is the env's own choice")
+            raise ConfigError(
+                f"{verb}: {self.name} is a Python env and has no tasks: use reset(options=...)"
+            )
+        there = (
+            "its only task is 0"
+            if self.spec.tasks == 1
+            else f"its tasks are 0 to {self.spec.tasks - 1}"
+        )
+        raise ConfigError(
+            f"{verb}: {self.name} has no task {missing[0]}: {there}, and -1 is the env's own choice"
+        )
 
 
 def _request(settings: VectorSettings, config_bytes: int, params_bytes: int, in_c: bool) -> Request:

@@ -26,8 +26,9 @@ MOST_SEED = 2**63 - 1
 class VectorSettings:
     """How envs are spread over workers and halves. See `puffervec.make` for each field.
 
-    order: how `recv` takes halves: "strict" round robin; "ready": whichever is ready first; "first_come": batches of
-    `batch_halves` halves (of one worker each) that are ready first, copied side by side.
+    order: how `recv` takes halves: "strict" round robin; "ready": whichever is ready first;
+    "first_come": batches of `batch_halves` halves (of one worker each) that are ready first, copied
+    side by side.
     """
 
     num_envs: int
@@ -46,17 +47,20 @@ class VectorSettings:
 
     @property
     def pauses(self) -> int:
-        """Pauses before learner and workers yield their core; 0: the default. Only one where the workers need every core:
-        a worker that is done keeps the learner from the core that they share, 0.6 us of a turn of 8 us.
+        """Pauses before learner and workers yield their core; 0: the default. Only one where the
+        workers need every core: a worker that is done keeps the learner from the core that they
+        share, 0.6 us of a turn of 8 us.
         """
         return 1 if self.num_workers >= usable_cores() else 0
 
     @property
     def learner_yields(self) -> int:
-        """Yields before the learner sleeps; 0: the default. Many (about 2 ms) where it has a core to itself.
+        """Yields before the learner sleeps; 0: the default. Many (about 2 ms) where it has a core
+        to itself.
 
-        Turns of Python envs take longer than the default's 0.1 ms, and being woken from a futex costs tens of microseconds: one
-        worker with 64 CartPoles reaches 0.92 instead of 0.86 of a plain loop.
+        Turns of Python envs take longer than the default's 0.1 ms, and being woken from a futex
+        costs tens of microseconds: one worker with 64 CartPoles reaches 0.92 instead of 0.86 of a
+        plain loop.
         """
         return 4000 if self.num_workers < usable_cores() else 0
 
@@ -75,7 +79,9 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
     own = num_buffers if split == "workers" else 1  # halves that have workers of their own
     if in_process:
         if value not in ("auto", own):
-            raise ConfigError(f"num_workers is {value!r}: the serial backend has no workers, leave it 'auto'")
+            raise ConfigError(
+                f"num_workers is {value!r}: the serial backend has no workers, leave it 'auto'"
+            )
         return own
     if isinstance(value, str):
         if value != "auto":
@@ -86,12 +92,13 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
     workers = whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
     if workers % own:
         raise ConfigError(
-            f"num_workers is {workers}: {num_buffers} buffers need a multiple of {num_buffers}, so many for each; "
-            "or use split='envs'"
+            f"num_workers is {workers}: {num_buffers} buffers need a multiple of {num_buffers}, "
+            "so many for each; or use split='envs'"
         )
     if workers // own > per_half:
         raise ConfigError(
-            f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at most {per_half * own}"
+            f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at "
+            f"most {per_half * own}"
         )
     return workers
 
@@ -104,7 +111,9 @@ def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
     if not isinstance(pin, (bool, np.bool_)):
         raise ConfigError(f"pin is {pin!r}: use 'auto', True or False")
     if pin and not possible:
-        raise ConfigError("pin is True, but this system cannot tie a process to a core: use 'auto' or False")
+        raise ConfigError(
+            "pin is True, but this system cannot tie a process to a core: use 'auto' or False"
+        )
     return tuple(cores[i % len(cores)] for i in range(workers)) if pin else (None,) * workers
 
 
@@ -119,8 +128,12 @@ class _Batches:
     copy: bool = False
 
 
-def _batches(envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_traj: bool, in_process: bool) -> _Batches:
-    """Return buffers, workers and order for batches of `batch_size` envs out of several workers (PufferLib's settings)."""
+def _batches(
+    envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_traj: bool, in_process: bool
+) -> _Batches:
+    """Return buffers, workers and order for batches of `batch_size` envs out of several workers
+    (PufferLib's settings).
+    """
     size = max(1, envs // 2) if batch_size == "auto" else whole("batch_size", batch_size, 1, envs)
     if size == envs:
         return _Batches(1, workers, copy=not zero_copy)
@@ -128,21 +141,26 @@ def _batches(envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_tra
     contiguous = zero_copy or sync_traj
     if contiguous and envs % size:
         raise ConfigError(
-            f"num_envs is {envs}, no multiple of batch_size {size}: batches without a copy, or in order, need that; "
-            "use another batch_size, or zero_copy=False with sync_traj=False"
+            f"num_envs is {envs}, no multiple of batch_size {size}: batches without a copy, or in "
+            "order, need that; use another batch_size, or zero_copy=False with sync_traj=False"
         )
     if workers == "auto":
-        share = max(n for n in range(1, size + 1) if size % n == 0 and n <= max(1, usable_cores() if count <= 2 else 1))
+        share = max(
+            n
+            for n in range(1, size + 1)
+            if size % n == 0 and n <= max(1, usable_cores() if count <= 2 else 1)
+        )
         workers = count if in_process else -(-envs // size) * share
     workers = whole("num_workers", workers, 1, lib.PV_MAX_WORKERS)
     if envs % workers:
         raise ConfigError(
-            f"num_envs is {envs}, no multiple of num_workers {workers}: batches need workers with equally many envs"
+            f"num_envs is {envs}, no multiple of num_workers {workers}: batches need workers with "
+            "equally many envs"
         )
     if size % (envs // workers):
         raise ConfigError(
-            f"batch_size is {size}, no multiple of the {envs // workers} envs of a worker: a batch is made of whole workers; "
-            "use another batch_size or num_workers"
+            f"batch_size is {size}, no multiple of the {envs // workers} envs of a worker: a "
+            "batch is made of whole workers; use another batch_size or num_workers"
         )
     if contiguous:
         return _Batches(count, workers, "strict" if sync_traj else "ready", copy=not zero_copy)
@@ -155,9 +173,17 @@ def check_settings(
     pin: Any = "auto", strict: bool = False, copy: bool = False, timeout_s: Any = 60.0, start_method: str = AUTO,
     in_process: bool = False,
 ) -> VectorSettings:  # fmt: skip
-    """Return checked settings; every refusal is a ConfigError that names the value and what is allowed."""
+    """Return checked settings; every refusal is a ConfigError that names the value and what is
+    allowed.
+    """
     envs = whole("num_envs", num_envs, 1)
-    switches = {"strict": strict, "copy": copy, "zero_copy": zero_copy, "sync_traj": sync_traj, "overwork": overwork}
+    switches = {
+        "strict": strict,
+        "copy": copy,
+        "zero_copy": zero_copy,
+        "sync_traj": sync_traj,
+        "overwork": overwork,
+    }
     for name, value in switches.items():
         if not isinstance(value, (bool, np.bool_)):
             raise ConfigError(f"{name} is {value!r}: use True or False")
@@ -165,8 +191,8 @@ def check_settings(
     if batch_size is not None:
         if num_buffers != 1 or split != "workers":
             raise ConfigError(
-                f"batch_size is {batch_size!r} beside num_buffers={num_buffers} and split={split!r}: give one or the other; "
-                "batch_size=num_envs/2 is num_buffers=2"
+                f"batch_size is {batch_size!r} beside num_buffers={num_buffers} and "
+                f"split={split!r}: give one or the other; batch_size=num_envs/2 is num_buffers=2"
             )
         batches = _batches(envs, num_workers, batch_size, zero_copy, sync_traj, in_process)
     elif not zero_copy:
@@ -175,13 +201,24 @@ def check_settings(
     if split not in SPLITS:
         raise ConfigError(f"split is {split!r}: use 'workers' or 'envs'")
     if autoreset_mode not in AUTORESET_MODES:
-        raise ConfigError(f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}")
+        raise ConfigError(
+            f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}"
+        )
     if envs % buffers:
-        raise ConfigError(f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many envs each")
-    if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float, np.integer, np.floating)) or not timeout_s > 0:
+        raise ConfigError(
+            f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many "
+            "envs each"
+        )
+    if (
+        isinstance(timeout_s, bool)
+        or not isinstance(timeout_s, (int, float, np.integer, np.floating))
+        or not timeout_s > 0
+    ):
         raise ConfigError(f"timeout_s is {timeout_s!r}: give seconds greater than 0")
     if start_method not in (AUTO, *START_METHODS):
-        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}")
+        raise ConfigError(
+            f"start_method is {start_method!r}: use one of {', '.join((AUTO, *START_METHODS))}"
+        )
     if seed is not None:
         check_seed(seed, envs)
     workers = _workers(num_workers, envs, buffers, split, in_process)
@@ -196,7 +233,9 @@ def check_seed(seed: Any, num_envs: int) -> None:
     """Raise ConfigError unless `seed` is a whole number, or a sequence of one (or None) per env."""
     if isinstance(seed, (list, tuple, np.ndarray)):
         if len(seed) != num_envs:
-            raise ConfigError(f"seed has {len(seed)} entries for {num_envs} envs: give one per env, or one number")
+            raise ConfigError(
+                f"seed has {len(seed)} entries for {num_envs} envs: give one per env, or one number"
+            )
         for entry in seed:
             if entry is not None:
                 whole("an entry of seed", entry, 0, MOST_SEED)
@@ -204,14 +243,18 @@ def check_seed(seed: Any, num_envs: int) -> None:
         if not 0 <= int(seed) <= MOST_SEED:
             raise ConfigError(f"seed is {seed}: use 0 to 2**63 - 1")
     else:
-        raise ConfigError(f"seed is {seed!r}: give a whole number, a sequence with one per env, or None")
+        raise ConfigError(
+            f"seed is {seed!r}: give a whole number, a sequence with one per env, or None"
+        )
 
 
 def first_seeds(*given: Any, num_envs: int) -> Any:
-    """Return the seed of the first reset: for each env that of the first in `given` which has one for it.
+    """Return the seed of the first reset: for each env that of the first in `given` which has one
+        for it.
 
     Args:
-        given: each a whole number (env i gets number + i), a sequence with one (or None) per env, or None.
+        given: each a whole number (env i gets number + i), a sequence with one (or None) per env,
+            or None.
     """
     found = [seed for seed in given if seed is not None]
     if not found or isinstance(found[0], (int, np.integer)):
@@ -219,8 +262,15 @@ def first_seeds(*given: Any, num_envs: int) -> Any:
     columns = []
     for seed in found:
         check_seed(seed, num_envs)
-        columns.append([int(seed) + i for i in range(num_envs)] if isinstance(seed, (int, np.integer)) else list(seed))
-    return [next((entry for entry in entries if entry is not None), None) for entries in zip(*columns, strict=True)]
+        columns.append(
+            [int(seed) + i for i in range(num_envs)]
+            if isinstance(seed, (int, np.integer))
+            else list(seed)
+        )
+    return [
+        next((entry for entry in entries if entry is not None), None)
+        for entries in zip(*columns, strict=True)
+    ]
 
 
 def env_seeds(seed: Any, num_envs: int) -> np.ndarray:

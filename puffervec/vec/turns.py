@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The state of each half, how a turn is waited for, and what is raised when one fails. Learner side.
+"""The state of each half, how a turn is waited for, and what is raised when one fails. Learner
+side.
 
-A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so that it can be called again.
-Where an exception comes between steps that belong together, as between publishing a turn and marking it, the state becomes
-INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was published (`recover`).
+A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so
+that it can be called again. Where an exception comes between steps that belong together, as between
+publishing a turn and marking it, the state becomes
+INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was
+published (`recover`).
 """
 
 from __future__ import annotations
@@ -45,16 +48,25 @@ class Turns:
     Attributes:
         state: of each half, replaced in one store. broken: the error after which nothing goes on.
         recv_half, send_half: whose turn is next, where the order is strict. half: last received.
-        last_batch: the halves last received; held: batches received and not yet sent, where the order is not strict.
-        notes: halves whose envs are to be notified before their next turn. invalid_actions: values replaced by the no-op.
-        crowd: what watches for other programs on our cores; None where nothing has to be waited for.
+        last_batch: the halves last received; held: batches received and not yet sent, where the
+        order is not strict.
+        notes: halves whose envs are to be notified before their next turn. invalid_actions: values
+        replaced by the no-op.
+        crowd: what watches for other programs on our cores; None where nothing has to be waited
+            for.
     """
 
-    def __init__(self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers) -> None:
+    def __init__(
+        self, rows: Rows, mail: Mail | None, settings: VectorSettings, workers: Workers
+    ) -> None:
         self.rows, self.mail, self.settings, self.workers = rows, mail, settings, workers
         self.slab, self.results, self.num_buffers = rows.slab, rows.results, settings.num_buffers
-        self.waiter = ffi.new("pv_waiter*", {"pauses": settings.pauses, "yields": settings.learner_yields})
-        self.agents_per_batch = settings.num_envs * rows.spec.agents // self.num_buffers * settings.batch_halves
+        self.waiter = ffi.new(
+            "pv_waiter*", {"pauses": settings.pauses, "yields": settings.learner_yields}
+        )
+        self.agents_per_batch = (
+            settings.num_envs * rows.spec.agents // self.num_buffers * settings.batch_halves
+        )
         self.strict_order = settings.order == "strict"
         self.state = [IDLE] * self.num_buffers
         self.interrupted = [INTERRUPTED] * self.num_buffers  # becomes `state` in one store
@@ -71,7 +83,7 @@ class Turns:
         """The halves last received."""
         return [self.half] if self.strict_order else self.last_batch
 
-    # ---- what may be called ---------------------------------------------------------------------------------------------
+    # ---- what may be called ----------------------------------------------------------------------
 
     def require_open(self, or_interrupted: bool = False) -> None:
         """Raise where the vector env is closed, another process's, broken or interrupted."""
@@ -80,22 +92,26 @@ class Turns:
             raise ClosedError(f"this vector env of {name!r} is closed: make a new one")
         if self.state[0] is FORKED:
             raise ForkedError(
-                f"this vector env of {name!r} belongs to the process that this one was forked from, which shares its "
-                "memory: make one of your own in each process, or fork before making it"
+                f"this vector env of {name!r} belongs to the process that this one was forked "
+                "from, which shares its memory: make one of your own in each process, or fork "
+                "before making it"
             )
         if self.broken is not None:
             raise self.broken.again()
         if self.state[0] is INTERRUPTED and not or_interrupted:
             raise CallOrderError(
-                "an exception, such as Ctrl-C, interrupted a call of this vector env, and its envs may be ahead of what was "
-                "returned: call reset or async_reset for all envs to go on"
+                "an exception, such as Ctrl-C, interrupted a call of this vector env, and its "
+                "envs may be ahead of what was returned: call reset or async_reset for all envs "
+                "to go on"
             )
 
     def require_rows(self, half: int, verb: str) -> None:
         """Raise where a half is under way, or was never reset."""
         if self.state[half] in (PENDING, IDLE):
             expected = "recv" if self.state[half] is PENDING else "async_reset and recv"
-            raise CallOrderError(f"{verb}: half {half} is {self.state[half]}: call {expected} first")
+            raise CallOrderError(
+                f"{verb}: half {half} is {self.state[half]}: call {expected} first"
+            )
 
     def refuse_recv(self, half: int) -> NoReturn:
         """Raise: `recv` is not what may be called next for this half."""
@@ -114,8 +130,10 @@ class Turns:
         if over.any():
             ids = self.rows.halves[half].env_ids[over]
             raise CallOrderError(
-                f"send: env {ids[0]}" + (f" and {len(ids) - 1} more" if len(ids) > 1 else "") + " is done and "
-                "autoreset_mode is 'disabled': call reset(mask=...) first, with True for each env that is done"
+                f"send: env {ids[0]}"
+                + (f" and {len(ids) - 1} more" if len(ids) > 1 else "")
+                + " is done and autoreset_mode is 'disabled': call reset(mask=...) first, with "
+                "True for each env that is done"
             )
 
     def lane_of(self, env: int, verb: str) -> tuple[int, int]:
@@ -129,18 +147,24 @@ class Turns:
         raise AssertionError("every env has a worker")
 
     def mark_interrupted(self) -> None:
-        """Note that an exception came between two steps that belong together: only a reset of all envs helps now."""
+        """Note that an exception came between two steps that belong together: only a reset of all
+        envs helps now.
+        """
         if self.state[0] is not CLOSED:
             self.state = self.interrupted
 
-    # ---- waiting --------------------------------------------------------------------------------------------------------
+    # ---- waiting ---------------------------------------------------------------------------------
 
     def await_half(self, half: int) -> int:
         """Wait for the turn of a half and return its flags."""
-        return self.wait_on(half, lib.pv_turn_recv(self.slab, half, ALL_WORKERS, self.waiter, SLICE_NS, 0))
+        return self.wait_on(
+            half, lib.pv_turn_recv(self.slab, half, ALL_WORKERS, self.waiter, SLICE_NS, 0)
+        )
 
     def wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
-        """Go on waiting for the workers of a half, and check after each slice that they live and are in time."""
+        """Go on waiting for the workers of a half, and check after each slice that they live and
+        are in time.
+        """
         patience = Patience()
         while result < 0:
             last = -1 - result
@@ -175,12 +199,16 @@ class Turns:
             self.raise_failure(half)
 
     def command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker on the line of `half`, which must have no turn under way, and wait for it."""
+        """Send a command to one worker on the line of `half`, which must have no turn under way,
+        and wait for it.
+        """
         if self._failed_at(worker, half, semaphore, first, count):
             self.raise_failure(half)
 
     def ask_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> str | None:
-        """Do as `command_one`, but return what the env says where it refuses and is as it was; None where it has obeyed."""
+        """Do as `command_one`, but return what the env says where it refuses and is as it was; None
+        where it has obeyed.
+        """
         if not self._failed_at(worker, half, semaphore, first, count):
             return None
         slot = failures.error_slot(self.slab, worker)
@@ -217,7 +245,9 @@ class Turns:
             limit_s = self.settings.timeout_s if start_s is None else start_s
             if waited > limit_s:
                 trace = self.workers.trace_of(waiting_for)
-                raise failures.hung(self.slab, waiting_for, limit_s, trace, starting=start_s is not None)
+                raise failures.hung(
+                    self.slab, waiting_for, limit_s, trace, starting=start_s is not None
+                )
         except WorkerError as error:
             self.broken = error
             raise
@@ -235,7 +265,9 @@ class Turns:
         self.state = [IDLE] * self.num_buffers
 
     def recover(self) -> None:
-        """After an interruption: wait for whatever was published, and forget what was asked and answered."""
+        """After an interruption: wait for whatever was published, and forget what was asked and
+        answered.
+        """
         for half in range(self.num_buffers):
             self.workers.sent(half)  # Serial has perhaps not run it
             self.await_half(half)
@@ -254,17 +286,21 @@ class Turns:
         if self.mail is not None:
             self.mail.forget_answers()
 
-    # ---- what was reported ----------------------------------------------------------------------------------------------
+    # ---- what was reported -----------------------------------------------------------------------
 
     def heed(self, half: int, flags: int) -> None:
-        """Do what the flags of a turn that is done ask for. Raises: WorkerError: a worker of the half failed."""
+        """Do what the flags of a turn that is done ask for. Raises: WorkerError: a worker of the
+        half failed.
+        """
         if flags & lib.PV_TURN_FAILED:
             self.raise_failure(half)
         if flags & lib.PV_TURN_LOOK and self.crowd is not None:
             self.crowd.look()
 
     def infos(self, halves: Sequence[int]) -> Infos:
-        """Return what the workers of the halves have reported; positions count from the first half on."""
+        """Return what the workers of the halves have reported; positions count from the first half
+        on.
+        """
         if self.mail is None:
             return Infos(self.rows.records(halves), self.rows.spec.record_names)
         return self.mail.infos(halves)
@@ -275,13 +311,17 @@ class Turns:
         if self.mail is not None:
             self.mail.forget_infos(half)
 
-    # ---- errors ---------------------------------------------------------------------------------------------------------
+    # ---- errors ----------------------------------------------------------------------------------
 
     def failure(self, worker: int) -> WorkerError | None:
-        """Return the error that a worker has left, with the exception of a Python env as its cause; None if it has none."""
+        """Return the error that a worker has left, with the exception of a Python env as its cause;
+        None if it has none.
+        """
         error = failures.failed(self.slab, worker)
         if error is not None and self.mail is not None:
-            error.__cause__ = self.mail.boxes[worker].exception(failures.work(self.slab, worker).half)
+            error.__cause__ = self.mail.boxes[worker].exception(
+                failures.work(self.slab, worker).half
+            )
         return error
 
     def raise_failure(self, half: int) -> NoReturn:
@@ -289,7 +329,9 @@ class Turns:
         for worker in self.rows.workers[half]:
             error = self.failure(worker)
             if error is not None:
-                if self._is_of_this_process(error):  # the env is not to blame, and a reset makes it whole
+                if self._is_of_this_process(
+                    error
+                ):  # the env is not to blame, and a reset makes it whole
                     failures.error_slot(self.slab, worker).code = 0
                     self.mark_interrupted()
                 else:
@@ -298,7 +340,9 @@ class Turns:
         raise WorkerError(f"a worker of half {half} failed without a message")
 
     def raise_of_call(self, failed: Sequence[int]) -> NoReturn:
-        """Raise the error of the first of the workers that failed in a call; the vector env can go on after it."""
+        """Raise the error of the first of the workers that failed in a call; the vector env can go
+        on after it.
+        """
         errors = [self.failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:
             failures.error_slot(self.slab, worker).code = 0
@@ -310,7 +354,12 @@ class Turns:
     def _is_of_this_process(self, error: WorkerError) -> bool:
         """Return whether it was Ctrl-C or exit in an env of this very process."""
         cause = error.__cause__
-        return cause is not None and not isinstance(cause, Exception) and self.mail is not None and not self.mail.shared
+        return (
+            cause is not None
+            and not isinstance(cause, Exception)
+            and self.mail is not None
+            and not self.mail.shared
+        )
 
     def _raise(self, error: WorkerError) -> NoReturn:
         if self._is_of_this_process(error):

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stop 5 of an observation's path: the vector env as the learner sees it. Backends (backends.py) differ in who runs the envs.
+"""Stop 5 of an observation's path: the vector env as the learner sees it. Backends (backends.py)
+differ in who runs the envs.
 
     async_reset -> recv -> send -> recv -> ...            one buffer
     async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
 
-Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The parts: the shared memory
-(rows.py), turns and their failures (turns.py), what Python envs report beside their rows (mail.py), batches in the order in
-which they get ready (delivery.py), and resets and calls outside of the loop (control.py).
+Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The
+parts: the shared memory (rows.py), turns and their failures (turns.py), what Python envs report
+beside their rows (mail.py), batches in the order in which they get ready (delivery.py), and resets
+and calls outside of the loop (control.py).
 """
 
 from __future__ import annotations
@@ -30,7 +32,18 @@ from puffervec.vec import delivery
 from puffervec.vec.control import Control, Resets
 from puffervec.vec.rows import AGENT_IDS, Rows
 from puffervec.vec.settings import VectorSettings
-from puffervec.vec.turns import ALL_WORKERS, CLOSED, FORKED, HELD, PENDING, READY, REPORTS, SLICE_NS, Turns, slice_of
+from puffervec.vec.turns import (
+    ALL_WORKERS,
+    CLOSED,
+    FORKED,
+    HELD,
+    PENDING,
+    READY,
+    REPORTS,
+    SLICE_NS,
+    Turns,
+    slice_of,
+)
 from puffervec.vec.workers import Workers
 from puffervec.workers.process import failures
 
@@ -54,18 +67,23 @@ class VectorEnv:
     """Many envs, stepped together. Made by `puffervec.make`.
 
     Attributes:
-        num_envs, num_workers, num_buffers: as asked for. num_agents: rows of all envs. agents_per_batch: rows of one half.
-        spec: the rows as the env describes them. config: a C env's settings. env: the env type. autoreset_mode: as asked for.
+        num_envs, num_workers, num_buffers: as asked for. num_agents: rows of all envs.
+        agents_per_batch: rows of one half.
+        spec: the rows as the env describes them. config: a C env's settings. env: the env type.
+        autoreset_mode: as asked for.
         halves: views on each half's rows. half: index of the half last received.
         driver_env: a Python env that was made here to see its spaces; this object for C envs.
         emulated: False for C envs; else a dict with the dtypes of native rows, as PufferLib has it.
-        agent_ids: ids of the rows of the half last received (dict by group where there are several groups).
+        agent_ids: ids of the rows of the half last received (dict by group where there are several
+        groups).
         rows, turns, workers: the parts, for this package.
     """
 
     kind: type[Workers] = Workers  # who runs the envs; backends say which
 
-    def __init__(self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings) -> None:
+    def __init__(
+        self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings
+    ) -> None:
         self.env, self.config, self.settings = env, config, settings
         self.num_envs, self.num_workers = settings.num_envs, settings.num_workers
         self.num_buffers, self.autoreset_mode = settings.num_buffers, settings.autoreset
@@ -74,11 +92,18 @@ class VectorEnv:
         self.num_groups = len(self.spec.groups)
         self.workers = self.kind(env, settings, self.rows)
         self.turns = Turns(self.rows, self.workers.mail, settings, self.workers)
-        self.num_agents, self.agents_per_batch = self.num_envs * self.spec.agents, self.turns.agents_per_batch
+        self.num_agents, self.agents_per_batch = (
+            self.num_envs * self.spec.agents,
+            self.turns.agents_per_batch,
+        )
         self._resets = Resets(self.turns)
         self._control = Control(self.turns, self._resets)
         self._fast_actions = {} if settings.strict else self.rows.fast_actions
-        self._native = self.workers.mail if not isinstance(env, native.NativeEnv) and env.takes_native else None
+        self._native = (
+            self.workers.mail
+            if not isinstance(env, native.NativeEnv) and env.takes_native
+            else None
+        )
         self.workers.start(self.turns)
         _alive.add(self)
 
@@ -87,7 +112,7 @@ class VectorEnv:
         self.turns.state = [FORKED] * self.num_buffers
         self.workers.disown()
 
-    # ---- spaces (one object each, so that sampling and seeding go on) ----------------------------------------------------
+    # ---- spaces (one object each, so that sampling and seeding go on) ----------------------------
 
     @cached_property
     def single_observation_space(self) -> gymnasium.Space[Any]:
@@ -102,20 +127,30 @@ class VectorEnv:
     @cached_property
     def observation_space(self) -> gymnasium.Space[Any]:
         """Space of the rows of one batch."""
-        return self._by_group([_batched(g.observation_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
+        return self._by_group(
+            [_batched(g.observation_space, self._rows(i)) for i, g in enumerate(self.spec.groups)]
+        )
 
     @cached_property
     def action_space(self) -> gymnasium.Space[Any]:
         """Space of the actions of one batch."""
-        return self._by_group([_batched(g.action_space, self._rows(i)) for i, g in enumerate(self.spec.groups)])
+        return self._by_group(
+            [_batched(g.action_space, self._rows(i)) for i, g in enumerate(self.spec.groups)]
+        )
 
     def _rows(self, group: int) -> int:
-        return int(self.halves[0].groups[self.spec.groups[group].name].rows * self.settings.batch_halves)
+        return int(
+            self.halves[0].groups[self.spec.groups[group].name].rows * self.settings.batch_halves
+        )
 
     def _by_group(self, found: list[gymnasium.Space[Any]]) -> gymnasium.Space[Any]:
         from gymnasium import spaces
 
-        return found[0] if self.rows.single else spaces.Dict(dict(zip([g.name for g in self.spec.groups], found, strict=True)))
+        return (
+            found[0]
+            if self.rows.single
+            else spaces.Dict(dict(zip([g.name for g in self.spec.groups], found, strict=True)))
+        )
 
     @property
     def driver_env(self) -> Any:
@@ -124,11 +159,17 @@ class VectorEnv:
 
     @property
     def emulated(self) -> Any:
-        """False for C envs; else the dtypes of a native row: {"observation_dtype": ..., "emulated_observation_dtype": ...}."""
+        """False for C envs; else the dtypes of a native row: {"observation_dtype": ...,
+        "emulated_observation_dtype": ...}.
+        """
         plan = self.spec.groups[0].observation_plan
-        return {"observation_dtype": plan.row_dtype, "emulated_observation_dtype": plan.dtype} if plan is not None else False
+        return (
+            {"observation_dtype": plan.row_dtype, "emulated_observation_dtype": plan.dtype}
+            if plan is not None
+            else False
+        )
 
-    # ---- the batch last received ----------------------------------------------------------------------------------------
+    # ---- the batch last received -----------------------------------------------------------------
 
     @property
     def half(self) -> int:
@@ -137,7 +178,9 @@ class VectorEnv:
 
     @property
     def agent_ids(self) -> Any:
-        """(rows,) int64 ids of the rows of the batch last received; dict by group where there are several."""
+        """(rows,) int64 ids of the rows of the batch last received; dict by group where there are
+        several.
+        """
         return delivery.joined([self.rows.results[half][AGENT_IDS] for half in self.turns.batch])
 
     @property
@@ -147,28 +190,44 @@ class VectorEnv:
 
     @property
     def final_observations(self) -> Any:
-        """Same-step mode: like the observations, the last ones of rows that are done in the batch last received; else None.
+        """Same-step mode: like the observations, the last ones of rows that are done in the batch
+        last received; else None.
 
         Views on shared memory as in `recv` (copies where `recv` copies).
         """
-        found = [self.rows.by_group(self.halves[half], "final_observations") for half in self.turns.batch]
-        return None if self.autoreset_mode != "same_step" else delivery.joined(found, self.settings.copy)
+        found = [
+            self.rows.by_group(self.halves[half], "final_observations") for half in self.turns.batch
+        ]
+        return (
+            None
+            if self.autoreset_mode != "same_step"
+            else delivery.joined(found, self.settings.copy)
+        )
 
-    # ---- the loop -------------------------------------------------------------------------------------------------------
+    # ---- the loop --------------------------------------------------------------------------------
 
     def async_reset(
-        self, seed: int | Sequence[int | None] | None = None, *, mask: Any = None, options: Mapping[str, Any] | None = None
+        self,
+        seed: int | Sequence[int | None] | None = None,
+        *,
+        mask: Any = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start a reset; `recv` each half afterwards. Turns that are under way are waited for and dropped.
+        """Start a reset; `recv` each half afterwards. Turns that are under way are waited for and
+        dropped.
 
         Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence (None: as if no seed were given). None: at the first
-                reset the seed of `make` (or a random one), later the envs keep their seeds and begin their next episode.
-            mask: (num_envs,) bool: only these envs are reset; the others stay as they are, and only halves with a reset env
-                are to be received again (first come: all halves of a batch with one; rewards that were seen are then 0).
-            options: for the reset of Python envs, the same for each. C envs know {"task": n}: see `set_tasks`.
+            seed: env i gets seed + i, or the i-th entry of a sequence (None: as if no seed were
+                given). None: at the first reset the seed of `make` (or a random one), later the
+                envs keep their seeds and begin their next episode.
+            mask: (num_envs,) bool: only these envs are reset; the others stay as they are, and only
+                halves with a reset env are to be received again (first come: all halves of a batch
+                with one; rewards that were seen are then 0).
+            options: for the reset of Python envs, the same for each. C envs know {"task": n}: see
+                `set_tasks`.
         Raises:
-            ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed, WorkerDied, WorkerTimeout.
+            ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed,
+            WorkerDied, WorkerTimeout.
             CallOrderError: a mask that takes in envs which are under way.
         """
         self._resets.start(seed, mask, options)
@@ -177,13 +236,15 @@ class VectorEnv:
         """Wait for the next batch and return its rows.
 
         Args:
-            timeout_s: raise WorkerTimeout after this long, but leave the turn under way: a later `recv` goes on waiting for it.
+            timeout_s: raise WorkerTimeout after this long, but leave the turn under way: a later
+                `recv` goes on waiting for it.
                 None: as long as the vector env's own deadline, after which it is given up.
         Returns:
-            (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations (rows, F), rewards (rows,)
-            float32, the flags (rows,) bool; dicts by group where there are several. infos: see `puffervec.core.infos.Infos`;
-            false where nothing was reported.
-        Aliasing: views on shared memory, valid until the next `send` of this half (copy=True: copies).
+            (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations
+            (rows, F), rewards (rows,) float32, the flags (rows,) bool; dicts by group where there
+            are several. infos: see `puffervec.core.infos.Infos`; false where nothing was reported.
+        Aliasing: views on shared memory, valid until the next `send` of this half (copy=True:
+        copies).
         Raises:
             CallOrderError: nothing was sent. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
         """
@@ -236,13 +297,15 @@ class VectorEnv:
         """Hand over the actions of the batch received longest ago and let its workers step.
 
         Args:
-            actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer dtype or a list for discrete
-                kinds; dict by group where there are several; None: they stand in `halves[h].groups[...].actions` already.
-                Values out of range or not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
-                Python envs get them as they are, floats in the precision in which they are given; they take
-                `puffervec.core.actions.Native`, too.
+            actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer
+                dtype or a list for discrete kinds; dict by group where there are several; None:
+                they stand in `halves[h].groups[...].actions` already. Values out of range or not
+                finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
+                Python envs get them as they are, floats in the precision in which they are given;
+                they take `puffervec.core.actions.Native`, too.
         Raises:
-            ActionError: wrong count, shape or kind; with strict=True also a value out of range. Nothing was sent.
+            ActionError: wrong count, shape or kind; with strict=True also a value out of range.
+            Nothing was sent.
             CallOrderError: no half is received; or, without autoreset, an env is done. ClosedError.
         """
         turns = self.turns
@@ -260,16 +323,24 @@ class VectorEnv:
         turns = self.turns
         if half in turns.notes:
             self._control.notify(half)
-        code = self._fast_actions.get((getattr(actions, "dtype", None), getattr(actions, "shape", None)))
+        code = self._fast_actions.get(
+            (getattr(actions, "dtype", None), getattr(actions, "shape", None))
+        )
         if code is not None and actions.flags.c_contiguous:
             given = ffi.from_buffer(actions)
         else:
             code = None
             strict = self.settings.strict
-            beside = self._native.native(half, actions, strict) if self._native is not None and actions is not None else None
+            beside = (
+                self._native.native(half, actions, strict)
+                if self._native is not None and actions is not None
+                else None
+            )
             replaced = 0
             if beside is None:
-                replaced = action_border.write(turns.slab, self.spec, self.halves[half], half, actions, strict)
+                replaced = action_border.write(
+                    turns.slab, self.spec, self.halves[half], half, actions, strict
+                )
         try:
             turns.state[half] = PENDING
             turns.send_half = half + 1 if half + 1 < turns.num_buffers else 0
@@ -287,9 +358,14 @@ class VectorEnv:
             raise
 
     def reset(
-        self, seed: int | Sequence[int | None] | None = None, *, mask: Any = None, options: Mapping[str, Any] | None = None
+        self,
+        seed: int | Sequence[int | None] | None = None,
+        *,
+        mask: Any = None,
+        options: Mapping[str, Any] | None = None,
     ) -> tuple[Any, Infos]:
-        """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one. Needs one batch.
+        """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one. Needs one
+        batch.
 
         Returns (observations, infos).
         """
@@ -309,15 +385,20 @@ class VectorEnv:
     def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
             raise CallOrderError(
-                f"{name} needs num_buffers=1 (batch_size=num_envs), this has {self.num_buffers} halves: use {instead}"
+                f"{name} needs num_buffers=1 (batch_size=num_envs), this has {self.num_buffers} "
+                f"halves: use {instead}"
             )
 
-    # ---- beside the loop --------------------------------------------------------------------------------------------------
+    # ---- beside the loop -------------------------------------------------------------------------
 
-    def set_tasks(self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int) -> None:
-        """Say which task (scene index, start layout) each env runs from its next reset on; -1: the env draws its own.
+    def set_tasks(
+        self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int
+    ) -> None:
+        """Say which task (scene index, start layout) each env runs from its next reset on; -1: the
+        env draws its own.
 
-        Tasks are 0 to `spec.tasks` - 1. A reset in a turn that is under way may still take the task before.
+        Tasks are 0 to `spec.tasks` - 1. A reset in a turn that is under way may still take the task
+        before.
 
         Raises:
             ConfigError: an env or a task that is not there, or Python envs, which have none.
@@ -326,51 +407,65 @@ class VectorEnv:
         self.rows.put_tasks(env_ids, tasks)
 
     def counters(self) -> dict[str, int]:
-        """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact between `recv` and `send`."""
+        """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact
+        between `recv` and `send`.
+        """
         return self._control.counters()
 
     def timing(self, half: int) -> np.ndarray:
-        """Return (workers of the half, 2) int64: begin and end of each worker's last turn, in the ns of time.monotonic_ns."""
+        """Return (workers of the half, 2) int64: begin and end of each worker's last turn, in the
+        ns of time.monotonic_ns.
+        """
         return self._control.timing(half)
 
     def begin(self) -> None:
-        """Take Python envs as they were made, without a reset: `send` comes next. Their observations are zero until then.
+        """Take Python envs as they were made, without a reset: `send` comes next. Their
+            observations are zero until then.
 
         Raises:
-            CallOrderError: they were reset before, or their turns were interrupted. ClosedError. ConfigError: C envs.
+            CallOrderError: they were reset before, or their turns were interrupted. ClosedError.
+                ConfigError: C envs.
         """
         self._control.begin()
 
     def exact_rewards(self) -> np.ndarray:
-        """Return (envs,) float64, a copy: the rewards of the half last received as its Gymnasium envs returned them.
+        """Return (envs,) float64, a copy: the rewards of the half last received as its Gymnasium
+        envs returned them.
 
         `recv` returns them as float32.
         """
         return self._control.exact_rewards()
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
-        """Return a copy of the readable state of one env, by field name. Its half must not be under way."""
+        """Return a copy of the readable state of one env, by field name. Its half must not be under
+        way.
+        """
         return self._control.peek(env)
 
     def poke(self, env: int, state: Mapping[str, Any]) -> None:
-        """Put one env into a state, the inverse of `peek`. Its half must not be under way; the next step starts from there.
+        """Put one env into a state, the inverse of `peek`. Its half must not be under way; the next
+        step starts from there.
 
-        What `peek` returned can always be set. Seed, episode number, task and the return so far stay as they are, unless they
-        are part of the state. The env's rows, also arrays that `recv` returned as views, become those of the new state:
-        observations, masks and action masks; rewards 0; terminals or truncations True where the state is the last one of an
-        episode, so that the next step is a reset. An env whose episode had ended goes on with its next episode where the state
-        does not end it.
+        What `peek` returned can always be set. Seed, episode number, task and the return so far
+        stay as they are, unless they are part of the state. The env's rows, also arrays that `recv`
+        returned as views, become those of the new state: observations, masks and action masks;
+        rewards 0; terminals or truncations True where the state is the last one of an episode, so
+        that the next step is a reset. An env whose episode had ended goes on with its next episode
+        where the state does not end it.
 
         Args:
-            state: values by field name, of the shapes that `peek` returns; some of them leave the others as they are. Numbers
-                may be of any dtype that holds them.
+            state: values by field name, of the shapes that `peek` returns; some of them leave the
+                others as they are. Numbers may be of any dtype that holds them.
         Raises:
-            ConfigError: a name, shape, dtype or number that cannot be; or an env that cannot do this. The env is as it was.
+            ConfigError: a name, shape, dtype or number that cannot be; or an env that cannot do
+                this. The env is as it was.
         """
         self._control.poke(env, state)
 
     def save(self) -> list[bytes]:
-        """Return the state of every env with its task and rows, as flat bytes, one piece each. No turn may be under way."""
+        """Return the state of every env with its task and rows, as flat bytes, one piece each. No
+        turn may be under way.
+        """
         return self._control.save()
 
     def load(self, states: Sequence[bytes]) -> None:
@@ -382,13 +477,15 @@ class VectorEnv:
         self._control.load(states)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every Python env (or read the attribute, if it is none) and return the results in env order.
+        """Call a method of every Python env (or read the attribute, if it is none) and return the
+        results in env order.
 
-        Looks through Gymnasium wrappers. No turn may be under way. Results cross processes by pickle.
+        Looks through Gymnasium wrappers. No turn may be under way. Results cross processes by
+        pickle.
 
         Raises:
-            ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled. WorkerError: an env raised;
-                the others have answered, and all can go on.
+            ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled.
+                WorkerError: an env raised; the others have answered, and all can go on.
         """
         return self._control.ask("call", name, [args] * self.num_envs, kwargs)
 
@@ -397,7 +494,8 @@ class VectorEnv:
         return self._control.ask("get", name, [()] * self.num_envs, {})
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every Python env. values: a list or tuple with one per env, or one value for all.
+        """Set an attribute of every Python env. values: a list or tuple with one per env, or one
+            value for all.
 
         Raises:
             ConfigError: a list of another length. Else as `call`.
@@ -406,12 +504,15 @@ class VectorEnv:
             values = [values] * self.num_envs
         if len(values) != self.num_envs:
             raise ConfigError(
-                f"set_attr({name!r}): {len(values)} values for {self.num_envs} envs: give one per env, or one for all"
+                f"set_attr({name!r}): {len(values)} values for {self.num_envs} envs: give one per "
+                "env, or one for all"
             )
         self._control.ask("set", name, list(values), {})
 
     def notify(self) -> None:
-        """Call `notify` of every Python env that has one, at once or before its next turn; C envs have no use for it."""
+        """Call `notify` of every Python env that has one, at once or before its next turn; C envs
+        have no use for it.
+        """
         self.turns.require_open()
         if self.workers.mail is not None and hasattr(self.driver_env, "notify"):
             self.turns.notes = set(range(self.num_buffers))
@@ -420,14 +521,17 @@ class VectorEnv:
                     self._control.notify(half)
 
     def failed(self) -> list[WorkerError]:
-        """Return what envs have raised in the turn that failed last, one error per worker; [] where none has failed."""
+        """Return what envs have raised in the turn that failed last, one error per worker; [] where
+        none has failed.
+        """
         found = (failures.failed(self.turns.slab, worker) for worker in range(self.num_workers))
         return [error for error in found if error is not None]
 
-    # ---- the end --------------------------------------------------------------------------------------------------------
+    # ---- the end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the workers. May be called in any state and any number of times; arrays that were returned stay readable.
+        """End the workers. May be called in any state and any number of times; arrays that were
+        returned stay readable.
 
         In a forked child it does nothing: the workers are the parent's.
         """
@@ -444,13 +548,18 @@ class VectorEnv:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({self.env.name!r}, num_envs={self.num_envs}, num_workers={self.num_workers}, "
-            f"num_buffers={self.num_buffers})"
+            f"{type(self).__name__}({self.env.name!r}, num_envs={self.num_envs}, "
+            f"num_workers={self.num_workers}, num_buffers={self.num_buffers})"
         )
 
 

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
-PYTHON_CLOSE_TIMEOUT_S = 1.8  # envs may have videos to finish; with the second until SIGKILL it stays below three
+PYTHON_CLOSE_TIMEOUT_S = (
+    1.8  # envs may have videos to finish; with the second until SIGKILL it stays below three
+)
 
 
 class Workers:
@@ -51,7 +53,9 @@ class Workers:
     def __init__(self, env: NativeEnv | PythonEnv, settings: VectorSettings, rows: Rows) -> None:
         self.env, self.settings, self.rows = env, settings, rows
         self.mail = None if isinstance(env, NativeEnv) else Mail(rows, self.shared)
-        self._finalizers: list[weakref.finalize[Any, Any]] = []  # what ends the workers of a vector env that is dropped
+        self._finalizers: list[
+            weakref.finalize[Any, Any]
+        ] = []  # what ends the workers of a vector env that is dropped
 
     def start(self, turns: Turns) -> None:
         """Open the envs of all workers. Raises: WorkerError."""
@@ -92,9 +96,12 @@ class InProcess(Workers):
         data = ffi.from_buffer("uint8_t[]", rows.data) if rows.data is not None else ffi.NULL
         size = len(rows.data) if rows.data is not None else 0
         self.opened = ffi.new("pv_worker[]", rows.num_workers)
-        # The finalizer must not refer to self; it keeps the memory alive by referring to the workers' buffers.
+        # The finalizer must not refer to self; it keeps the memory alive by referring to the
+        # workers' buffers.
         keep = (rows.buffer, rows.data, data)
-        self._finalizers.append(weakref.finalize(self, _close_workers, self.opened, rows.num_workers, keep))
+        self._finalizers.append(
+            weakref.finalize(self, _close_workers, self.opened, rows.num_workers, keep)
+        )
         crashes.watch()
         self._unwatch = weakref.finalize(self, crashes.unwatch)
         kind = self._env_type()
@@ -143,7 +150,12 @@ class Threads(InProcess):
         for index in range(self.rows.num_workers):
             self.opened[index].waiter.pauses = self.settings.pauses
         self._threads = [
-            threading.Thread(target=lib.pv_worker_run, args=(self.opened + index,), daemon=True, name=f"puffervec-{index}")
+            threading.Thread(
+                target=lib.pv_worker_run,
+                args=(self.opened + index,),
+                daemon=True,
+                name=f"puffervec-{index}",
+            )
             for index in range(self.rows.num_workers)
         ]
         keep = (self.rows.buffer, self.rows.data, turns.waiter)
@@ -153,7 +165,9 @@ class Threads(InProcess):
         except BaseException:
             _end_threads(self.rows.slab, self._threads, keep)
             raise
-        self._finalizers.append(weakref.finalize(self, _end_threads, self.rows.slab, self._threads, keep))
+        self._finalizers.append(
+            weakref.finalize(self, _end_threads, self.rows.slab, self._threads, keep)
+        )
         turns.crowd = Crowd(turns.waiter, self.rows.num_workers)
 
     def sent_one(self, worker: int, half: int) -> None:
@@ -170,8 +184,9 @@ class Threads(InProcess):
         for finalizer in self._finalizers:
             finalizer.detach()  # the thread that hangs still uses its envs
         raise WorkerTimeout(
-            f"close: a thread did not end within {CLOSE_TIMEOUT_S:g} s: an env hangs, and a thread cannot be ended before the "
-            "process is; backend='multiprocessing' can end its workers"
+            f"close: a thread did not end within {CLOSE_TIMEOUT_S:g} s: an env hangs, and a "
+            "thread cannot be ended before the process is; backend='multiprocessing' can end its "
+            "workers"
         )
 
 
@@ -207,14 +222,20 @@ class Processes(Workers):
             lib.pv_turn_send_one(slab, index, half, lib.PV_IDLE, 0, 0, turns.waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
         self.group = WorkerProcesses(tasks, self.settings.start_method, preload)
-        self._finalizers.append(weakref.finalize(self, _reap, self.group, self.env.name, caller("puffervec")))
+        self._finalizers.append(
+            weakref.finalize(self, _reap, self.group, self.env.name, caller("puffervec"))
+        )
         try:
             for index, half in enumerate(control_halves):
                 turns.await_one(index, half, max(START_TIMEOUT_S, self.settings.timeout_s))
         except BaseException:
             self.group.kill()
             raise
-        turns.crowd = Crowd(turns.waiter, rows.num_workers, [process.pid for process in self.group.processes if process.pid])
+        turns.crowd = Crowd(
+            turns.waiter,
+            rows.num_workers,
+            [process.pid for process in self.group.processes if process.pid],
+        )
 
     def _origin(self) -> dict[str, Any]:
         """Return what workers are told about where their env type comes from."""
@@ -228,7 +249,13 @@ class Processes(Workers):
         found = self.group.dead(workers)
         if found is not None:
             worker, exit_code = found
-            raise failures.died(self.rows.slab, worker, exit_code, self.traces[worker].read(), oom.hint(self._oom_kills))
+            raise failures.died(
+                self.rows.slab,
+                worker,
+                exit_code,
+                self.traces[worker].read(),
+                oom.hint(self._oom_kills),
+            )
 
     def trace_of(self, worker: int) -> str:
         pid = self.group.processes[worker].pid
@@ -251,8 +278,12 @@ class Processes(Workers):
 
 
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
-    """Tell a worker to end, whatever it is doing: the command line of its control half is read after any turn."""
-    lib.pv_turn_send_one(slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter)
+    """Tell a worker to end, whatever it is doing: the command line of its control half is read
+    after any turn.
+    """
+    lib.pv_turn_send_one(
+        slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter
+    )
 
 
 def _close_workers(opened: Any, count: int, keep: Any) -> None:
@@ -261,14 +292,18 @@ def _close_workers(opened: Any, count: int, keep: Any) -> None:
 
 
 def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -> None:
-    """End the workers of a vector env that was dropped, or is still there when the interpreter ends."""
+    """End the workers of a vector env that was dropped, or is still there when the interpreter
+    ends.
+    """
     if not processes.processes:
         return
     processes.kill()
-    if getattr(sys, "last_value", None) is None:  # else the program has already said what went wrong
+    if (
+        getattr(sys, "last_value", None) is None
+    ):  # else the program has already said what went wrong
         warnings.warn_explicit(
-            f"this vector env of {env_name!r} was never closed: its workers were ended without closing their envs; call "
-            "close(), or use it in a with statement",
+            f"this vector env of {env_name!r} was never closed: its workers were ended without "
+            "closing their envs; call close(), or use it in a with statement",
             UnclosedWarning,
             *made_at,
         )
@@ -281,6 +316,8 @@ def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, An
             _send_close(slab, worker, keep[2])
     patience = Patience()
     while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
-        for thread in filter(threading.Thread.is_alive, threads):  # those after a failed start were never started
+        for thread in filter(
+            threading.Thread.is_alive, threads
+        ):  # those after a failed start were never started
             thread.join(0.001)
     return not any(thread.is_alive() for thread in threads)

@@ -36,7 +36,10 @@ def test_drift_of_the_machine_is_no_change() -> None:
 
 def test_a_metric_is_picked_by_its_path() -> None:
     document = {"results": [{"us": 2}, {"us": {"median": 3.5}}]}
-    assert compare.pick(document, "results.0.us") == 2.0 and compare.pick(document, "results.1.us.median") == 3.5
+    assert (
+        compare.pick(document, "results.0.us") == 2.0
+        and compare.pick(document, "results.1.us.median") == 3.5
+    )
     for path in ("results.2.us", "results.x", "nothing", "results.0.us.median", "results"):
         with pytest.raises(ConfigError, match="--metric"):
             compare.pick(document, path)
@@ -55,11 +58,20 @@ def test_two_commands_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture
 def _commit(repository: Path, value: str) -> None:
     (repository / "measure.py").write_text(WRITES % value)
     subprocess.run(["git", "add", "-A"], cwd=repository, check=True)
-    who = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    who = [
+        "-c",
+        "user.name=test",
+        "-c",
+        "user.email=test@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    ]
     subprocess.run(["git", *who, "commit", "-qm", value], cwd=repository, check=True)
 
 
-def test_two_revisions_and_the_working_tree_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_revisions_and_the_working_tree_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     repository = tmp_path / "repository"
     repository.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True)
@@ -72,5 +84,7 @@ def test_two_revisions_and_the_working_tree_are_compared(tmp_path: Path, capsys:
     assert "B/A = 4.0000" in capsys.readouterr().out
     assert compare.main(["--revisions", "HEAD", "WORK", *flags, *command]) == 0
     assert "B/A = 2.0000" in capsys.readouterr().out
-    status = subprocess.run(["git", "status", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True)
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repository, capture_output=True, text=True, check=True
+    )
     assert status.stdout.split() == ["M", "measure.py"], "the repository is left alone"

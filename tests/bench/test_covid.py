@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/covid.py and bench/covid_learning.py in short; whether policies learn in that time is not judged."""
+"""bench/covid.py and bench/covid_learning.py in short; whether policies learn in that time is not
+judged.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def test_rates_and_ratios() -> None:
     assert found["env_steps_per_s"]["serial"].median == pytest.approx(750_000)
     assert found["env_steps_per_s"][covid.NUMPY].median == pytest.approx(3750)
     assert found["serial_over_numpy"].median == pytest.approx(200)
-    assert (found["two_over_one"].median, found["transfer_share"].median) == pytest.approx((2.0, 0.25))
+    assert (found["two_over_one"].median, found["transfer_share"].median) == pytest.approx(
+        (2.0, 0.25)
+    )
     assert found["published"] == covid.PUBLISHED[60] and covid.rates(seconds, 7)["published"] == {}
 
 
@@ -31,8 +35,13 @@ def test_a_fast_turn_is_one_of_the_fastest_tenth() -> None:
     assert 0.0 < covid.fast_turn(lambda: covid.time.sleep(next(durations)), 20) < 0.01
 
 
-@pytest.mark.parametrize(("arguments", "said"), [(["--parts", "x"], "--parts has 'x'"), (["--envs", "1"], "--envs is '1'")])
-def test_bad_input_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--parts", "x"], "--parts has 'x'"), (["--envs", "1"], "--envs is '1'")],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert covid.main(arguments) == 2
     assert capsys.readouterr().err.startswith(f"error: {said}")
 
@@ -43,10 +52,24 @@ def test_bad_cores_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rollouts_are_measured(tmp_path: Path) -> None:
-    short = ["--parts", "rollout", "--envs", "4", "--repeats", "1", "--seconds", "0.001", "--json", str(tmp_path / "r.json")]
+    short = [
+        "--parts",
+        "rollout",
+        "--envs",
+        "4",
+        "--repeats",
+        "1",
+        "--seconds",
+        "0.001",
+        "--json",
+        str(tmp_path / "r.json"),
+    ]
     assert covid.main(short) == 0
     found = json.loads((tmp_path / "r.json").read_text())["results"]["rollout"]["4"]
-    assert set(found["env_steps_per_s"]) == {*covid.MODES, covid.NUMPY} and found["serial_over_numpy"]["median"] > 1
+    assert (
+        set(found["env_steps_per_s"]) == {*covid.MODES, covid.NUMPY}
+        and found["serial_over_numpy"]["median"] > 1
+    )
 
 
 def test_who_plays_makes_a_difference() -> None:
@@ -62,8 +85,23 @@ def test_who_plays_makes_a_difference() -> None:
 @pytest.mark.slow
 def test_both_policies_are_trained_and_compared(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="draws a picture")
-    short = ["--minutes", "0.02", "--episodes", "2", "--json", str(tmp_path / "r.json"), "--png", str(tmp_path / "r.png")]
+    short = [
+        "--minutes",
+        "0.02",
+        "--episodes",
+        "2",
+        "--json",
+        str(tmp_path / "r.json"),
+        "--png",
+        str(tmp_path / "r.png"),
+    ]
     assert covid_learning.main(short) == 0
     (one,) = json.loads((tmp_path / "r.json").read_text())["results"]
-    assert list(one["pairings"]) == list(covid_learning.PAIRINGS) and one["training"]["agent_steps"] > 0
-    assert set(one["ratios"]) == set(covid_learning.COMPARED) and (tmp_path / "r.png").stat().st_size > 1000
+    assert (
+        list(one["pairings"]) == list(covid_learning.PAIRINGS)
+        and one["training"]["agent_steps"] > 0
+    )
+    assert (
+        set(one["ratios"]) == set(covid_learning.COMPARED)
+        and (tmp_path / "r.png").stat().st_size > 1000
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/faults.py and bench/fault_table.py in short. How long it takes is judged by people, what is told by tests/faults."""
+"""bench/faults.py and bench/fault_table.py in short. How long it takes is judged by people, what is
+told by tests/faults.
+"""
 
 from __future__ import annotations
 
@@ -54,16 +56,46 @@ RAISED = {"did": "step", "raised": "EOFError", "text": ""}
         ("raise", [*MADE, {"begins": "step"}], None, 0, "HUNG", False),
         ("raise", [*MADE, RAISED, {"begins": "close"}], None, 0, "EOFError; HUNG in close", False),
         ("raise", [*MADE, RAISED, {"did": "close"}], 0, 0, "EOFError; close ok", True),
-        ("raise", [*MADE, RAISED, {"did": "close"}], 0, 2, "EOFError; close ok; 2 processes left", False),
-        ("raise", [*MADE, RAISED, {"did": "close"}], None, 0, "EOFError; HUNG in exit; close ok", False),
-        ("raise", [*MADE, {"did": "step"}, {"did": "close"}], 0, 0, "no exception; close ok", False),
+        (
+            "raise",
+            [*MADE, RAISED, {"did": "close"}],
+            0,
+            2,
+            "EOFError; close ok; 2 processes left",
+            False,
+        ),
+        (
+            "raise",
+            [*MADE, RAISED, {"did": "close"}],
+            None,
+            0,
+            "EOFError; HUNG in exit; close ok",
+            False,
+        ),
+        (
+            "raise",
+            [*MADE, {"did": "step"}, {"did": "close"}],
+            0,
+            0,
+            "no exception; close ok",
+            False,
+        ),
         ("main returns", MADE, 0, 0, "exits 0", True),
         ("main returns", MADE, 1, 0, "exits 1", False),
         ("main raises", MADE, 1, 0, "exits 1", True),
         ("main killed", MADE, -9, 3, "3 processes left", False),
-        ("none", [{"did": "close"}, {"did": "step after close", "raised": "E", "text": ""}], 0, 0, "close ok; then E", True),
+        (
+            "none",
+            [{"did": "close"}, {"did": "step after close", "raised": "E", "text": ""}],
+            0,
+            0,
+            "close ok; then E",
+            True,
+        ),
     ],
 )
-def test_cells(row: str, events: list[dict[str, Any]], status: int | None, left: int, text: str, passed: bool) -> None:
+def test_cells(
+    row: str, events: list[dict[str, Any]], status: int | None, left: int, text: str, passed: bool
+) -> None:
     outcome = _judge(row, events, status, left)
     assert (outcome.text, outcome.passed) == (text, passed)

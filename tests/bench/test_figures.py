@@ -41,7 +41,12 @@ text = "| stepping | {rate} steps/s, {share} of a loop |"
 
 
 def _figures(
-    root: Path, table: str = TABLE, commit: str = "0123abcd", foreign: float | None = 0.0, count: int = 5, schema: int = 2
+    root: Path,
+    table: str = TABLE,
+    commit: str = "0123abcd",
+    foreign: float | None = 0.0,
+    count: int = 5,
+    schema: int = 2,
 ) -> Figures:
     folder = root / "bench" / "results" / "box"
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,8 +87,8 @@ def test_a_page_that_differs_is_found_and_rewritten(tmp_path: Path) -> None:
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| steps per second | 1.2 k | - | ±8 % | 5 | speed |" in page
     assert (
-        "| speed | `python bench/speed.py --json FILE` | Abacus, 2 cores | envpool 1.2 | 0 %; 1.2 | 0123abcd | 2026-01-02 |"
-        in page
+        "| speed | `python bench/speed.py --json FILE` | Abacus, 2 cores | envpool 1.2 | 0 %; 1.2 "
+        "| 0123abcd | 2026-01-02 |" in page
     )
     assert found.problems() == [] and found.write() == []
 
@@ -103,7 +108,10 @@ def test_few_samples_need_a_reason(tmp_path: Path) -> None:
     allowed = TABLE.replace('run = "speed"', 'run = "speed"\nsamples = 2\nreason = "an hour each"')
     found = _figures(tmp_path, table=allowed, count=2)
     found.write()
-    assert found.problems() == [] and "2 (an hour each)" in (tmp_path / "docs" / "figures.md").read_text()
+    assert (
+        found.problems() == []
+        and "2 (an hour each)" in (tmp_path / "docs" / "figures.md").read_text()
+    )
 
 
 @pytest.mark.parametrize(("foreign", "schema"), [(0.3, 2), (None, 2), (0.01, 1)])
@@ -128,11 +136,17 @@ def test_a_disturbed_figure_and_one_of_unknown_load_are_marked_wherever_they_are
         ("{share} of a loop", "{shar} of a loop", "no figure is called 'shar'"),
         ("| stepping |", "| stopping |", "should occur there once"),
         ("{share} of a loop |", "{share}", "begin and end with text"),
-        ('value = "results.rate"', 'value = "results.rate"\ninterval = "results.loop"', "which are no two numbers"),
+        (
+            'value = "results.rate"',
+            'value = "results.rate"\ninterval = "results.loop"',
+            "which are no two numbers",
+        ),
         ('name = "rate"', 'name = "rate"\neach = "results.no"', "finds nothing in speed"),
     ],
 )
-def test_a_table_that_cannot_be_meant_is_one_error(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_a_table_that_cannot_be_meant_is_one_error(
+    tmp_path: Path, old: str, new: str, words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         _figures(tmp_path, table=TABLE.replace(old, new)).write()
 
@@ -151,7 +165,10 @@ def test_measuring_needs_a_clean_tree_and_keeps_the_old_result_until_there_is_a_
         found.measure(["speed"], {})
     old = found.path("speed")
     assert old is not None and old.name == "2026-01-02-speed.json"
-    script.write_text("import pathlib, sys; p = pathlib.Path(sys.argv[-1]); p.parent.mkdir(exist_ok=True); p.write_text('{}')")
+    script.write_text(
+        "import pathlib, sys; p = pathlib.Path(sys.argv[-1]); p.parent.mkdir(exist_ok=True); "
+        "p.write_text('{}')"
+    )
     found.measure(["speed"], {})
     assert not old.exists() and found.document("speed") == {}
     with pytest.raises(ConfigError, match="no run is called 'sped'"):
@@ -159,13 +176,15 @@ def test_measuring_needs_a_clean_tree_and_keeps_the_old_result_until_there_is_a_
 
 
 def test_an_interval_stands_beside_its_figure_and_can_be_quoted(tmp_path: Path) -> None:
-    table = TABLE.replace('run = "speed"', 'run = "speed"\ninterval = "results.rate.ends"', 1).replace(
-        "{rate}", "{rate} {rate_95}"
-    )
+    table = TABLE.replace(
+        'run = "speed"', 'run = "speed"\ninterval = "results.rate.ends"', 1
+    ).replace("{rate}", "{rate} {rate_95}")
     found = _figures(tmp_path, table)
     (tmp_path / "README.md").write_text("| stepping | 7 [6, 8] steps/s, 8 % of a loop |\n")
     found.write()
-    assert (tmp_path / "README.md").read_text() == "| stepping | 1.2 k [990, 1.4 k] steps/s, 50 % of a loop |\n"
+    assert (
+        tmp_path / "README.md"
+    ).read_text() == "| stepping | 1.2 k [990, 1.4 k] steps/s, 50 % of a loop |\n"
     assert "| 1.2 k | [990, 1.4 k] | ±8 % |" in (tmp_path / "docs" / "figures.md").read_text()
 
 
@@ -184,9 +203,16 @@ reason = "one"
     page = (tmp_path / "docs" / "figures.md").read_text()
     assert "| a step of tag | 3.0 | - | - | 1 (one) | speed |\n| a step of drive | 5.0 |" in page
     assert found.text("drive_us") == "5.0" and found.problems() == []
-    counted = each.replace("{env}", "{key}").replace("results.cases", "settings").replace('"us"', '"value"')
+    counted = (
+        each.replace("{env}", "{key}")
+        .replace("results.cases", "settings")
+        .replace('"us"', '"value"')
+    )
     keyed = _figures(tmp_path, TABLE.replace("[[quote]]", f"[[section.figure]]{counted}[[quote]]"))
-    assert keyed.entries["repeats_us"].what == "a step of repeats" and keyed.text("repeats_us") == "9.0"
+    assert (
+        keyed.entries["repeats_us"].what == "a step of repeats"
+        and keyed.text("repeats_us") == "9.0"
+    )
 
 
 def test_the_newest_result_counts_whatever_machine_it_is_of(tmp_path: Path) -> None:
@@ -197,7 +223,7 @@ def test_the_newest_result_counts_whatever_machine_it_is_of(tmp_path: Path) -> N
     assert found.path("speed") == other / "2026-01-03-speed.json"
 
 
-# ---- where a result comes from ------------------------------------------------------------------------------
+# ---- where a result comes from -------------------------------------------------------------------
 
 
 def test_every_result_leads_back_to_its_command_and_commit() -> None:
@@ -209,14 +235,25 @@ def test_every_result_leads_back_to_its_command_and_commit() -> None:
     [
         ({}, "its commit 0123abcd is no ancestor"),
         ({"machine": None, "command": None}, "it has no command"),
-        ({"machine": None, "command": "python bench/speed.py --json a.json"}, "it was edited after the run"),
-        ({"machine": {"system": "Linux 6.1-fc-7", "commit": "{head}"}}, "write the kernel's version alone"),
-        ({"settings": {"json": "FILE", "scenes": "../data/a.json"}, "machine": None}, "a path of a machine, '../data/a.json'"),
+        (
+            {"machine": None, "command": "python bench/speed.py --json a.json"},
+            "it was edited after the run",
+        ),
+        (
+            {"machine": {"system": "Linux 6.1-fc-7", "commit": "{head}"}},
+            "write the kernel's version alone",
+        ),
+        (
+            {"settings": {"json": "FILE", "scenes": "../data/a.json"}, "machine": None},
+            "a path of a machine, '../data/a.json'",
+        ),
         ({"doubt": "rebased"}, ""),
         ({"machine": None}, ""),
     ],
 )
-def test_a_result_that_leads_nowhere_is_found(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_a_result_that_leads_nowhere_is_found(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
     found = _figures(tmp_path)
     head = _commits(tmp_path, 1)
     path = tmp_path / "bench" / "results" / "box" / "2026-01-02-speed.json"
@@ -231,11 +268,17 @@ def test_a_result_that_leads_nowhere_is_found(tmp_path: Path, changes: dict[str,
 def _commits(root: Path, count: int) -> str:
     """Make a repository of a folder with some commits and return the first of them."""
     named = {"AUTHOR": "a", "COMMITTER": "a"}
-    environment = {f"GIT_{who}_{what}": name for who, name in named.items() for what in ("NAME", "EMAIL")}
+    environment = {
+        f"GIT_{who}_{what}": name for who, name in named.items() for what in ("NAME", "EMAIL")
+    }
 
     def git(*words: str) -> str:
         done = subprocess.run(
-            ["git", "-C", str(root), *words], env=os.environ | environment, capture_output=True, text=True, check=True
+            ["git", "-C", str(root), *words],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return done.stdout.strip()
 
@@ -254,7 +297,11 @@ def test_a_page_may_not_have_figures_of_old_commits(tmp_path: Path) -> None:
     found = _figures(tmp_path, commit=first[:12])
     assert found.old("README.md", 3) == [] and found.old("docs/other.md", 0) == []
     (problem,) = found.old("README.md", 2)
-    assert problem == "README.md: speed was measured 3 commits ago, at most 2 are allowed: make figures RUNS=speed"
+    assert (
+        problem
+        == "README.md: speed was measured 3 commits ago, at most 2 are allowed: make figures "
+        "RUNS=speed"
+    )
 
 
 @pytest.mark.slow
@@ -294,7 +341,9 @@ def test_a_page_shows_all_results_of_a_run_and_where_they_come_from(tmp_path: Pa
     rest = TABLE.replace('[runs]\nspeed = "python bench/speed.py"\n', "")
     (tmp_path / "figures.toml").write_text(TABLES + rest)
     page = tmp_path / "docs" / "page.md"
-    places = "<!-- table sharded -->\n<!-- end -->\n\n<!-- table faults-table -->\nold\n<!-- end -->"
+    places = (
+        "<!-- table sharded -->\n<!-- end -->\n\n<!-- table faults-table -->\nold\n<!-- end -->"
+    )
     page.write_text(f"above\n\n{places}\nbelow\n")
     found = Figures(tmp_path / "figures.toml", tmp_path)
     stale = "docs/page.md does not show the table of"

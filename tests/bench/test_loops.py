@@ -35,11 +35,15 @@ def config(target: str = "probe", **env: int) -> TrainConfig:
     return TrainConfig.of(target, **SMALL, env=env)
 
 
-@pytest.mark.parametrize(("device", "missing"), [("cpu", {"pinned", "one_copy", "event", "graph"}), ("cuda:0", {"pool"})])
+@pytest.mark.parametrize(
+    ("device", "missing"), [("cpu", {"pinned", "one_copy", "event", "graph"}), ("cuda:0", {"pool"})]
+)
 def test_each_rung_changes_one_thing_more(device: str, missing: set[str]) -> None:
     rungs = list(ladder(torch.device(device)).values())
     have = dataclasses.asdict(rungs[-1])
-    assert rungs[0] == Ways() and {name for name, switched in have.items() if not switched} == missing
+    assert (
+        rungs[0] == Ways() and {name for name, switched in have.items() if not switched} == missing
+    )
     assert len(loops.left_out(device)) == len(missing)
     for before, after in zip(rungs, rungs[1:], strict=False):
         was, now = dataclasses.asdict(before), dataclasses.asdict(after)
@@ -50,7 +54,8 @@ def test_each_rung_changes_one_thing_more(device: str, missing: set[str]) -> Non
 def test_every_rung_counts_the_valid_transitions(label: str) -> None:
     """On a CPU the rungs that only CUDA has run as they stand.
 
-    Episodes of the probe last 3 steps, then comes a reset: of 4 steps 3 are transitions, in each of 4 envs.
+    Episodes of the probe last 3 steps, then comes a reset: of 4 steps 3 are transitions, in each of
+        4 envs.
     """
     ways = RUNGS[label]
     assert loops.measure(config(), ways, 0.0)["agent_steps_per_s"] > 0
@@ -67,13 +72,31 @@ def test_every_rung_counts_the_valid_transitions(label: str) -> None:
 
 
 def test_ways_that_only_differ_in_speed_learn_the_same() -> None:
-    """Same draws (no Categorical in either): memory, reads, advantages and Adam may not change what comes out."""
+    """Same draws (no Categorical in either): memory, reads, advantages and Adam may not change what
+    comes out.
+    """
     found = []
     for ways in (
         Ways(storage=True, own_distributions=True),
-        Ways(storage=True, own_distributions=True, quiet=True, c_advantage=True, valid_only=False, fused=True, pool=True),
+        Ways(
+            storage=True,
+            own_distributions=True,
+            quiet=True,
+            c_advantage=True,
+            valid_only=False,
+            fused=True,
+            pool=True,
+        ),
         Ways(storage=True, own_distributions=True, quiet=True, pinned=True),
-        Ways(storage=True, own_distributions=True, quiet=True, pinned=True, one_copy=True, event=True, graph=True),
+        Ways(
+            storage=True,
+            own_distributions=True,
+            quiet=True,
+            pinned=True,
+            one_copy=True,
+            event=True,
+            graph=True,
+        ),
     ):
         loop = Loop(config(), ways)
         try:

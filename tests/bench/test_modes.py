@@ -31,12 +31,16 @@ def test_double_buffering_is_compared_with_as_many_workers_on_one_half() -> None
 def test_a_sample_is_planned_by_what_an_iteration_takes() -> None:
     assert plan(1.0, 0.01, PolicyChoice()) == 100
     assert plan(1.0, 0.01, PolicyChoice("wait", half_s=0.02)) == 20, "two halves' waits come on top"
-    assert plan(1.0, 1e-9, PolicyChoice()) == 100_000, "an iteration never counts as shorter than a round trip"
+    assert plan(1.0, 1e-9, PolicyChoice()) == 100_000, (
+        "an iteration never counts as shorter than a round trip"
+    )
     assert plan(1e-9, 1.0, PolicyChoice()) == 2
 
 
 @pytest.mark.parametrize("mode", [mode for mode in modes.modes([1])], ids=lambda mode: mode.name)
-@pytest.mark.parametrize("policy", thinned(2, [PolicyChoice("wait", half_s=1e-4), PolicyChoice()]), ids=["wait", "none"])
+@pytest.mark.parametrize(
+    "policy", thinned(2, [PolicyChoice("wait", half_s=1e-4), PolicyChoice()]), ids=["wait", "none"]
+)
 def test_each_mode_is_measured(mode: Mode, policy: PolicyChoice, no_leaks: None) -> None:
     with PROBE.make("serial") as vec:
         drawn = draw_actions(vec.spec, 4)

@@ -32,7 +32,9 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     false.write_text("#!/bin/sh\necho no such thing >&2\nexit 3\n")
     false.chmod(0o755)
     labels = "plain loop,puffervec serial,PufferLib serial"
-    document = _run(tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false))
+    document = _run(
+        tmp_path, "--workloads", "noop", "--variants", labels, "--pufferlib-python", str(false)
+    )
     rows = {row["label"]: row for row in document["results"]["rows"]}
     at_once = scenarios.loops_label(usable_cores())
     loops = {
@@ -54,8 +56,12 @@ def test_table_json_and_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "slower than plain loop" not in capsys.readouterr().out, "a bound is no peer"
 
 
-def test_a_workload_without_its_module_is_skipped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None if name == "ale_py" else object())
+def test_a_workload_without_its_module_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        peers.importlib.util, "find_spec", lambda name: None if name == "ale_py" else object()
+    )
     chosen = peers.choose(peers.parser().parse_args(["--workloads", "pong,noop"]))
     assert [scenario.word for scenario in chosen] == ["noop"]
     assert "skipped: pong x8: the module ale_py is not installed" in capsys.readouterr().err
@@ -64,7 +70,11 @@ def test_a_workload_without_its_module_is_skipped(monkeypatch: pytest.MonkeyPatc
 
 
 def _row(
-    label: str, *samples: float, library: str = "theirs", kind: str = WORKERS, scenario: str = "cartpole x64"
+    label: str,
+    *samples: float,
+    library: str = "theirs",
+    kind: str = WORKERS,
+    scenario: str = "cartpole x64",
 ) -> peers.Row:
     figure = common.figure(samples) if samples else None
     return peers.Row(scenario, label, kind, library, 64, {}, figure)
@@ -80,7 +90,9 @@ def test_losses_compare_what_does_the_same_job() -> None:
         _row("ours, the slow way", 1.0, 1.0, 1.0, library=OURS),
         _row("ours", 5.0, 10.0, 15.0, library=OURS),
     ]
-    assert peers.losses(rows) == ["puffervec is slower than fast on cartpole x64 (workers): ours reaches 0.50x ±0%"]
+    assert peers.losses(rows) == [
+        "puffervec is slower than fast on cartpole x64 (workers): ours reaches 0.50x ±0%"
+    ]
 
 
 def test_targets_are_ratios_repeat_by_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +106,10 @@ def test_targets_are_ratios_repeat_by_repeat(monkeypatch: pytest.MonkeyPatch) ->
         _row("EnvPool async", 2.0, 2.0, library="envpool_vec", kind=NATIVE, scenario="cartpole_c"),
         _row("C", 18.0, 18.0, library=OURS, kind=NATIVE, scenario="cartpole_c"),
     ]
-    found = [(target.over, target.under, target.ratio.median, target.met) for target in peers.targets(rows)]
+    found = [
+        (target.over, target.under, target.ratio.median, target.met)
+        for target in peers.targets(rows)
+    ]
     assert found == [
         ("puffervec 1 worker", "plain loop, 1 env", 0.75, False),
         ("puffervec 2 workers", "2 plain loops at once", 0.8, False),
@@ -106,7 +121,9 @@ def test_targets_are_ratios_repeat_by_repeat(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_sample_that_hangs_is_ended_and_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "SAMPLE_LIMIT_S", 0.3)
-    monkeypatch.setattr("bench.rivals.sample.arguments_of", lambda job: ["-c", "import time; time.sleep(60)"])
+    monkeypatch.setattr(
+        "bench.rivals.sample.arguments_of", lambda job: ["-c", "import time; time.sleep(60)"]
+    )
     started: list[Any] = []
 
     def start(*args: Any, **kwargs: Any) -> Any:

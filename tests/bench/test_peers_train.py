@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/peers_train.py and bench/plain_ppo.py: all peers train and are scored alike. Times are measured here but not judged."""
+"""bench/peers_train.py and bench/plain_ppo.py: all peers train and are scored alike. Times are
+measured here but not judged.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,16 @@ def test_the_one_file_ppo_learns() -> None:
 
 
 def test_advantages_of_the_one_file_ppo() -> None:
-    batch = {name: torch.tensor(rows) for name, rows in {"rewards": [[1.0], [2.0]], "values": [[0.5], [1.0]]}.items()}
+    batch = {
+        name: torch.tensor(rows)
+        for name, rows in {"rewards": [[1.0], [2.0]], "values": [[0.5], [1.0]]}.items()
+    }
     settings = Settings("CartPole-v1", 1, 1, num_envs=1, horizon=2, gamma=0.5, gae_lambda=0.5)
-    going_on = plain_ppo.advantages({**batch, "dones": torch.zeros(2, 1)}, torch.tensor([4.0]), settings)
+    going_on = plain_ppo.advantages(
+        {**batch, "dones": torch.zeros(2, 1)}, torch.tensor([4.0]), settings
+    )
     assert going_on.flatten().tolist() == [1 + 0.5 - 0.5 + 0.25 * 3.0, 2 + 2 - 1.0]
-    ended = plain_ppo.advantages({**batch, "dones": torch.tensor([[1.0], [0.0]])}, torch.tensor([4.0]), settings)
+    ended = plain_ppo.advantages(
+        {**batch, "dones": torch.tensor([[1.0], [0.0]])}, torch.tensor([4.0]), settings
+    )
     assert ended.flatten().tolist() == [0.5, 3.0]

@@ -41,21 +41,30 @@ def test_replay_goes_round_the_batches_of_each_half(vec: VectorEnv) -> None:
 
 
 def test_a_wait_takes_its_time_but_no_cpu(vec: VectorEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a clock that only moves when asked to sleep, each sleep being 20 us too long as on a real machine."""
+    """Against a clock that only moves when asked to sleep, each sleep being 20 us too long as on a
+    real machine.
+    """
     now = [1_000_000]
     monkeypatch.setattr(time, "monotonic_ns", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + round(seconds * 1e9) + 25_000))
+    monkeypatch.setattr(
+        time, "sleep", lambda seconds: now.__setitem__(0, now[0] + round(seconds * 1e9) + 25_000)
+    )
     wait = Wait(Replay(vec, draw_actions(vec.spec, 4)), 500e-6)
     for _ in range(200):
         assert wait(0, ()).shape == (4,)
-    assert wait.mean_s == pytest.approx(500e-6, rel=0.01), "the lead has learnt how late sleepers wake"
+    assert wait.mean_s == pytest.approx(500e-6, rel=0.01), (
+        "the lead has learnt how late sleepers wake"
+    )
     monkeypatch.undo()
     begin, worked = time.monotonic(), time.process_time()
     Wait(Replay(vec, draw_actions(vec.spec, 4)), 0.2)(0, ())
     assert time.monotonic() - begin >= 0.19 and time.process_time() - worked < 0.1
 
 
-@pytest.mark.parametrize("env, kwargs, shape", [("probe", {"num_agents": 2}, (4,)), ("tag_grid", {"num_taggers": 1}, (4,))])
+@pytest.mark.parametrize(
+    "env, kwargs, shape",
+    [("probe", {"num_agents": 2}, (4,)), ("tag_grid", {"num_taggers": 1}, (4,))],
+)
 def test_torch_chooses_actions_that_send_accepts(
     env: str, kwargs: dict[str, int], shape: tuple[int], torch_threads: None
 ) -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the benchmarks make of their samples: rates, ratios, verdicts; and that what they compare is really switched on."""
+"""What the benchmarks make of their samples: rates, ratios, verdicts; and that what they compare is
+really switched on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,19 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bench import bottlenecks, ceiling, checks, defaults, limits, presets, runs, sampling, saves, train, uneven
+from bench import (
+    bottlenecks,
+    ceiling,
+    checks,
+    defaults,
+    limits,
+    presets,
+    runs,
+    sampling,
+    saves,
+    train,
+    uneven,
+)
 from bench.limits import Crowd, Sample
 from bench.workloads import preset
 from puffervec.errors import ConfigError, PuffervecError
@@ -24,21 +38,39 @@ from tests.builds import source_folder
 from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 from tests.train.saved import some
 
-SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 4, "threads": 2}, "policy": {"hidden": (8,)}}
-FACTS = {"horizon": 10, "num_envs": 2, "buffers": 2, "observation_floats": 8, "parameters": 100, "replay_ratio": 2}
+SMALL = {
+    "vec": {"num_envs": 8, "backend": "serial"},
+    "train": {"horizon": 4, "threads": 2},
+    "policy": {"hidden": (8,)},
+}
+FACTS = {
+    "horizon": 10,
+    "num_envs": 2,
+    "buffers": 2,
+    "observation_floats": 8,
+    "parameters": 100,
+    "replay_ratio": 2,
+}
 
 
 def rated(found: dict[str, list[float]], **facts: Any) -> dict[str, list[dict[str, Any]]]:
     """Samples by label, of given rates."""
-    return {label: [{"agent_steps_per_s": rate, "facts": facts} for rate in rates] for label, rates in found.items()}
+    return {
+        label: [{"agent_steps_per_s": rate, "facts": facts} for rate in rates]
+        for label, rates in found.items()
+    }
 
 
 def line(seconds: float, step: int, env: float) -> dict[str, float]:
     rest = {"copy": 0.1, "forward": 0.2, "update": 0.5 - env, "log": 0.1, "other": 0.1}
-    return {"elapsed_s": seconds, "step": step, **{f"time/{part}": share for part, share in {"env": env, **rest}.items()}}
+    return {
+        "elapsed_s": seconds,
+        "step": step,
+        **{f"time/{part}": share for part, share in {"env": env, **rest}.items()},
+    }
 
 
-# ---- training (bench/runs.py, train.py, presets.py, defaults.py) --------------------------------------------
+# ---- training (bench/runs.py, train.py, presets.py, defaults.py) ---------------------------------
 
 
 def test_rates_leave_the_first_lines_out_and_weigh_by_time() -> None:
@@ -61,23 +93,46 @@ def test_overlap_is_one_where_an_iteration_takes_twice_the_longer_of_both() -> N
 
 
 def test_each_row_is_compared_with_what_it_stands_beside() -> None:
-    rows = train.ladder_rows(rated({"naive": [1.0, 2.0], "a": [2.0, 4.0], "b": [8.0, 16.0]}, **FACTS))
-    assert [(row["over_before"].median, row["over_naive"].median) for row in rows] == [(1, 1), (2, 2), (4, 8)]
-    rows = presets.rows(rated({presets.AUTO: [2.0, 4.0], "a": [1.0, 2.0], "b": [4.0, 8.0]}, description="d"))
-    assert [(row["label"], row["over_auto"].median) for row in rows] == [("b", 2.0), (presets.AUTO, 1.0), ("a", 0.5)]
-    row = bottlenecks.row("copies", "what", "off", "on", rated({"off": [100.0, 200.0], "on": [50.0, 100.0]}))
+    rows = train.ladder_rows(
+        rated({"naive": [1.0, 2.0], "a": [2.0, 4.0], "b": [8.0, 16.0]}, **FACTS)
+    )
+    assert [(row["over_before"].median, row["over_naive"].median) for row in rows] == [
+        (1, 1),
+        (2, 2),
+        (4, 8),
+    ]
+    rows = presets.rows(
+        rated({presets.AUTO: [2.0, 4.0], "a": [1.0, 2.0], "b": [4.0, 8.0]}, description="d")
+    )
+    assert [(row["label"], row["over_auto"].median) for row in rows] == [
+        ("b", 2.0),
+        (presets.AUTO, 1.0),
+        ("a", 0.5),
+    ]
+    row = bottlenecks.row(
+        "copies", "what", "off", "on", rated({"off": [100.0, 200.0], "on": [50.0, 100.0]})
+    )
     assert row["left"].median == 0.5 and row["off"].median == 150.0
 
 
 def test_candidates_are_scored_by_means_over_tasks_of_means_over_seeds() -> None:
     for tables in defaults.CANDIDATES.values():
         TrainConfig.of("cartpole").merged(tables).check()
-    shares = (("a", "x", 1, 0.0), ("a", "x", 2, 1.0), ("b", "x", 1, 1.0), ("a", "y", 1, 1.0), ("b", "y", 1, 0.9))
+    shares = (
+        ("a", "x", 1, 0.0),
+        ("a", "x", 2, 1.0),
+        ("b", "x", 1, 1.0),
+        ("a", "y", 1, 1.0),
+        ("b", "y", 1, 0.9),
+    )
     rows = defaults.table([
         {"task": task, "candidate": candidate, "seed": seed, "score": 10 * share, "share": share, "seconds": 1.0}
         for task, candidate, seed, share in shares
     ])  # fmt: skip
-    assert [(row["candidate"], row["share"], row["worst_share"]) for row in rows] == [("y", 0.95, 0.9), ("x", 0.75, 0.5)]
+    assert [(row["candidate"], row["share"], row["worst_share"]) for row in rows] == [
+        ("y", 0.95, 0.9),
+        ("x", 0.75, 0.5),
+    ]
     assert rows[1]["scores"] == {"a": [0.0, 10.0], "b": [10.0]}
 
 
@@ -88,17 +143,27 @@ def test_one_thread_is_for_roll_outs_only() -> None:
         presets.one_thread(trainer)
         seen["threads"] = (trainer.collector.rollout.pool.count, trainer.pool.count)
 
-    assert runs.trained(runs.config_of(runs.Run("probe", SMALL), "cpu"), 0.0, prepare)["agent_steps_per_s"] > 0
+    assert (
+        runs.trained(runs.config_of(runs.Run("probe", SMALL), "cpu"), 0.0, prepare)[
+            "agent_steps_per_s"
+        ]
+        > 0
+    )
     assert seen["threads"] == (1, 2)
 
 
 @pytest.mark.slow
 def test_every_preset_trains() -> None:
     for setting in presets.settings().values():
-        assert presets.sample(runs.Run("probe", {**SMALL, "vec": {"num_envs": 8}}), setting, 0.01)["agent_steps_per_s"] > 0
+        assert (
+            presets.sample(runs.Run("probe", {**SMALL, "vec": {"num_envs": 8}}), setting, 0.01)[
+                "agent_steps_per_s"
+            ]
+            > 0
+        )
 
 
-# ---- what training waits for (bench/bottlenecks.py, uneven.py) ----------------------------------------------
+# ---- what training waits for (bench/bottlenecks.py, uneven.py) -----------------------------------
 
 
 class Recorded(TorchDispatchMode):
@@ -114,13 +179,19 @@ class Recorded(TorchDispatchMode):
 
 
 def test_every_cause_does_something_at_every_turn(tmp_path: Path) -> None:
-    config = runs.config_of(runs.Run("probe", SMALL), "cpu").merged({"log": {"folder": str(tmp_path)}})
+    config = runs.config_of(runs.Run("probe", SMALL), "cpu").merged(
+        {"log": {"folder": str(tmp_path)}}
+    )
     calls: list[int] = []
     with Trainer(config) as trainer:
         bottlenecks.put_on(trainer.vec, lambda: calls.append(1))
         assert trainer.collect() and len(calls) == 2 * 4  # halves x horizon
         found = bottlenecks.causes(torch.device("cpu"), 1e-5)
-        for cause, operation in {"synchronisation": "_local_scalar_dense", "copies": "clone", "shared device": "mm"}.items():
+        for cause, operation in {
+            "synchronisation": "_local_scalar_dense",
+            "copies": "clone",
+            "shared device": "mm",
+        }.items():
             burden = found[cause].burden
             assert burden is not None
             carried = burden(trainer)
@@ -147,11 +218,18 @@ def test_stragglers_take_the_same_time_on_the_mean_and_are_stepped_three_ways() 
     same, drawn = times
     assert len(set(same)) == 1 and len(set(drawn)) > 1000
     assert sum(same) == pytest.approx(sum(drawn))
-    found = {way: bottlenecks.straggler_config(False, vec, "cpu").vec for way, vec in bottlenecks.STRAGGLERS.items()}
-    assert (found["all at once"].num_buffers, found["two halves"].num_buffers, found["first come"].batch_size) == (1, 2, 4)
+    found = {
+        way: bottlenecks.straggler_config(False, vec, "cpu").vec
+        for way, vec in bottlenecks.STRAGGLERS.items()
+    }
+    assert (
+        found["all at once"].num_buffers,
+        found["two halves"].num_buffers,
+        found["first come"].batch_size,
+    ) == (1, 2, 4)
 
 
-# ---- machines (bench/limits.py, ceiling.py, checks.py, sampling.py) -----------------------------------------
+# ---- machines (bench/limits.py, ceiling.py, checks.py, sampling.py) ------------------------------
 
 
 def test_shares_are_of_two_workers_on_the_same_cores() -> None:
@@ -162,10 +240,14 @@ def test_shares_are_of_two_workers_on_the_same_cores() -> None:
         Crowd("drive", 2, 2): [Sample(1000.0, 0.1)] * 2,
         Crowd("drive", 2, 8): [Sample(900.0, 3.0)] * 2,
     }
-    found = {(row.cores, row.workers): row for row in (limits.row(crowd, samples) for crowd in samples)}
+    found = {
+        (row.cores, row.workers): row for row in (limits.row(crowd, samples) for crowd in samples)
+    }
     wanted = {(1, 2): None, (1, 4): True, (1, 8): False, (2, 2): None, (2, 8): False}
     assert {key: row.met for key, row in found.items()} == wanted
-    assert found[1, 4].share.median == pytest.approx(0.9) and found[2, 8].share.median == pytest.approx(0.9)
+    assert found[1, 4].share.median == pytest.approx(0.9) and found[
+        2, 8
+    ].share.median == pytest.approx(0.9)
 
 
 def test_only_some_cores_are_used_meanwhile() -> None:
@@ -186,10 +268,17 @@ print(json.dumps({{"at": time.monotonic()}}))
 
 @pytest.mark.slow
 def test_loops_at_once_are_timed_from_the_same_moment_however_long_each_took_to_start() -> None:
-    found = ceiling.at_once([[sys.executable, "-c", TIMED.format(seconds=seconds)] for seconds in (0.0, 0.4)])
+    found = ceiling.at_once(
+        [[sys.executable, "-c", TIMED.format(seconds=seconds)] for seconds in (0.0, 0.4)]
+    )
     assert abs(found[0]["at"] - found[1]["at"]) < 0.3
     with pytest.raises(PuffervecError, match="ended before it was timed"):
-        ceiling.at_once([[sys.executable, "-c", TIMED.format(seconds=0)], [sys.executable, "-c", "raise SystemExit(3)"]])
+        ceiling.at_once(
+            [
+                [sys.executable, "-c", TIMED.format(seconds=0)],
+                [sys.executable, "-c", "raise SystemExit(3)"],
+            ]
+        )
 
 
 def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
@@ -207,14 +296,16 @@ def test_every_check_is_found_once_in_the_sources(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [256, 2048])
 @pytest.mark.parametrize("actions", [20, 91])
-def test_drawing_is_at_least_three_times_as_fast_as_categorical_from_20_choices_on(actions: int, rows: int) -> None:
+def test_drawing_is_at_least_three_times_as_fast_as_categorical_from_20_choices_on(
+    actions: int, rows: int
+) -> None:
     """CPU time and turns about, so that a loaded machine changes neither side alone."""
     with sampling.one_torch_thread():
         result, _ = sampling.measure(actions, rows, 0.2, 3, lambda text: None)
     assert result.gain.median >= 3, result
 
 
-# ---- checkpoints (bench/saves.py), pictures -----------------------------------------------------------------
+# ---- checkpoints (bench/saves.py), pictures ------------------------------------------------------
 
 
 def test_what_counts_as_a_failed_save(tmp_path: Path) -> None:

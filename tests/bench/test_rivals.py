@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/rivals: what is stepped, and that every library's rows are counted alike. No figure is judged."""
+"""bench/rivals: what is stepped, and that every library's rows are counted alike. No figure is
+judged.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ EPISODE = 5
 class Short(envs.DoNothing):
     """Episodes of five steps."""
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self._left = EPISODE
         return super().reset(seed=seed, options=options)
 
@@ -44,14 +48,20 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, [])) for name in envs.MAKERS])
-def test_the_envs_do_what_their_spaces_say(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=NEEDS.get(name, [])) for name in envs.MAKERS]
+)
+def test_the_envs_do_what_their_spaces_say(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it runs
     env = envs.MAKERS[name]()
     observation, _ = env.reset(seed=1)
     assert env.observation_space.contains(observation)
     actions = envs.draw_actions(env.action_space, 3)
-    assert len(actions) == envs.BATCHES and all(env.action_space.contains(action) for action in actions[0])
+    assert len(actions) == envs.BATCHES and all(
+        env.action_space.contains(action) for action in actions[0]
+    )
     assert env.observation_space.contains(env.step(actions[0][0])[0])
     env.close()
 
@@ -64,9 +74,13 @@ def test_a_reset_row_is_no_step() -> None:
     assert (count.rows, count.resets) == (8, 0)
 
 
-def _open(monkeypatch: pytest.MonkeyPatch, library: str, num_envs: int = 2, **settings: Any) -> Runner:
+def _open(
+    monkeypatch: pytest.MonkeyPatch, library: str, num_envs: int = 2, **settings: Any
+) -> Runner:
     monkeypatch.setitem(envs.MAKERS, "short", Short)
-    opened: Runner = importlib.import_module(f"bench.rivals.{library}").open_runner(Job(library, "short", num_envs, settings))
+    opened: Runner = importlib.import_module(f"bench.rivals.{library}").open_runner(
+        Job(library, "short", num_envs, settings)
+    )
     return opened
 
 
@@ -95,7 +109,9 @@ def test_libraries_are_counted_alike(
 
 
 def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
-    variant = next(v for v in scenarios(2)[0].variants if v.job.rival == OURS and v.kind == FIRST_COME)
+    variant = next(
+        v for v in scenarios(2)[0].variants if v.job.rival == OURS and v.kind == FIRST_COME
+    )
     runner = importlib.import_module(f"bench.rivals.{OURS}").open_runner(variant.job)
     try:
         assert runner.run(3).rows == 3 * variant.job.num_envs // 2
@@ -108,9 +124,13 @@ def test_first_come_takes_half_of_the_envs(no_leaks: None) -> None:
 def test_envpool_in_both_modes() -> None:
     """In a process of its own, as the benchmark does: its threads stay for good."""
     for settings, rows in (({}, 8), ({"batch_size": 4}, 4)):
-        job = Job("envpool_vec", "cartpole", 8, {"num_threads": 1, **settings}, seconds=0.01, warmup_s=0.0)
+        job = Job(
+            "envpool_vec", "cartpole", 8, {"num_threads": 1, **settings}, seconds=0.01, warmup_s=0.0
+        )
         command = [sys.executable, *sample.arguments_of(job)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True)
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=True
+        )
         result = json.loads(done.stdout.splitlines()[-1])
         assert result["rows"] == rows * result["turns"] and 0 < result["env_steps"] < result["rows"]
     assert "not noop" in sample.take(Job("envpool_vec", "noop", 8))["missing"]

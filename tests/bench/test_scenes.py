@@ -33,7 +33,9 @@ def test_a_page_of_the_set_counts_once() -> None:
 
 def test_two_sets_are_stepped_in_turn() -> None:
     found = scenes.steps(["generated:2", "generated:3"], 1, 3)
-    assert [len(rates) for rates in found.values()] == [3, 3] and all(rate > 0 for rates in found.values() for rate in rates)
+    assert [len(rates) for rates in found.values()] == [3, 3] and all(
+        rate > 0 for rates in found.values() for rate in rates
+    )
 
 
 def test_results_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

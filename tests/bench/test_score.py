@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""bench/score.py: when policies are copied, what they are evaluated on, and what is said of it. Scores are not judged here."""
+"""bench/score.py: when policies are copied, what they are evaluated on, and what is said of it.
+Scores are not judged here.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,17 @@ def options(**given: Any) -> argparse.Namespace:
 
 @pytest.mark.parametrize(
     ("at", "minutes", "times"),
-    [(None, 30.0, [5, 30]), (None, 5.0, [5]), (None, 60.0, [5, 30, 60]), ("2,1", 3.0, [1, 2, 3]), ("0.5", 0.5, [0.5])],
+    [
+        (None, 30.0, [5, 30]),
+        (None, 5.0, [5]),
+        (None, 60.0, [5, 30, 60]),
+        ("2,1", 3.0, [1, 2, 3]),
+        ("0.5", 0.5, [0.5]),
+    ],
 )
-def test_times_are_those_asked_for_and_the_end(at: str | None, minutes: float, times: list[float]) -> None:
+def test_times_are_those_asked_for_and_the_end(
+    at: str | None, minutes: float, times: list[float]
+) -> None:
     assert score.times_of(options(at=at, minutes=minutes)) == times
 
 
@@ -38,12 +48,16 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
     stops: list[float] = []
     policy = torch.nn.Linear(1, 1)
     watch = score.Watch([2.0, 1.0], "env/score", lambda: next(clock))
-    watch.trainer = SimpleNamespace(policies={"default": policy}, request_stop=lambda: stops.append(watch.before_s or 0.0))  # type: ignore[assignment]
+    watch.trainer = SimpleNamespace(
+        policies={"default": policy}, request_stop=lambda: stops.append(watch.before_s or 0.0)
+    )  # type: ignore[assignment]
     for step in range(1, 5):  # updates end after 20, 40, 59 and 85 seconds
         with torch.no_grad():
             policy.weight.fill_(step)
         watch.show({"step": step, **({"env/score": 0.5} if step > 1 else {})}, 0.0)
-    assert [(m.minutes, m.seconds, m.agent_steps) for m in watch.moments] == [(1.0, 59.0, 3)] and not stops
+    assert [(m.minutes, m.seconds, m.agent_steps) for m in watch.moments] == [
+        (1.0, 59.0, 3)
+    ] and not stops
     watch.show({"step": 5}, 0.0)  # 150 s: 120 s were over before it
     assert [m.minutes for m in watch.moments] == [1.0, 2.0] and stops == [150.0]
     assert watch.moments[0].policies["default"].weight.item() == 3.0  # a copy
@@ -52,8 +66,17 @@ def test_policies_are_copied_at_the_last_update_that_ends_in_time() -> None:
 
 def canned(score_value: float) -> dict[str, Any]:
     """What `score.evaluated` returns."""
-    found: dict[str, Any] = {"scenes": 2, "agents": 9, "comfortable": 0.9, "goal_time": 1.1, "median_peak_lateral": 2.5}
-    found["by_scene"] = {"agents": [4, 5], **{name: [1, 2] for name in ("score", "goal", "collision", "offroad")}}
+    found: dict[str, Any] = {
+        "scenes": 2,
+        "agents": 9,
+        "comfortable": 0.9,
+        "goal_time": 1.1,
+        "median_peak_lateral": 2.5,
+    }
+    found["by_scene"] = {
+        "agents": [4, 5],
+        **{name: [1, 2] for name in ("score", "goal", "collision", "offroad")},
+    }
     for name in ("score", "goal", "collision", "offroad"):
         found |= {name: score_value, f"{name}_95": [score_value - 0.05, score_value + 0.05]}
     return found
@@ -65,7 +88,9 @@ def test_the_checkpoints_that_a_run_has_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each is evaluated, at the minutes that the run's metrics have for its steps; baselines on the same scenes."""
+    """Each is evaluated, at the minutes that the run's metrics have for its steps; baselines on the
+    same scenes.
+    """
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "scenes"
     folder.mkdir()
@@ -105,10 +130,16 @@ def test_the_checkpoints_that_a_run_has_kept(
         "driver": {score.TRAINED, score.HELD_OUT, score.REAL}, "lane-follow": {score.HELD_OUT, score.REAL},
     }  # fmt: skip
     steps = [moment["agent_steps"] for moment in sample["moments"]]
-    assert len(steps) == 3 and steps == [int(path.name) for path in sorted((run / "checkpoints").iterdir())]
+    assert len(steps) == 3 and steps == [
+        int(path.name) for path in sorted((run / "checkpoints").iterdir())
+    ]
     minutes = [moment["minutes"] for moment in sample["moments"]]
     assert minutes == sorted(minutes) and sample["curve"][-1]["agent_steps"] == steps[-1]
-    sets = {score.TRAINED: str(folder), score.HELD_OUT: "held-out", score.REAL: f"{real[0]},{real[1]}"}
+    sets = {
+        score.TRAINED: str(folder),
+        score.HELD_OUT: "held-out",
+        score.REAL: f"{real[0]},{real[1]}",
+    }
     assert asked[:3] == [("PolicyActor", scenes) for scenes in sets.values()]
     assert set(sample["baselines"]["lane-follow"]) == {*sets} - {score.TRAINED}
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
@@ -117,38 +148,67 @@ def test_the_checkpoints_that_a_run_has_kept(
 
 
 def test_seeds_are_pooled_with_intervals_over_scenes() -> None:
-    """Two seeds; all cars of a scene come to the same. Half of the scenes have no agent, and change nothing."""
+    """Two seeds; all cars of a scene come to the same. Half of the scenes have no agent, and change
+    nothing.
+    """
     agents = [4, 0] * 50
 
     def sample(*solved: int) -> dict[str, Any]:
         hits = [agents[scene] * (scene in solved) for scene in range(100)]
-        return {"real": {"by_scene": {"agents": agents, **dict.fromkeys(("score", "goal", "collision", "offroad"), hits)}}}
+        return {
+            "real": {
+                "by_scene": {
+                    "agents": agents,
+                    **dict.fromkeys(("score", "goal", "collision", "offroad"), hits),
+                }
+            }
+        }
 
     first, second = sample(*range(40)), sample(*range(60))
-    samples = [{"moments": [{"evaluations": one}], "baselines": {"idm": first}} for one in (first, second)]
+    samples = [
+        {"moments": [{"evaluations": one}], "baselines": {"idm": first}} for one in (first, second)
+    ]
     found = score.pooled(samples)
     driver, idm = found["driver"]["real"], found["idm"]["real"]
     assert (driver["scenes"], driver["agents"], driver["seeds"], idm["seeds"]) == (50, 200, 2, 1)
-    assert driver["score"] == pytest.approx(0.5) and driver["score_by_seed"] == pytest.approx([0.4, 0.6])
-    low, high = idm["score_95"]  # of 50 draws of a rate of 0.4, over twice as many scenes, half of them empty
+    assert driver["score"] == pytest.approx(0.5) and driver["score_by_seed"] == pytest.approx(
+        [0.4, 0.6]
+    )
+    low, high = idm[
+        "score_95"
+    ]  # of 50 draws of a rate of 0.4, over twice as many scenes, half of them empty
     half = 1.96 * (0.4 * 0.6 / 50) ** 0.5
-    assert low == pytest.approx(0.4 - half, abs=0.03) and high == pytest.approx(0.4 + half, abs=0.03)
+    assert low == pytest.approx(0.4 - half, abs=0.03) and high == pytest.approx(
+        0.4 + half, abs=0.03
+    )
     other = {"real": {"by_scene": {**first["real"]["by_scene"], "agents": [1] * 100}}}
     apart = score.pooled([samples[0], {"moments": [{"evaluations": other}], "baselines": {}}])
     assert apart["driver"] == {}, "rates over different agents are not put together"
 
 
-@pytest.mark.parametrize(("twice", "words"), [(False, "no scene of WOMD there"), (True, "is in two of them")])
-def test_real_scenes_have_names_of_womd_and_occur_once(tmp_path: Path, twice: bool, words: str) -> None:
+@pytest.mark.parametrize(
+    ("twice", "words"), [(False, "no scene of WOMD there"), (True, "is in two of them")]
+)
+def test_real_scenes_have_names_of_womd_and_occur_once(
+    tmp_path: Path, twice: bool, words: str
+) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / ("tfrecord-1-of-2_9.json" if twice else "agent-agent-collision.json")).touch()
+        (
+            tmp_path
+            / folder
+            / ("tfrecord-1-of-2_9.json" if twice else "agent-agent-collision.json")
+        ).touch()
     with pytest.raises(ConfigError, match=words):
         score.scene_sets(TrainConfig.of("drive"), [str(tmp_path / "a"), str(tmp_path / "b")])
 
 
 def test_what_is_wanted_after_seven_minutes() -> None:
-    moment = {"minutes": 7.0, "evaluations": {score.HELD_OUT: canned(0.9), score.REAL: canned(0.7)}, "gaps": {}}
+    moment = {
+        "minutes": 7.0,
+        "evaluations": {score.HELD_OUT: canned(0.9), score.REAL: canned(0.7)},
+        "gaps": {},
+    }
     lines = score.verdicts("drive", {"seed": 1, "trained_on": "generated:9,streets:9"}, moment)
     assert "wanted 0.85: met" in lines[0] and "wanted 0.80: MISSED" in lines[1]
     of_folder = score.verdicts("drive", {"seed": 1, "trained_on": "a folder of scenes"}, moment)
@@ -178,7 +238,10 @@ def test_scenes_to_evaluate_on(scenes: str, trained: str, held_out: str) -> None
     ],
 )
 def test_bad_input_is_one_line(
-    flags: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    flags: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.sched_setaffinity", lambda pid, cores: None)
     assert score.main(flags) == 2

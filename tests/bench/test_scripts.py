@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every benchmark in short: it runs, writes its results, and refuses bad input in one line. No figure is judged.
+"""Every benchmark in short: it runs, writes its results, and refuses bad input in one line. No
+figure is judged.
 
 What they reckon from their samples is in test_reckoning.py.
 """
@@ -23,7 +24,11 @@ from drive_env.generate import generate
 from tests.fixtures.training import torch_state  # noqa: F401 (autouse)
 from tests.helpers import slow_but
 
-SMALL = {"vec": {"num_envs": 8, "backend": "serial"}, "train": {"horizon": 8, "minibatch_size": 0}, "policy": {"hidden": (8,)}}
+SMALL = {
+    "vec": {"num_envs": 8, "backend": "serial"},
+    "train": {"horizon": 8, "minibatch_size": 0},
+    "policy": {"hidden": (8,)},
+}
 SHORT = ("--seconds", "0.001", "--repeats", "1")
 PAUSES = ("--pause-s", "0.01", "--pauses", "1", "--idle-s", "0.05")
 FIVE = "grid, 5 agents, full"
@@ -36,14 +41,26 @@ COMMANDS = {
     "limits": ["--envs", "tag_grid"],
     "sampling": ["--actions", "5,20", "--rows", "8"],
     "tag": ["--parts", "rates,sampling", "--cases", FIVE, "--num-envs", "4", "--workers", "1"],
-    "sps": ["--num-envs", "8", "--warmup", "0.001", "--envs", "probe", "--workers", "1", "--modes", "serial,envs"],
+    "sps": [
+        "--num-envs",
+        "8",
+        "--warmup",
+        "0.001",
+        "--envs",
+        "probe",
+        "--workers",
+        "1",
+        "--modes",
+        "serial,envs",
+    ],
 }
 SLOW_COMMANDS = {
     "bottlenecks": ["--env", "probe"],
     "plan": ["--policies", "mlp", "--modes", "arena", "--rows", "2"],
     "plan_turns": ["--cases", "cartpole"],
     "tag": [
-        *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 --chase-seconds 0.1".split(),
+        *"--parts growth,training,chase --most-envs 1 --most-agents 5 --num-envs 4 --seeds 1 "
+        "--chase-seconds 0.1".split(),
         *("--train-seconds", "0.1", "--train-repeats", "1", "--cases", FIVE),
     ],
     "train": ["--parts", "speed,ladder,presets", "--runs", "probe", "--envs", "probe"],
@@ -75,11 +92,19 @@ def benchmark(name: str) -> Callable[[list[str]], int]:
 @pytest.fixture
 def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Run a benchmark with small runs; return its results."""
-    monkeypatch.setattr(runs, "RUNS", {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL, "env/score")})
+    monkeypatch.setattr(
+        runs,
+        "RUNS",
+        {"probe": runs.Run("probe", SMALL), "drive": runs.Run("drive", SMALL, "env/score")},
+    )
     monkeypatch.setattr(runs, "simulation_half_s", lambda config: 1e-3)
     monkeypatch.setattr(presets, "settings", lambda: {presets.AUTO: presets.Setting({}, False)})
     monkeypatch.setattr(limits, "ENVS", {"tag_grid": 8})
-    monkeypatch.setattr(limits, "crowds", lambda envs: [Crowd(env, 1, workers) for env in envs for workers in (2, 4)])
+    monkeypatch.setattr(
+        limits,
+        "crowds",
+        lambda envs: [Crowd(env, 1, workers) for env in envs for workers in (2, 4)],
+    )
 
     def run(name: str, *flags: str, seconds: tuple[str, ...] = SHORT) -> Any:
         path = tmp_path / "r.json"
@@ -87,7 +112,10 @@ def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         text = path.read_text()
         assert str(tmp_path) not in text, "results name no folder of the machine"
         document = json.loads(text)
-        assert document["benchmark"].startswith(name.replace("_", "-")) and document["machine"]["foreign_load"] >= 0
+        assert (
+            document["benchmark"].startswith(name.replace("_", "-"))
+            and document["machine"]["foreign_load"] >= 0
+        )
         return document["results"]
 
     return run
@@ -98,7 +126,9 @@ def test_doctests_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("name", slow_but(COMMANDS.keys() - {"drive", "latency", "limits"}, COMMANDS))
+@pytest.mark.parametrize(
+    "name", slow_but(COMMANDS.keys() - {"drive", "latency", "limits"}, COMMANDS)
+)
 def test_it_measures_and_writes(name: str, short: Callable[..., Any], no_leaks: None) -> None:
     assert short(name, *COMMANDS[name])
 
@@ -110,14 +140,18 @@ def test_it_trains_and_writes(name: str, short: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "flags", "words"), BAD)
-def test_bad_input_is_one_line(name: str, flags: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    name: str, flags: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert benchmark(name)(flags.split()) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("error: ") and words in error
 
 
 @pytest.mark.slow
-def test_compiling_is_compared_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_is_compared_with_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case, path = compiling.Case("small", "probe", 32, hidden=(8,)), tmp_path / "r.json"
     assert compiling.main([*SHORT, "--json", str(path)], [case], "eager") == 0
     (found,) = json.loads(path.read_text())["results"]
@@ -152,23 +186,56 @@ def test_generated_scenes_beside_those_of_womd(
 @pytest.mark.slow
 def test_scores_against_minutes(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = two_scenes_of_womd(tmp_path)
-    flags = ["--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3", "--real", str(folder), "--cores", "64"]
+    flags = [
+        "--minutes",
+        "0.05",
+        "--at",
+        "0.02",
+        "--scenes",
+        "generated:3",
+        "--real",
+        str(folder),
+        "--cores",
+        "64",
+    ]
     (sample,) = short("score", *flags, "--baselines", "log", seconds=())["score"]["drive"]
     assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05]
-    assert {where: one["score"] for where, one in sample["baselines"]["log"].items()} == {"held-out": 1.0, "real": 1.0}
+    assert {where: one["score"] for where, one in sample["baselines"]["log"].items()} == {
+        "held-out": 1.0,
+        "real": 1.0,
+    }
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
 def test_scores_are_of_all_scenes(tmp_path: Path, short: Callable[..., Any]) -> None:
     folder = two_scenes_of_womd(tmp_path)
-    flags = ["--parts", "score", "--envs", "drive", "--minutes", "0.05", "--at", "0.02", "--scenes", "generated:3"]
+    flags = [
+        "--parts",
+        "score",
+        "--envs",
+        "drive",
+        "--minutes",
+        "0.05",
+        "--at",
+        "0.02",
+        "--scenes",
+        "generated:3",
+    ]
     (sample,) = short("train", *flags, "--real", str(folder), seconds=())["score"]["drive"]
-    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample["trained_on"] == "generated:3"
+    assert [moment["minutes"] for moment in sample["moments"]] == [0.02, 0.05] and sample[
+        "trained_on"
+    ] == "generated:3"
     for found in sample["moments"]:
         evaluations = found["evaluations"].items()
-        assert {name: one["scenes"] for name, one in evaluations} == {"training scenes": 3, "held-out": 100, "real": 2}
-        assert all(one["score_95"][0] <= one["score"] <= one["score_95"][1] for _, one in evaluations)
+        assert {name: one["scenes"] for name, one in evaluations} == {
+            "training scenes": 3,
+            "held-out": 100,
+            "real": 2,
+        }
+        assert all(
+            one["score_95"][0] <= one["score"] <= one["score_95"][1] for _, one in evaluations
+        )
 
 
 @pytest.mark.slow
@@ -182,7 +249,9 @@ def test_candidates_for_defaults_are_scored(short: Callable[..., Any]) -> None:
 def test_killed_trainers_leave_what_loads(short: Callable[..., Any]) -> None:
     found = short("saves", "--kills", "20", "--commands", "1", seconds=())
     assert found["forked trainers"]["kills"] == 20 and found["forked trainers"]["saves"] >= 20
-    assert found["whole commands"]["kills"] == 1 and not any(part["failures"] for part in found.values())
+    assert found["whole commands"]["kills"] == 1 and not any(
+        part["failures"] for part in found.values()
+    )
 
 
 @pytest.mark.slow

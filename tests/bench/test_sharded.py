@@ -23,7 +23,11 @@ def test_rows_and_tables() -> None:
     }
     one, two = sharded.summary(runs)
     assert (one["ranks"], two["ranks"], two["width"]) == (1, 2, 128)
-    assert two["step_ms"]["median"] == 400 and two["times_one_rank"]["median"] == 2.0 and two["of_one_rank"] == 0.5
+    assert (
+        two["step_ms"]["median"] == 400
+        and two["times_one_rank"]["median"] == 2.0
+        and two["of_one_rank"] == 0.5
+    )
     assert "| weak, all kept | 2 | 128 |" in sharded.markdown({"measured": [one, two]})
     text = sharded.published()
     assert "not measured here" in text and "| all kept | 1 | 1024 | 723 | 43.28 |" in text
@@ -32,14 +36,30 @@ def test_rows_and_tables() -> None:
 @pytest.mark.slow
 def test_the_command_in_short(tmp_path: Path) -> None:
     path, png = tmp_path / "results.json", tmp_path / "plot.png"
-    short = ["--size", "tiny", "--ranks", "1", "2", "--steps", "1", "--repeats", "1", "--json", str(path), "--png", str(png)]
+    short = [
+        "--size",
+        "tiny",
+        "--ranks",
+        "1",
+        "2",
+        "--steps",
+        "1",
+        "--repeats",
+        "1",
+        "--json",
+        str(path),
+        "--png",
+        str(png),
+    ]
     assert sharded.main(short) == 0 and png.stat().st_size > 1000
     results = json.loads(path.read_text())["results"]
     assert len(results["measured"]) == 8 and len(results["published"]) == 5
     assert all(row["step_ms"]["median"] > 0 and row["peak_mib"] > 0 for row in results["measured"])
 
 
-def test_too_few_gpus_are_told_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_few_gpus_are_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     assert sharded.main(["--device", "cuda", "--ranks", "2"]) == 2
     assert capsys.readouterr().err == "error: --device cuda: 1 GPUs for [2] ranks\n"

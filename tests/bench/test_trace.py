@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Timelines: recorded spans follow from each other, the Perfetto file is valid, the picture is drawn."""
+"""Timelines: recorded spans follow from each other, the Perfetto file is valid, the picture is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,16 @@ PROBE = Workload("probe", "probe", {"work": 2000}, num_envs=8)
 
 
 def _record(workers: int, buffers: int, split: str) -> Timeline:
-    with PROBE.make("multiprocessing", num_workers=workers, num_buffers=buffers, split=split) as vec:
+    with PROBE.make(
+        "multiprocessing", num_workers=workers, num_buffers=buffers, split=split
+    ) as vec:
         policy = PolicyChoice("wait", half_s=2e-4).build(vec, draw_actions(vec.spec, 8))
         return trace.record(vec, policy, TURNS, 4, "a title")
 
 
-@pytest.fixture(scope="module", params=[(2, 1, "workers"), (4, 2, "workers"), (2, 2, "envs")], ids=str)
+@pytest.fixture(
+    scope="module", params=[(2, 1, "workers"), (4, 2, "workers"), (2, 2, "envs")], ids=str
+)
 def timeline(request: pytest.FixtureRequest) -> Timeline:
     return _record(*request.param)
 
@@ -53,7 +59,18 @@ def test_workers_begin_after_send_and_end_before_recv(timeline: Timeline) -> Non
         policies = [span for span in mine if span.track == "policy"]
         work = [span for span in mine if span.track.startswith("worker")]
         assert len(sends) == len(recvs) == len(policies) == TURNS // timeline.buffers
-        assert all(p.begin_ns >= r.end_ns and s.begin_ns >= p.end_ns for r, p, s in zip(recvs, policies, sends, strict=True))
+        assert all(
+            p.begin_ns >= r.end_ns and s.begin_ns >= p.end_ns
+            for r, p, s in zip(recvs, policies, sends, strict=True)
+        )
         for sent, received in zip(sends, recvs[1:], strict=False):
-            between = [span for span in work if sent.begin_ns <= span.begin_ns and span.end_ns <= received.end_ns]
-            assert len(between) == len({span.track for span in between}) == len({span.track for span in work})
+            between = [
+                span
+                for span in work
+                if sent.begin_ns <= span.begin_ns and span.end_ns <= received.end_ns
+            ]
+            assert (
+                len(between)
+                == len({span.track for span in between})
+                == len({span.track for span in work})
+            )

@@ -10,7 +10,9 @@ import pytest
 from bench.workloads import Workload, c_loop, count_shares, draw_actions, half_actions
 from puffervec.vec.vector_env import VectorEnv
 
-PROBE = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2}, num_envs=4, episode_turns=4)
+PROBE = Workload(
+    "probe", "probe", {"episode_length": 3, "num_agents": 2}, num_envs=4, episode_turns=4
+)
 TWO_GROUPS = Workload("probe", "probe", {"mode": 1, "num_agents": 2}, num_envs=4)
 
 
@@ -23,7 +25,10 @@ def test_actions_are_in_range_contiguous_and_the_same_in_every_run() -> None:
             assert actions.dtype == np.int32 and actions.flags.c_contiguous
             assert (
                 actions.min() >= 0
-                and (actions.reshape(-1, group.action_dims).max(axis=0) == np.array(group.action_sizes) - 1).all()
+                and (
+                    actions.reshape(-1, group.action_dims).max(axis=0)
+                    == np.array(group.action_sizes) - 1
+                ).all()
             )
             assert np.array_equal(actions, again[group.name])
 
@@ -39,7 +44,9 @@ def test_halves_get_their_own_rows_of_the_same_batches(workload: Workload) -> No
 
 
 def test_resets_are_no_steps() -> None:
-    """Episodes of three steps and one reset: three of four turns are transitions, for all envs and agents alike."""
+    """Episodes of three steps and one reset: three of four turns are transitions, for all envs and
+    agents alike.
+    """
     with PROBE.make("serial") as vec:
         drawn = draw_actions(vec.spec, 4)
     shares = count_shares(PROBE, drawn, 8)
@@ -48,8 +55,12 @@ def test_resets_are_no_steps() -> None:
 
 
 def test_agents_that_left_take_no_steps() -> None:
-    """With leave=1, agent 1 of 2 is gone after step 1: per episode of 3 steps and a reset, 3 + 1 transitions of agents."""
-    leaving = Workload("probe", "probe", {"episode_length": 3, "num_agents": 2, "leave": 1}, num_envs=4)
+    """With leave=1, agent 1 of 2 is gone after step 1: per episode of 3 steps and a reset, 3 + 1
+    transitions of agents.
+    """
+    leaving = Workload(
+        "probe", "probe", {"episode_length": 3, "num_agents": 2, "leave": 1}, num_envs=4
+    )
     with leaving.make("serial") as vec:
         drawn = draw_actions(vec.spec, 4)
     shares = count_shares(leaving, drawn, 8)

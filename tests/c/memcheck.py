@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs the C programs under valgrind's memcheck: reads and writes out of bounds, uninitialised bytes, leaks. Uses envs_main.c,
-drive_main.c, channel_stress.c.
+"""Runs the C programs under valgrind's memcheck: reads and writes out of bounds, uninitialised
+bytes, leaks. Uses envs_main.c, drive_main.c, channel_stress.c.
 
     python -m tests.c.memcheck      (make valgrind)
 """
@@ -33,8 +33,11 @@ VALGRIND = [
     "--track-origins=yes", "--fair-sched=yes",
 ]  # fmt: skip
 ERROR_EXIT = 9
-MISSING = "valgrind is not installed: apt-get install valgrind, or your system's package of that name"
-# Uninitialised bytes are found at any level of optimization; the names in a report are best without.
+MISSING = (
+    "valgrind is not installed: apt-get install valgrind, or your system's package of that name"
+)
+# Uninitialised bytes are found at any level of optimization; the names in a report are best
+# without.
 BUILD = ("-O1", "-DPV_NO_CLONES", "-Wno-psabi")
 ENVS_CORE = (
     "action",
@@ -63,17 +66,33 @@ class Case:
 
 
 CASES = (
-    Case("probe", {"num_agents": 3, "obs_size": 12, "episode_length": 7, "leave": 1, "end_kind": 2}),
+    Case(
+        "probe", {"num_agents": 3, "obs_size": 12, "episode_length": 7, "leave": 1, "end_kind": 2}
+    ),
     Case("probe", {"mode": 1, "episode_length": 5}, "same_step"),
     Case("cartpole"),
     Case("cartpole", {}, "same_step"),
     Case("tag_grid"),
     Case("tag_grid", {}, "same_step"),
-    Case("tag_continuous", {"num_runners": 4, "grid_length": 2.0, "episode_length": 20, "tagging_distance": 0.1}),
-    Case("tag_continuous", {"num_runners": 4, "use_full_observation": False, "episode_length": 20}, "same_step"),
-    Case("tag_continuous", {"num_runners": 39, "use_full_observation": False, "tagging_distance": 0.05}),
+    Case(
+        "tag_continuous",
+        {"num_runners": 4, "grid_length": 2.0, "episode_length": 20, "tagging_distance": 0.1},
+    ),
+    Case(
+        "tag_continuous",
+        {"num_runners": 4, "use_full_observation": False, "episode_length": 20},
+        "same_step",
+    ),
+    Case(
+        "tag_continuous",
+        {"num_runners": 39, "use_full_observation": False, "tagging_distance": 0.05},
+    ),
     Case("covid"),
-    Case("covid", {"episode_length": 20, "delivery_interval": 3, "vaccine_delivery_start": 5}, "same_step"),
+    Case(
+        "covid",
+        {"episode_length": 20, "delivery_interval": 3, "vaccine_delivery_start": 5},
+        "same_step",
+    ),
     Case("drive", {"num_agents": 24, "resample_steps": 35}, envs=2),
     Case("lantern"),
 )
@@ -88,20 +107,43 @@ def envs_sources(root: Path = ROOT) -> list[Path]:
 def compile_envs(target: Path, root: Path = ROOT) -> Path:
     """Compile envs_main with the ocean example in it and return `target`."""
     lantern = ROOT / "examples/ocean/lantern"
-    flags = [*stress.FLAGS, *BUILD, f"-I{root / 'csrc'}", f"-I{lantern}", "-DEXTRA_TYPE=pv_env_type_lantern"]
+    flags = [
+        *stress.FLAGS,
+        *BUILD,
+        f"-I{root / 'csrc'}",
+        f"-I{lantern}",
+        "-DEXTRA_TYPE=pv_env_type_lantern",
+    ]
     sources = [*envs_sources(root), lantern / "glue.c"]
-    subprocess.run([*stress.compiler(), *flags, *map(str, sources), "-o", str(target), "-lm"], check=True, timeout=300)
+    subprocess.run(
+        [*stress.compiler(), *flags, *map(str, sources), "-o", str(target), "-lm"],
+        check=True,
+        timeout=300,
+    )
     return target
 
 
 def drive_sources() -> list[Path]:
     """Return the C files that drive_main is made of."""
-    return [ROOT / "tests/c/drive_main.c", ROOT / "csrc/env.c", ROOT / "csrc/rng.c", *stress.env_types()]
+    return [
+        ROOT / "tests/c/drive_main.c",
+        ROOT / "csrc/env.c",
+        ROOT / "csrc/rng.c",
+        *stress.env_types(),
+    ]
 
 
 def compile_drive(target: Path) -> Path:
     """Compile drive_main and return `target`."""
-    command = [*stress.compiler(), *stress.FLAGS, *BUILD, *map(str, drive_sources()), "-o", str(target), "-lm"]
+    command = [
+        *stress.compiler(),
+        *stress.FLAGS,
+        *BUILD,
+        *map(str, drive_sources()),
+        "-o",
+        str(target),
+        "-lm",
+    ]
     subprocess.run(command, check=True, timeout=300)
     return target
 
@@ -109,7 +151,10 @@ def compile_drive(target: Path) -> Path:
 def write_scenes(folder: Path) -> Path:
     """Return a compiled set of small random scenes."""
     if not (folder / "set").exists():
-        write_world(folder / "set", [random_scene(seed, objects=8, roads=12, frames=30) for seed in range(SCENES)])
+        write_world(
+            folder / "set",
+            [random_scene(seed, objects=8, roads=12, frames=30) for seed in range(SCENES)],
+        )
     return folder / "set"
 
 
@@ -122,7 +167,11 @@ def arguments(case: Case, folder: Path, seed: int) -> list[str]:
         with open_case(case, folder) as vec:
             assert isinstance(vec.env, native.NativeEnv)
             build = vec.env.build(vec.config)
-            config, params, data = vec.env.pack(vec.config), native.pack_params(build.params), build.data
+            config, params, data = (
+                vec.env.pack(vec.config),
+                native.pack_params(build.params),
+                build.data,
+            )
     (folder / "config").write_bytes(config)
     (folder / "params").write_bytes(params)
     files = [str(folder / "config"), str(folder / "params"), str(data or "-")]
@@ -142,7 +191,11 @@ def drive_arguments(folder: Path, steps: int = 40, agents: int = 24) -> list[str
         (folder / "drive_config").write_bytes(native.pack_config(vec.config))
     actions = np.random.default_rng(stress.seed()).integers(0, 91, (steps, agents)).astype(np.int32)
     (folder / "actions").write_bytes(actions.tobytes())
-    return [*(str(folder / name) for name in ("set", "drive_config", "actions", "out")), str(steps), "2"]
+    return [
+        *(str(folder / name) for name in ("set", "drive_config", "actions", "out")),
+        str(steps),
+        "2",
+    ]
 
 
 def check(command: Sequence[str], timeout_s: float = 1800.0) -> subprocess.CompletedProcess[str]:
@@ -154,18 +207,24 @@ def commands(folder: Path) -> list[list[str]]:
     """Compile everything into `folder` and return what is to be checked."""
     envs = str(compile_envs(folder / "envs_main"))
     drive = str(compile_drive(folder / "drive_main"))
-    channel = str(stress.compile_program("channel_stress", folder / "channel_stress", "-O1", "-DPV_NO_CLONES"))
+    channel = str(
+        stress.compile_program("channel_stress", folder / "channel_stress", "-O1", "-DPV_NO_CLONES")
+    )
     found = []
     for number, case in enumerate(CASES):
         (folder / str(number)).mkdir()
         found.append([envs, *arguments(case, folder / str(number), stress.seed())])
     found.append([drive, *drive_arguments(folder)])
-    found += [[channel, "threads", *setup.arguments(100, stress.seed())] for setup in stress.THREADS]
+    found += [
+        [channel, "threads", *setup.arguments(100, stress.seed())] for setup in stress.THREADS
+    ]
     return found
 
 
 def main() -> int:
-    """Run everything under memcheck and return the exit status: 2 without valgrind, 1 if it has something to say."""
+    """Run everything under memcheck and return the exit status: 2 without valgrind, 1 if it has
+    something to say.
+    """
     if shutil.which("valgrind") is None:
         print(MISSING, file=sys.stderr)
         return 2
@@ -174,7 +233,10 @@ def main() -> int:
         for command in commands(Path(made)):
             done = check(command)
             shown = shlex.join([Path(command[0]).name, *command[1:]]).replace(f"{made}/", "")
-            print(f"{'ok' if done.returncode == 0 else 'FAILED'}  {shown}  {done.stdout.strip()}", flush=True)
+            print(
+                f"{'ok' if done.returncode == 0 else 'FAILED'}  {shown}  {done.stdout.strip()}",
+                flush=True,
+            )
             if done.returncode:
                 failed = 1
                 print(done.stderr, file=sys.stderr, flush=True)

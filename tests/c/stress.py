@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Builds and runs the C programs that put the channel under stress: channel_stress.c and channel_litmus.c.
+"""Builds and runs the C programs that put the channel under stress: channel_stress.c and
+channel_litmus.c.
 
     python -m tests.c.stress threads --count 1000000        workers are threads
     python -m tests.c.stress tsan --count 10000000          ... under ThreadSanitizer (make tsan)
@@ -27,9 +28,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-pthread", "-g"]
-STRICT = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wmissing-prototypes", "-Wdouble-promotion", "-Werror"]
+STRICT = [
+    "-Wall",
+    "-Wextra",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wmissing-prototypes",
+    "-Wdouble-promotion",
+    "-Werror",
+]
 CORE = {
-    "channel_stress": ("channel", "placement", "watch", "worker", "slab", "probe", "action", "autoreset", "state"),
+    "channel_stress": (
+        "channel",
+        "placement",
+        "watch",
+        "worker",
+        "slab",
+        "probe",
+        "action",
+        "autoreset",
+        "state",
+    ),
     "channel_litmus": ("channel", "placement", "slab"),
 }
 TSAN = ("-O1", "-fsanitize=thread")
@@ -64,7 +83,11 @@ THREADS = (
     Setup(2, 2, "workers", "any_order"),
     Setup(3, 2, "envs", "any_order"),
 )
-PROCESSES = (Setup(2, 1, "envs", "in_order"), Setup(6, 2, "envs", "in_order"), Setup(6, 3, "workers", "any_order"))
+PROCESSES = (
+    Setup(2, 1, "envs", "in_order"),
+    Setup(6, 2, "envs", "in_order"),
+    Setup(6, 3, "workers", "any_order"),
+)
 
 
 def seed() -> int:
@@ -78,12 +101,15 @@ def compiler() -> list[str]:
 
 
 def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
-    """Copy csrc/ and tests/c/ with (old, new) put into the named files; each old text must be there exactly once.
+    """Copy csrc/ and tests/c/ with (old, new) put into the named files; each old text must be there
+    exactly once.
 
     Returns `folder`, which compile_program takes as root.
     """
     for name in ("csrc", "tests/c"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.py", "__pycache__")
+        )
     for name, (old, new) in edits.items():
         text = (folder / name).read_text()
         if text.count(old) != 1:
@@ -92,9 +118,16 @@ def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
     return folder
 
 
-def start_compiler(name: str, target: Path, *flags: str, root: Path = ROOT) -> subprocess.Popen[str]:
-    """Compile tests/c/<name>.c with the parts of the core that it needs. Returns the running compiler."""
-    sources = [root / "tests" / "c" / f"{name}.c", *(root / "csrc" / f"{part}.c" for part in CORE[name])]
+def start_compiler(
+    name: str, target: Path, *flags: str, root: Path = ROOT
+) -> subprocess.Popen[str]:
+    """Compile tests/c/<name>.c with the parts of the core that it needs. Returns the running
+    compiler.
+    """
+    sources = [
+        root / "tests" / "c" / f"{name}.c",
+        *(root / "csrc" / f"{part}.c" for part in CORE[name]),
+    ]
     command = [*compiler(), *FLAGS, *STRICT, *flags, *map(str, sources), "-o", str(target), "-lm"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -114,11 +147,14 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def tsan_command(program: Path) -> list[str]:
-    """Return how to run a program under ThreadSanitizer: it knows no mappings of more than 28 random bits.
+    """Return how to run a program under ThreadSanitizer: it knows no mappings of more than 28
+        random bits.
 
     Source: https://github.com/google/sanitizers/issues/1716
     """
-    bare = subprocess.run([str(program)], capture_output=True, text=True, timeout=60, env=environment())
+    bare = subprocess.run(
+        [str(program)], capture_output=True, text=True, timeout=60, env=environment()
+    )
     return [str(program)] if bare.returncode == 2 else ["setarch", "-R", str(program)]
 
 
@@ -126,15 +162,25 @@ def run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess
     """Run a program. Raises AssertionError with the command if it hangs."""
     options = f"halt_on_error=1 exitcode={TSAN_EXIT}"
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=environment(TSAN_OPTIONS=options))
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env=environment(TSAN_OPTIONS=options),
+        )
     except subprocess.TimeoutExpired as expired:
-        raise AssertionError(f"hung for {timeout_s:g} s: {shlex.join(command)}\n{expired.stderr!r}") from None
+        raise AssertionError(
+            f"hung for {timeout_s:g} s: {shlex.join(command)}\n{expired.stderr!r}"
+        ) from None
 
 
 def run_well(command: Sequence[str], timeout_s: float) -> str:
     """Run a program that has to succeed. Returns what it printed."""
     done = run(command, timeout_s)
-    assert done.returncode == 0, f"exit status {done.returncode}: {shlex.join(command)}\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, (
+        f"exit status {done.returncode}: {shlex.join(command)}\n{done.stdout}{done.stderr}"
+    )
     return done.stdout.strip()
 
 
@@ -145,28 +191,43 @@ def hash_of(said: str) -> str:
     return match.group(1)
 
 
-def run_setups(command: list[str], kind: str, setups: Sequence[Setup], turns: int, *more: str, timeout_s: float) -> None:
+def run_setups(
+    command: list[str], kind: str, setups: Sequence[Setup], turns: int, *more: str, timeout_s: float
+) -> None:
     """Run channel_stress in each setup, for about `turns` turns in all."""
     for setup in setups:
         each = max(1, turns // len(setups) // setup.halves)
         print(f"{kind} {setup}: ", end="", flush=True)
-        print(run_well([*command, kind, *setup.arguments(each, seed()), *more], timeout_s), flush=True)
+        print(
+            run_well([*command, kind, *setup.arguments(each, seed()), *more], timeout_s), flush=True
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     flags.add_argument("what", choices=["threads", "tsan", "processes", "litmus"])
-    flags.add_argument("--count", type=int, default=100_000, help="turns in all, or how often each shape is tried")
-    flags.add_argument("--timeout-s", type=float, default=3600.0, help="a program that takes longer hangs")
+    flags.add_argument(
+        "--count", type=int, default=100_000, help="turns in all, or how often each shape is tried"
+    )
+    flags.add_argument(
+        "--timeout-s", type=float, default=3600.0, help="a program that takes longer hangs"
+    )
     options = flags.parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
         target, limit = Path(made) / "program", {"timeout_s": options.timeout_s}
         if options.what == "litmus":
             program = str(compile_program("channel_litmus", target, *PLAIN))
             for shape in ("message_passing", "store_buffer"):
-                print(run_well([program, shape, str(options.count), str(seed())], options.timeout_s), flush=True)
-            without = run([program, "relaxed", str(min(options.count, 10**6)), str(seed())], options.timeout_s)
+                print(
+                    run_well([program, shape, str(options.count), str(seed())], options.timeout_s),
+                    flush=True,
+                )
+            without = run(
+                [program, "relaxed", str(min(options.count, 10**6)), str(seed())], options.timeout_s
+            )
             print(f"(without order, to compare: {without.stdout.strip()})")
         elif options.what == "processes":
             for build in (PLAIN, NO_FUTEX):
@@ -174,7 +235,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print("futex" if build == PLAIN else "no futex")
                 run_setups([program], "processes", PROCESSES, options.count // 2, "jester", **limit)
         else:
-            program = str(compile_program("channel_stress", target, *(TSAN if options.what == "tsan" else PLAIN)))
+            program = str(
+                compile_program(
+                    "channel_stress", target, *(TSAN if options.what == "tsan" else PLAIN)
+                )
+            )
             run_setups(tsan_command(Path(program)), "threads", THREADS, options.count, **limit)
     return 0
 

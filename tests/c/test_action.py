@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""pv_actions_write and pv_actions_check (csrc/action.c) on hand-made slabs, which may have any spec: continuous too."""
+"""pv_actions_write and pv_actions_check (csrc/action.c) on hand-made slabs, which may have any
+spec: continuous too.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ GUARD = 0x5A
 class HandMade:
     """A slab with one group of `rows` rows, filled with a guard byte."""
 
-    def __init__(self, kind: int, rows: int, sizes: tuple[int, ...] = (), bounds: tuple[tuple[float, float], ...] = ()) -> None:
+    def __init__(
+        self,
+        kind: int,
+        rows: int,
+        sizes: tuple[int, ...] = (),
+        bounds: tuple[tuple[float, float], ...] = (),
+    ) -> None:
         spec = ffi.new("pv_spec*")
         spec.group_count = spec.records_per_turn = 1
         group = spec.groups[0]
@@ -44,19 +52,29 @@ class HandMade:
 
     @property
     def actions(self) -> np.ndarray:
-        return self.bytes[self.offset : self.offset + self.size].view(self.dtype).reshape(self.rows, self.dims)
+        return (
+            self.bytes[self.offset : self.offset + self.size]
+            .view(self.dtype)
+            .reshape(self.rows, self.dims)
+        )
 
     def write(self, source: np.ndarray) -> int:
         """Write and check that nothing else was written."""
         before = self.bytes.copy()
-        replaced = lib.pv_actions_write(self.slab, 0, 0, ffi.from_buffer(source), DTYPE_CODE[source.dtype])
+        replaced = lib.pv_actions_write(
+            self.slab, 0, 0, ffi.from_buffer(source), DTYPE_CODE[source.dtype]
+        )
         changed = np.flatnonzero(self.bytes != before)
-        assert changed.size == 0 or (changed[0] >= self.offset and changed[-1] < self.offset + self.size)
+        assert changed.size == 0 or (
+            changed[0] >= self.offset and changed[-1] < self.offset + self.size
+        )
         return int(replaced)
 
     def check(self, source: np.ndarray) -> tuple[int, int]:
         before, first = self.bytes.copy(), ffi.new("uint64_t*", 999)
-        bad = lib.pv_actions_check(self.slab, 0, 0, ffi.from_buffer(source), DTYPE_CODE[source.dtype], first)
+        bad = lib.pv_actions_check(
+            self.slab, 0, 0, ffi.from_buffer(source), DTYPE_CODE[source.dtype], first
+        )
         assert (self.bytes == before).all()
         return int(bad), int(first[0])
 
@@ -90,17 +108,28 @@ def edges(dtype: str) -> list[int]:
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"])
-@pytest.mark.parametrize("sizes", [(1,), (4,), (255,), (256,), (3, 1), (2, 5, 3), (2, 5, 1, 4), (3, 255), (3, 256)])
+@pytest.mark.parametrize(
+    "sizes", [(1,), (4,), (255,), (256,), (3, 1), (2, 5, 3), (2, 5, 1, 4), (3, 255), (3, 256)]
+)
 def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
     values = edges(dtype)
-    rows = list(itertools.islice(itertools.cycle(itertools.product(values, repeat=min(len(sizes), 2))), 200))
+    rows = list(
+        itertools.islice(itertools.cycle(itertools.product(values, repeat=min(len(sizes), 2))), 200)
+    )
     mixed = np.array([(row * len(sizes))[: len(sizes)] for row in rows], dtype)
-    source = np.concatenate([np.zeros((900, len(sizes)), dtype), mixed, np.zeros((300, len(sizes)), dtype)])  # and valid chunks
+    source = np.concatenate(
+        [np.zeros((900, len(sizes)), dtype), mixed, np.zeros((300, len(sizes)), dtype)]
+    )  # and valid chunks
     kind = lib.PV_DISCRETE if len(sizes) == 1 else lib.PV_MULTI_DISCRETE
     made = HandMade(kind, len(source), sizes)
-    valid = np.array([[0 <= int(value) < size for value, size in zip(row, sizes, strict=True)] for row in source])
+    valid = np.array(
+        [[0 <= int(value) < size for value, size in zip(row, sizes, strict=True)] for row in source]
+    )
     expected = np.array(
-        [[int(value) if ok else 0 for value, ok in zip(*pair, strict=True)] for pair in zip(source, valid, strict=True)]
+        [
+            [int(value) if ok else 0 for value, ok in zip(*pair, strict=True)]
+            for pair in zip(source, valid, strict=True)
+        ]
     )
     bad, first = made.check(source)
     assert bad == (~valid).sum()
@@ -110,7 +139,24 @@ def test_indices(dtype: str, sizes: tuple[int, ...]) -> None:
 
 
 BOUNDS = ((-1.0, 1.0), (0.0, 2.5), (-3.0, -0.5))
-SPECIAL = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.0000001, 3.0, -100.0, 1e-45, 1e-310, 3.4e38, np.nan, -np.nan, np.inf, -np.inf]
+SPECIAL = [
+    0.0,
+    -0.0,
+    0.5,
+    -0.5,
+    1.0,
+    -1.0,
+    1.0000001,
+    3.0,
+    -100.0,
+    1e-45,
+    1e-310,
+    3.4e38,
+    np.nan,
+    -np.nan,
+    np.inf,
+    -np.inf,
+]
 
 
 def reals(value: float, low: float, high: float) -> float:
@@ -126,11 +172,14 @@ def test_reals(dtype: str) -> None:
     bad = int((~np.isfinite(source)).sum())
     assert made.check(source) == (bad, int(np.flatnonzero(~np.isfinite(source.reshape(-1)))[0]))
     assert made.write(source) == bad
-    expected = np.array([[reals(float(x), *BOUNDS[d]) for d, x in enumerate(row)] for row in source], np.float32)
+    expected = np.array(
+        [[reals(float(x), *BOUNDS[d]) for d, x in enumerate(row)] for row in source], np.float32
+    )
     np.testing.assert_array_equal(made.actions, expected)
     assert np.isfinite(made.actions).all()
     assert (
-        (made.actions >= np.float32([low for low, _ in BOUNDS])) & (made.actions <= np.float32([high for _, high in BOUNDS]))
+        (made.actions >= np.float32([low for low, _ in BOUNDS]))
+        & (made.actions <= np.float32([high for _, high in BOUNDS]))
     ).all()
 
 
@@ -149,7 +198,11 @@ def test_the_rows_themselves_may_be_the_source(kind: str) -> None:
         "continuous": lambda: HandMade(lib.PV_CONTINUOUS, 5, bounds=((-1.0, 1.0),)),
     }[kind]()
     rows = made.actions
-    rows[:] = [[2], [1], [0], [9], [252]] if kind != "continuous" else [[0.5], [np.nan], [7.0], [-7.0], [0.0]]
+    rows[:] = (
+        [[2], [1], [0], [9], [252]]
+        if kind != "continuous"
+        else [[0.5], [np.nan], [7.0], [-7.0], [0.0]]
+    )
     replaced = lib.pv_actions_write(made.slab, 0, 0, ffi.from_buffer(rows), DTYPE_CODE[rows.dtype])
     expected = {
         "discrete": (2, [[2], [1], [0], [0], [0]]),

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""pv_advantage (csrc/advantage.c) against its twin on random flags, and what it must not touch or be touched by."""
+"""pv_advantage (csrc/advantage.c) against its twin on random flags, and what it must not touch or
+be touched by.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,15 @@ def random_rollout(seed: int, horizon: int, rows: int) -> tuple[Arrays, np.ndarr
 
 
 @pytest.mark.parametrize(("horizon", "rows"), [(1, 1), (2, 3), (16, 5), (33, 17), (64, 70)])
-@pytest.mark.parametrize(("gamma", "gae_lambda"), [(0.99, 0.95), (1.0, 1.0), (0.0, 0.5), (0.9, 0.0)])
+@pytest.mark.parametrize(
+    ("gamma", "gae_lambda"), [(0.99, 0.95), (1.0, 1.0), (0.0, 0.5), (0.9, 0.0)]
+)
 def test_equals_the_twin(horizon: int, rows: int, gamma: float, gae_lambda: float) -> None:
     rollout, values = random_rollout(horizon * 1000 + rows, horizon, rows)
     advantages, valid = c_advantage(rollout, values, gamma, gae_lambda)
-    expected, expected_valid = twin.advantage(rollout["rewards"], values, *_flags(rollout), gamma, gae_lambda)
+    expected, expected_valid = twin.advantage(
+        rollout["rewards"], values, *_flags(rollout), gamma, gae_lambda
+    )
     np.testing.assert_array_equal(valid, expected_valid)
     np.testing.assert_array_equal(advantages, expected)
 
@@ -68,7 +74,11 @@ def test_one_row_all_valid_equals_the_closed_form() -> None:
     never, always = np.zeros((horizon + 1, 1), bool), np.ones((horizon + 1, 1), bool)
     rollout = {"rewards": rewards, "terminals": never, "truncations": never, "masks": always}
     advantages, _ = c_advantage(rollout, values, gamma, gae_lambda)
-    delta = rewards[1:, 0].astype(float) + gamma * values[1:, 0].astype(float) - values[:-1, 0].astype(float)
+    delta = (
+        rewards[1:, 0].astype(float)
+        + gamma * values[1:, 0].astype(float)
+        - values[:-1, 0].astype(float)
+    )
     for k in range(horizon):
         weights = (gamma * gae_lambda) ** np.arange(horizon - k)
         assert advantages[k, 0] == pytest.approx(float(weights @ delta[k:]), abs=1e-5)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The channel (csrc/channel.c): lines, turns that wrap, sleeping and waking. Also run on the build without a futex."""
+"""The channel (csrc/channel.c): lines, turns that wrap, sleeping and waking. Also run on the build
+without a futex.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SLICE_NS = 1_000_000
 @pytest.fixture
 def vec() -> Iterator[VectorEnv]:
     """Two workers in this process that run only when told; all waiting below is the test's own."""
-    with puffervec.make("probe", env_kwargs={"episode_length": 10**6}, backend=ManyInOne, num_envs=4, num_workers=2) as made:
+    with puffervec.make(
+        "probe", env_kwargs={"episode_length": 10**6}, backend=ManyInOne, num_envs=4, num_workers=2
+    ) as made:
         made.reset(seed=0)
         made.serving = "none"
         yield made
@@ -47,15 +51,25 @@ def serve_in_threads(vec: VectorEnv) -> list[threading.Thread]:
 
 def end(vec: VectorEnv, threads: list[threading.Thread]) -> None:
     for worker, thread in enumerate(threads):
-        lib.pv_turn_send_one(vec.rows.slab, worker, lib.pv_control_half(vec.rows.slab, worker), lib.PV_CLOSE, 0, 0, waiter())
+        lib.pv_turn_send_one(
+            vec.rows.slab,
+            worker,
+            lib.pv_control_half(vec.rows.slab, worker),
+            lib.PV_CLOSE,
+            0,
+            0,
+            waiter(),
+        )
         thread.join()
 
 
-# ---- promises that no run on one processor can show ----------------------------------------------------------
+# ---- promises that no run on one processor can show ----------------------------------------------
 
 
 def test_a_slice_is_short() -> None:
-    """Between two slices the learner looks for dead workers and Python for signals: a longer one is a later answer to both."""
+    """Between two slices the learner looks for dead workers and Python for signals: a longer one is
+    a later answer to both.
+    """
     assert lib.PV_SLICE_NS <= 20_000_000
 
 
@@ -69,12 +83,14 @@ def test_a_slice_is_short() -> None:
     ],
 )
 def test_helpers_order_memory_as_their_names_say(helper: str, access: str) -> None:
-    """x86 hides a missing acquire or release, and a compiler may. tests/model shows what each order is for."""
+    """x86 hides a missing acquire or release, and a compiler may. tests/model shows what each order
+    is for.
+    """
     header = (source_folder() / "csrc/channel.h").read_text()
-    assert re.search(rf"\b{helper}\([^)]*\) {{ (?:return )?{re.escape(access)}; }}", header)
+    assert re.search(rf"\b{helper}\([^)]*\) {{\s+(?:return )?{re.escape(access)};\s+}}", header)
 
 
-# ---- lines -------------------------------------------------------------------------------------------------
+# ---- lines ---------------------------------------------------------------------------------------
 
 
 def test_each_line_has_two_cache_lines_of_its_own(vec: VectorEnv) -> None:
@@ -106,7 +122,7 @@ def test_sending_raises_the_turn_of_every_worker_of_the_half(vec: VectorEnv) -> 
     assert (line.turn, line.semaphore, line.first, line.count) == (before[1] + 2, lib.PV_PEEK, 3, 1)
 
 
-# ---- waiting -----------------------------------------------------------------------------------------------
+# ---- waiting -------------------------------------------------------------------------------------
 
 
 def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
@@ -118,11 +134,17 @@ def test_what_is_done_is_received_at_once(vec: VectorEnv) -> None:
 def test_a_worker_that_does_not_answer_is_named_after_a_slice(vec: VectorEnv) -> None:
     mine = waiter()
     lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, mine)
-    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -2  # the last worker
+    assert (
+        lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -2
+    )  # the last worker
     assert (mine.waits, mine.sleeps) == (1, 1)
     lib.pv_worker_serve(vec.workers.opened + 1, 0)
-    assert lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -1  # worker 0 now
-    assert lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 1) == -1  # resumed: at the futex, no new wait
+    assert (
+        lib.pv_turn_recv(vec.rows.slab, 0, lib.PV_ALL_WORKERS, mine, SLICE_NS, 0) == -1
+    )  # worker 0 now
+    assert (
+        lib.pv_turn_recv(vec.rows.slab, 0, 0, mine, SLICE_NS, 1) == -1
+    )  # resumed: at the futex, no new wait
     assert (mine.waits, mine.sleeps) == (2, 3)
     # Worker 1 is past: the wait for worker 0 is a new one.
     assert lib.pv_turn_recv(vec.rows.slab, 0, 1, mine, SLICE_NS, 1) == -1
@@ -143,7 +165,9 @@ def test_yields_are_skipped_for_as_many_waits_as_were_set(vec: VectorEnv) -> Non
 
 
 def test_who_is_crowded_sleeps_at_once(vec: VectorEnv) -> None:
-    """Yields would give the core to another program for a tick of the scheduler. A set penalty stays as it is."""
+    """Yields would give the core to another program for a tick of the scheduler. A set penalty
+    stays as it is.
+    """
     mine = waiter(place=lib.PV_ANYWHERE, skip_yields=5)
     lib.pv_turn_send_one(vec.rows.slab, 0, 0, lib.PV_STEP, 0, 0, mine)
     assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, mine, SLICE_NS, 0) == -1
@@ -151,19 +175,32 @@ def test_who_is_crowded_sleeps_at_once(vec: VectorEnv) -> None:
 
 
 def test_a_yield_that_lost_the_core_counts_though_the_turn_has_changed(tmp_path: Path) -> None:
-    """Beside another program each yield takes a slice of the scheduler, and the peer is done when it ends."""
+    """Beside another program each yield takes a slice of the scheduler, and the peer is done when
+    it ends.
+    """
     program = tmp_path / "lost"
     sources = [source_folder() / "csrc" / name for name in ("channel.c", "placement.c", "slab.c")]
     main = Path(__file__).with_name("lost_core_main.c")
-    flags = ["-std=c11", "-D_GNU_SOURCE", f"-I{source_folder() / 'csrc'}", "-Dsched_yield=lost_yield"]
+    flags = [
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        f"-I{source_folder() / 'csrc'}",
+        "-Dsched_yield=lost_yield",
+    ]
     subprocess.run(["gcc", *flags, "-o", program, main, *sources], check=True)
-    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout.split() == ["0", "16", "32"]
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout.split() == [
+        "0",
+        "16",
+        "32",
+    ]
 
 
 def test_commands_say_where_to_run(vec: VectorEnv) -> None:
     for place in (lib.PV_ANYWHERE, lib.PV_HOME):
         lib.pv_turn_send(vec.rows.slab, 0, lib.PV_STEP, 0, 0, waiter(place=place))
-        assert {lib.pv_command_line(vec.rows.slab, worker, 0).place for worker in range(2)} == {place}
+        assert {lib.pv_command_line(vec.rows.slab, worker, 0).place for worker in range(2)} == {
+            place
+        }
         for worker in range(2):
             lib.pv_worker_serve(vec.workers.opened + worker, 0)
             assert vec.workers.opened[worker].waiter.place == place
@@ -179,7 +216,9 @@ def test_the_time_to_look_at_the_load_is_a_flag(vec: VectorEnv) -> None:
 
 
 def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
-    """The worker's doorbell says that it sleeps; then one send must bring it back and count one wake-up."""
+    """The worker's doorbell says that it sleeps; then one send must bring it back and count one
+    wake-up.
+    """
     threads = serve_in_threads(vec)
     mine = waiter()
     for worker in range(2):
@@ -187,13 +226,22 @@ def test_a_sleeping_worker_is_woken(vec: VectorEnv) -> None:
         eventually(lambda doorbell=doorbell: doorbell.sleeping, "the worker to go to sleep")
         word, sent = doorbell.word, mine.wakes_sent
         lib.pv_turn_send_one(vec.rows.slab, worker, 0, lib.PV_STEP, 0, 0, mine)
-        assert mine.wakes_sent - sent == doorbell.word - word <= 1  # 0 if it woke by itself in that moment
-        eventually(lambda worker=worker: lib.pv_turn_recv_one(vec.rows.slab, worker, 0, mine, SLICE_NS, 0) == 0, "an answer")
+        assert (
+            mine.wakes_sent - sent == doorbell.word - word <= 1
+        )  # 0 if it woke by itself in that moment
+        eventually(
+            lambda worker=worker: (
+                lib.pv_turn_recv_one(vec.rows.slab, worker, 0, mine, SLICE_NS, 0) == 0
+            ),
+            "an answer",
+        )
     end(vec, threads)
 
 
 def test_the_doorbell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None:
-    """The flags say that both workers sleep, and that the learner sleeps on each of its doorbells: only the one meant rings."""
+    """The flags say that both workers sleep, and that the learner sleeps on each of its doorbells:
+    only the one meant rings.
+    """
     mine = waiter()
     for worker in range(2):
         doorbells = [lib.pv_command_line(vec.rows.slab, w, 0).doorbell for w in range(2)]
@@ -218,11 +266,14 @@ def test_the_doorbell_that_is_rung_is_that_of_the_reader(vec: VectorEnv) -> None
 
 
 @pytest.mark.parametrize(
-    "budgets", [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}], ids=["ladder", "short", "sleep"]
+    "budgets",
+    [{}, {"pauses": 1, "yields": 1}, {"pauses": 1, "skip_yields": 2**31}],
+    ids=["ladder", "short", "sleep"],
 )
 def test_no_wake_up_is_lost(vec: VectorEnv, budgets: dict[str, int]) -> None:
-    """Thousands of turns with waiters that go to sleep early. A lost wake-up would show as a slice that ran out: here it is
-    so long that the test's own deadline would end it."""
+    """Thousands of turns with waiters that go to sleep early. A lost wake-up would show as a slice
+    that ran out: here it is so long that the test's own deadline would end it.
+    """
     turns = 3000
     for worker in range(2):
         for name, value in budgets.items():

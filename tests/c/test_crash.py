@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/crash.c and puffervec/system/crashes.py: a crash in C names the function, also in a process that steps envs itself."""
+"""csrc/crash.c and puffervec/system/crashes.py: a crash in C names the function, also in a process
+that steps envs itself.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "crashes.so",
         "crashes.c",
     ]
-    subprocess.run([*command, '-Douter=__attribute__((visibility("default")))outer'], cwd=folder, check=True, timeout=60)
+    subprocess.run(
+        [*command, '-Douter=__attribute__((visibility("default")))outer'],
+        cwd=folder,
+        check=True,
+        timeout=60,
+    )
     return folder / "crashes.so"
 
 
@@ -93,7 +100,9 @@ def test_static_functions_are_named(library: Path, kind: int, number: int, funct
 def test_faulthandler_goes_on_after_it(library: Path) -> None:
     done = crash(library, 0, "faulthandler")
     assert done.returncode == -signal.SIGSEGV
-    assert done.stderr.index("no_memory") < done.stderr.index("Fatal Python error: Segmentation fault")
+    assert done.stderr.index("no_memory") < done.stderr.index(
+        "Fatal Python error: Segmentation fault"
+    )
 
 
 def test_a_library_without_names_is_still_told(library: Path, tmp_path: Path) -> None:
@@ -110,7 +119,9 @@ def test_a_worker_names_the_function(no_leaks: None) -> None:
     fault = {"fault": SEGV, "fault_step": 3, "fault_env": 2}
     with puffervec.make("probe", num_envs=4, num_workers=2, env_kwargs=fault) as vec:
         vec.reset(seed=0)
-        with pytest.raises(WorkerDied, match=r"in step 3 of env 2, in the C function \w+ of _native") as raised:
+        with pytest.raises(
+            WorkerDied, match=r"in step 3 of env 2, in the C function \w+ of _native"
+        ) as raised:
             for _ in range(5):
                 vec.step([0] * vec.num_agents)
     assert "probe_step+0x" in raised.value.trace and "Fatal Python error" in raised.value.trace
@@ -120,7 +131,9 @@ def test_a_hang_in_c_names_the_function_too(no_leaks: None) -> None:
     fault = {"fault": HANG, "fault_step": 3, "fault_env": 2}
     with puffervec.make("probe", num_envs=4, num_workers=2, env_kwargs=fault, timeout_s=0.5) as vec:
         vec.reset(seed=0)
-        with pytest.raises(WorkerTimeout, match=r"in step 3 of env 2, in the C function \w+ of _native") as raised:
+        with pytest.raises(
+            WorkerTimeout, match=r"in step 3 of env 2, in the C function \w+ of _native"
+        ) as raised:
             for _ in range(5):
                 vec.step([0] * vec.num_agents)
     assert raised.value.trace.index("probe_step+0x") < raised.value.trace.index("worker_main.py")
@@ -138,9 +151,18 @@ with puffervec.make("probe", num_envs=2, backend={backend!r}, env_kwargs=dict(fa
 @pytest.mark.parametrize("backend", thinned(2, ["serial", "threading"]))
 def test_a_process_that_steps_envs_itself_does_not_die_silently(backend: str) -> None:
     script = SERIAL.format(backend=backend, fault=ABORT)
-    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == -signal.SIGABRT
-    assert done.stderr.startswith("puffervec: this process, which steps envs itself") and "probe_step+0x" in done.stderr
+    assert (
+        done.stderr.startswith("puffervec: this process, which steps envs itself")
+        and "probe_step+0x" in done.stderr
+    )
     assert "Py" not in done.stderr.split("probe_step")[1]  # not the interpreter's frames
 
 
@@ -173,5 +195,11 @@ assert handlers() == theirs
 
 
 def test_handlers_are_set_back_with_the_last_vector_env() -> None:
-    done = subprocess.run([sys.executable, "-c", HANDLERS], env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", HANDLERS],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Lists of numbers in JSON (csrc/drive/columns.c, drive_env/scenes/columns.py) are what the module json reads, in every bit."""
+"""Lists of numbers in JSON (csrc/drive/columns.c, drive_env/scenes/columns.py) are what the module
+json reads, in every bit.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def numbers(seed: int, count: int) -> list[str]:
     with localcontext() as context:
         context.prec = 60
         while len(found) < count:
-            half_way = Decimal(2 * (rng.getrandbits(53) | 1 << 52) + 1) / Decimal(2) ** rng.randint(0, 60)
+            half_way = Decimal(2 * (rng.getrandbits(53) | 1 << 52) + 1) / Decimal(2) ** rng.randint(
+                0, 60
+            )
             found += [
                 repr(rng.uniform(-1e5, 1e5)),
                 repr(rng.gauss(0, 1) * 10.0 ** rng.randint(-30, 20)),
@@ -53,7 +57,9 @@ def test_numbers_have_the_same_bits() -> None:
     column = read(f"[{', '.join(given)}]")
     expected = [float(number) for number in json.loads(f"[{','.join(given)}]")]
     assert isinstance(column, Column) and column.largest == max(map(abs, expected))
-    assert [number.hex() for number in column.values.tolist()] == [number.hex() for number in expected]
+    assert [number.hex() for number in column.values.tolist()] == [
+        number.hex() for number in expected
+    ]
 
 
 def test_a_scene_is_the_same_tree() -> None:
@@ -77,7 +83,19 @@ PAD = ", 0.123456789" * 3
 
 @pytest.mark.parametrize(
     "odd",
-    ["NaN", "-Infinity", "1e400", "null", "true", '"7"', "[1]", "{}", '{"x": 1}', "1" * 400, "-1" + "0" * 400 + ".0"],
+    [
+        "NaN",
+        "-Infinity",
+        "1e400",
+        "null",
+        "true",
+        '"7"',
+        "[1]",
+        "{}",
+        '{"x": 1}',
+        "1" * 400,
+        "-1" + "0" * 400 + ".0",
+    ],
 )
 def test_an_odd_list_stays_a_list(odd: str) -> None:
     text = f"[0.5{PAD}, {odd}]"
@@ -85,7 +103,25 @@ def test_an_odd_list_stays_a_list(odd: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["01", "1.", ".5", "+1", "-", "1e", "1e+", "0x1", "1_0", "--1", "1 2", ",", "1,", "tru", "inf", "1e9999"]
+    "wrong",
+    [
+        "01",
+        "1.",
+        ".5",
+        "+1",
+        "-",
+        "1e",
+        "1e+",
+        "0x1",
+        "1_0",
+        "--1",
+        "1 2",
+        ",",
+        "1,",
+        "tru",
+        "inf",
+        "1e9999",
+    ],
 )
 @pytest.mark.parametrize("name", ["heading", "valid"])
 def test_what_is_no_json_is_refused_as_json_does(wrong: str, name: str) -> None:
@@ -113,7 +149,16 @@ def test_points_and_flags() -> None:
     flat = read(json.dumps([{"x": 1.25, "y": 2.25}] * 2), "geometry")
     assert not flat.has_z and flat.points(3).tolist() == [[1.25, 2.25, 0.0]] * 2
     flags = read("[true, false, 0, 1, 1, 0, true, false]", "valid")
-    assert flags.values.dtype == np.bool_ and flags.values.tolist() == [True, False, False, True, True, False, True, False]
+    assert flags.values.dtype == np.bool_ and flags.values.tolist() == [
+        True,
+        False,
+        False,
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
     for name, odd in (
         ("position", [*points, {"x": 1, "y": 2}]),
         ("position", [{"x": 1.125, "z": 1.125, "w": 1.125}]),

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cell index (csrc/drive/index.c): for any point of a cell, its candidates hold the k nearest within the range."""
+"""The cell index (csrc/drive/index.c): for any point of a cell, its candidates hold the k nearest
+within the range.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from drive_env.scenes.segments import Segments
 from puffervec._ffi import ffi, lib
 
 
-def random_segments(rng: np.random.Generator, counts: tuple[int, int, int], spread_m: float, copies: int = 1) -> Segments:
+def random_segments(
+    rng: np.random.Generator, counts: tuple[int, int, int], spread_m: float, copies: int = 1
+) -> Segments:
     """Segments of random place, direction and length; copies > 1: many distances are equal."""
     n = sum(counts)
     angle = rng.uniform(-np.pi, np.pi, n)
@@ -25,7 +29,9 @@ def random_segments(rng: np.random.Generator, counts: tuple[int, int, int], spre
     }  # fmt: skip
     for name, value in values.items():
         values[name] = np.ascontiguousarray(value[np.arange(n) // copies * copies % n], np.float32)
-    return Segments(**values, kind=np.zeros(n, np.uint8), polyline=np.zeros(n, np.uint16), count=counts)
+    return Segments(
+        **values, kind=np.zeros(n, np.uint8), polyline=np.zeros(n, np.uint16), count=counts
+    )
 
 
 def distances(segments: Segments, x: float, y: float) -> np.ndarray:
@@ -51,8 +57,14 @@ def test_lists_are_complete(cell_m: float, copies: int) -> None:
     for cell in np.flatnonzero(wanted):
         corner = np.array([grid.x0_m + cell % nx * cell_m, grid.y0_m + cell // nx * cell_m])
         first = int(cells["first"][cell])
-        lists = np.split(candidates[first : first + int(cells["count"][cell].sum())], np.cumsum(cells["count"][cell])[:-1])
-        inside = [corner + cell_m * np.array(p) for p in ((0, 0), (1, 1), (0, 1), (1, 0), (0.5, 0.5), *rng.random((6, 2)))]
+        lists = np.split(
+            candidates[first : first + int(cells["count"][cell].sum())],
+            np.cumsum(cells["count"][cell])[:-1],
+        )
+        inside = [
+            corner + cell_m * np.array(p)
+            for p in ((0, 0), (1, 1), (0, 1), (1, 0), (0.5, 0.5), *rng.random((6, 2)))
+        ]
         for point in inside:
             found = distances(segments, *point)
             for kind in range(3):
@@ -61,7 +73,9 @@ def test_lists_are_complete(cell_m: float, copies: int) -> None:
                 assert set(ends[kind] + np.array(need, int)) <= set(lists[kind].tolist())
                 checked += len(need)
         for kind, items in enumerate(lists):
-            assert (np.diff(items.astype(int)) > 0).all() and ((items >= ends[kind]) & (items < ends[kind + 1])).all()
+            assert (np.diff(items.astype(int)) > 0).all() and (
+                (items >= ends[kind]) & (items < ends[kind + 1])
+            ).all()
     assert checked > 2000
 
 
@@ -86,7 +100,15 @@ def call(**changes: Any) -> int:
     """The C function with small arguments, some of them changed."""
     count = np.array(changes.pop("segment_count", (2, 0, 0)), np.uint32)
     floats = [np.ones(2, np.float32) for _ in range(5)]
-    given = {"k": (2, 2, 2), "range_m": 50.0, "cell_m": 5.0, "nx": 1, "ny": 1, "capacity": 8, **changes}
+    given = {
+        "k": (2, 2, 2),
+        "range_m": 50.0,
+        "cell_m": 5.0,
+        "nx": 1,
+        "ny": 1,
+        "capacity": 8,
+        **changes,
+    }
     cells, candidates = np.zeros(1, CELL), np.full(9, 7, np.uint16)
     pointers = [ffi.cast("float*", ffi.from_buffer(item)) for item in floats]
     k = np.array(given["k"], np.uint32)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""States of a driving env (csrc/drive/saved.c): what was saved comes back; what is broken is refused or harmless, no crash."""
+"""States of a driving env (csrc/drive/saved.c): what was saved comes back; what is broken is
+refused or harmless, no crash.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,12 @@ def load(vec: VectorEnv, state: np.ndarray) -> int:
 def run(vec: VectorEnv, steps: int) -> bytes:
     """Step without any channel; returns the rows."""
     actions = np.random.default_rng(0).integers(0, 91, (4, AGENTS)).astype(np.int32)
-    assert lib.pv_bench_steps(vec.workers.opened, ffi.cast("int32_t*", ffi.from_buffer(actions)), 4, steps) >= 0
+    assert (
+        lib.pv_bench_steps(
+            vec.workers.opened, ffi.cast("int32_t*", ffi.from_buffer(actions)), 4, steps
+        )
+        >= 0
+    )
     return bytes(vec.halves[0].block)
 
 
@@ -90,7 +97,9 @@ def test_unaligned_bytes_load_too(vec: VectorEnv) -> None:
 def test_broken_states_are_refused_or_harmless(vec: VectorEnv) -> None:
     state = saved_state(vec)
     rng = np.random.default_rng(5)
-    words = np.array([0, 1, 77, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000, 0x4B800000], np.uint32)
+    words = np.array(
+        [0, 1, 77, 2**31 - 1, 2**31, 2**32 - 1, 0x7F800000, 0x7FC00000, 0x4B800000], np.uint32
+    )
     codes = []
     for _ in range(600):
         broken = state.copy()
@@ -104,7 +113,7 @@ def test_broken_states_are_refused_or_harmless(vec: VectorEnv) -> None:
     assert set(codes) == {lib.PV_OK, lib.PV_ERROR_STATE}
 
 
-# ---- poke --------------------------------------------------------------------------------------------------
+# ---- poke ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,7 +133,9 @@ def test_broken_states_are_refused_or_harmless(vec: VectorEnv) -> None:
         ("speed", 0, np.nan, r"speed\[0\] is nan: it must be from -400 to 400"),
     ],
 )
-def test_what_scenes_decide_cannot_be_set(vec: VectorEnv, name: str, place: Any, value: Any, words: str) -> None:
+def test_what_scenes_decide_cannot_be_set(
+    vec: VectorEnv, name: str, place: Any, value: Any, words: str
+) -> None:
     before = vec.save()
     wrong = vec.peek(0)[name]
     wrong[place] = value
@@ -143,7 +154,9 @@ def test_a_row_without_an_agent_stays_empty(tmp_path: Path) -> None:
         for name, value in (("x", 1.0), ("speed", 1.0), ("active", 1), ("object", 0), *judged):
             wrong = state[name].copy()
             wrong[-1] = value
-            with pytest.raises(ConfigError, match=rf"{name}\[12\] is {value:g}: it cannot be changed and must stay"):
+            with pytest.raises(
+                ConfigError, match=rf"{name}\[12\] is {value:g}: it cannot be changed and must stay"
+            ):
                 vec.poke(0, {name: wrong})
         vec.poke(0, state)
         assert not vec.halves[0].groups["agents"].masks[-1]
@@ -157,7 +170,10 @@ def test_what_is_summed_and_drawn_can_be_set(tmp_path: Path) -> None:
         vec.reset(seed=3)
         for batch in actions[:9]:
             vec.step(np.concatenate([batch, batch]))
-        assert vec.peek(0)["acceleration"].any() and (vec.peek(0)["reward_weights"] != vec.peek(1)["reward_weights"]).any()
+        assert (
+            vec.peek(0)["acceleration"].any()
+            and (vec.peek(0)["reward_weights"] != vec.peek(1)["reward_weights"]).any()
+        )
         vec.poke(1, vec.peek(0))
         records = []
         for batch in actions[9:19]:
@@ -165,18 +181,28 @@ def test_what_is_summed_and_drawn_can_be_set(tmp_path: Path) -> None:
             assert rewards[:AGENTS].any() and (rewards[:AGENTS] == rewards[AGENTS:]).all()
             records += list(infos.episodes)
         assert all((vec.peek(0)[name] == vec.peek(1)[name]).all() for name in vec.peek(0))
-        mine, its = ([(r["slot"], r["return"], r["values"].tolist()) for r in records if r["env"] == env] for env in (0, 1))
+        mine, its = (
+            [(r["slot"], r["return"], r["values"].tolist()) for r in records if r["env"] == env]
+            for env in (0, 1)
+        )
         assert mine == its != []
         weights = vec.peek(0)["reward_weights"]
         weights[0, 0] = 5.0  # reward_step has no range
-        with pytest.raises(ConfigError, match=r"reward_weights\[0\] is 5: it cannot be changed and must stay 0"):
+        with pytest.raises(
+            ConfigError, match=r"reward_weights\[0\] is 5: it cannot be changed and must stay 0"
+        ):
             vec.poke(0, {"reward_weights": weights})
 
 
 def test_what_experts_have_played_can_be_set(tmp_path: Path) -> None:
     """The previous action in the row is the one that led to the given state."""
     write_world(tmp_path / "set", [random_scene(1, objects=8, roads=9)])
-    settings = {"expert_actions": 1, "observe_previous_action": 1, "dynamics": "delta_local", "actions": "continuous"}
+    settings = {
+        "expert_actions": 1,
+        "observe_previous_action": 1,
+        "dynamics": "delta_local",
+        "actions": "continuous",
+    }
     with make_env(tmp_path / "set", num_envs=2, num_agents=AGENTS + 1, **settings) as vec:
         vec.reset(seed=3)
         idle = np.zeros((2 * (AGENTS + 1), 3), np.float32)
@@ -190,7 +216,9 @@ def test_what_experts_have_played_can_be_set(tmp_path: Path) -> None:
         assert rows[AGENTS + 1 :].tobytes() == before.tobytes()
         assert vec.peek(1)["played"].tobytes() == state["played"].tobytes()
         state["played"][-1] = 1.0
-        with pytest.raises(ConfigError, match=r"played\[12\] is 1: it cannot be changed and must stay 0"):
+        with pytest.raises(
+            ConfigError, match=r"played\[12\] is 1: it cannot be changed and must stay 0"
+        ):
             vec.poke(0, {"played": state["played"]})
 
 

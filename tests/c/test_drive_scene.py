@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Border checks of compiled scene sets (csrc/drive/scene.c): whatever the bytes say, nothing outside them is read.
+"""Border checks of compiled scene sets (csrc/drive/scene.c): whatever the bytes say, nothing
+outside them is read.
 
-A set under test ends exactly where unreadable memory begins, so that reading past its end kills the test.
+A set under test ends exactly where unreadable memory begins, so that reading past its end kills the
+test.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 
 PAGE = mmap.PAGESIZE
 SECTIONS = int(packed.SCENE.fields["sections"][1])  # type: ignore[index]
-OFFSETS = {name: SECTIONS + packed.SECTION.itemsize * index for index, name in enumerate(packed.ORDER)}
+OFFSETS = {
+    name: SECTIONS + packed.SECTION.itemsize * index for index, name in enumerate(packed.ORDER)
+}
 CANDIDATE_COUNT = OFFSETS["candidates"] + 8
 
 
@@ -42,7 +46,9 @@ class Fenced:
         assert libc.mprotect(self.start + self.pages * PAGE, PAGE, 0) == 0
 
     def check(self, data: bytes) -> tuple[int, str]:
-        """(code, text) of the check of `data`, placed so that it ends at the fence (as far as alignment allows)."""
+        """(code, text) of the check of `data`, placed so that it ends at the fence (as far as
+        alignment allows).
+        """
         begin = (self.pages * PAGE - len(data)) // 8 * 8
         ctypes.memmove(self.start + begin, data, len(data))
         text = ffi.new("char[]", lib.PV_ERROR_TEXT)
@@ -58,7 +64,9 @@ class Fenced:
 @pytest.fixture
 def data(tmp_path: Path) -> bytes:
     write_world(
-        tmp_path / "set", [random_scene(seed, objects=3, roads=5, frames=6, spread_m=15.0) for seed in (1, 2)], k=(4, 4, 4)
+        tmp_path / "set",
+        [random_scene(seed, objects=3, roads=5, frames=6, spread_m=15.0) for seed in (1, 2)],
+        k=(4, 4, 4),
     )
     return (tmp_path / "set").read_bytes()
 
@@ -116,16 +124,28 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
         return text
 
     assert (
-        "magic" in changed(0, np.uint32(7)) and "version" in changed(4, np.uint32(9)) and "byte 8 " in changed(8, np.uint64(5))
+        "magic" in changed(0, np.uint32(7))
+        and "version" in changed(4, np.uint32(9))
+        and "byte 8 " in changed(8, np.uint64(5))
     )
     assert "scene_count" in changed(20, np.uint32(2**31))
     for name, offset in OFFSETS.items():
         text = changed(base + offset, np.uint64(2**63))
-        assert f"byte {base + offset} (scene 0, {name})" in text and "found 9.2233720368547758e+18" in text
-        assert "64" in changed(base + offset, np.uint64(int(np.frombuffer(data, np.uint64, 1, base + offset)[0]) + 4))
+        assert (
+            f"byte {base + offset} (scene 0, {name})" in text
+            and "found 9.2233720368547758e+18" in text
+        )
+        assert "64" in changed(
+            base + offset, np.uint64(int(np.frombuffer(data, np.uint64, 1, base + offset)[0]) + 4)
+        )
     x_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["x"])[0])
-    assert f"byte {x_at} (scene 0, x): expected a magnitude of at most 1000000, found nan" in changed(x_at, np.float32("nan"))
-    assert "valid_vehicles" in changed(64 + 24, np.uint32(99)) and "object_count" in changed(64 + 28, np.uint32(99))
+    assert (
+        f"byte {x_at} (scene 0, x): expected a magnitude of at most 1000000, found nan"
+        in changed(x_at, np.float32("nan"))
+    )
+    assert "valid_vehicles" in changed(64 + 24, np.uint32(99)) and "object_count" in changed(
+        64 + 28, np.uint32(99)
+    )
     candidates_at = base + int(np.frombuffer(data, np.uint64, 1, base + OFFSETS["candidates"])[0])
     assert "candidates" in changed(candidates_at, np.uint16(65535))
     swapped = np.frombuffer(data, np.uint16, 2, candidates_at)[::-1].copy().view(np.uint32)[0]
@@ -133,7 +153,9 @@ def test_messages_name_byte_and_field(data: bytes) -> None:
 
 
 def test_messages_give_the_number_that_is_wrong(tmp_path: Path) -> None:
-    """The end of a list, not its start; the second of two links; the coordinate that is out of bounds, not the first one."""
+    """The end of a list, not its start; the second of two links; the coordinate that is out of
+    bounds, not the first one.
+    """
     write_world(tmp_path / "set", [lit(random_scene(1, objects=3, roads=9, frames=6), 1)])
     data = (tmp_path / "set").read_bytes()
     fenced = Fenced(len(data))
@@ -167,14 +189,24 @@ def test_messages_give_the_number_that_is_wrong(tmp_path: Path) -> None:
     text = said("controls", packed.CONTROL, z_m=2e6)
     assert at("controls", packed.CONTROL, "z_m") in text
     assert "control): expected a magnitude of at most 1000000, found 2000000;" in text
-    assert "control.heading): expected a magnitude of at most 3.2" in (text := said("controls", packed.CONTROL, heading=4.0))
+    assert "control.heading): expected a magnitude of at most 3.2" in (
+        text := said("controls", packed.CONTROL, heading=4.0)
+    )
     assert "found 4;" in text
     states = int(head["sections"]["count"][packed.ORDER.index("states")])
     text = said("controls", packed.CONTROL, states=states)
-    assert f"control.states): expected states that end at most at {states}, found {states + 6};" in text
+    assert (
+        f"control.states): expected states that end at most at {states}, found {states + 6};"
+        in text
+    )
     frames = int(head["sections"]["count"][packed.ORDER.index("frames")])
-    text = said("objects", packed.OBJECT, frames_index=frames, frame_first=0, frame_count=2, flags=0)
-    assert f"object.frames_index): expected frames that end at most at {frames}, found {frames + 2};" in text
+    text = said(
+        "objects", packed.OBJECT, frames_index=frames, frame_first=0, frame_count=2, flags=0
+    )
+    assert (
+        f"object.frames_index): expected frames that end at most at {frames}, found {frames + 2};"
+        in text
+    )
 
 
 def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
@@ -194,7 +226,9 @@ def test_an_array_may_end_with_the_scene_and_not_behind_it(data: bytes) -> None:
 
 
 def test_parts_belong_to_one_scene_object_or_cell_each(data: bytes) -> None:
-    """Else a small file could ask for any number of looks at the same bytes: checking would take time by its square."""
+    """Else a small file could ask for any number of looks at the same bytes: checking would take
+    time by its square.
+    """
     fenced = Fenced(len(data))
     entries = np.frombuffer(data, packed.ENTRY, 2, packed.SET.itemsize)
     base = int(entries["offset"][0])
@@ -222,7 +256,9 @@ def test_parts_belong_to_one_scene_object_or_cell_each(data: bytes) -> None:
 
 
 def test_frames_belong_to_one_object_each(data: bytes) -> None:
-    """All objects of the last scene claim the same frames, which stand at its end, so that there is no room for more."""
+    """All objects of the last scene claim the same frames, which stand at its end, so that there is
+    no room for more.
+    """
     entry = np.frombuffer(data, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)[0]
     base = int(entry["offset"])
     head = np.frombuffer(data, packed.SCENE, 1, base)[0]
@@ -230,15 +266,22 @@ def test_frames_belong_to_one_object_each(data: bytes) -> None:
     frames = 16
     longer = bytearray(data + data[first : first + frames * packed.FRAME.itemsize])  # 256 bytes
     np.frombuffer(longer, packed.SET, 1)["bytes"] = len(longer)
-    np.frombuffer(longer, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)["bytes"] = len(longer) - base
+    np.frombuffer(longer, packed.ENTRY, 1, packed.SET.itemsize + packed.ENTRY.itemsize)["bytes"] = (
+        len(longer) - base
+    )
     changed = np.frombuffer(longer, packed.SCENE, 1, base)
     changed["sections"][0, packed.ORDER.index("frames")] = len(data) - base, frames
     changed["frame_count"] = frames
-    objects = np.frombuffer(longer, packed.OBJECT, int(head["object_count"]), base + section(head, "objects"))
+    objects = np.frombuffer(
+        longer, packed.OBJECT, int(head["object_count"]), base + section(head, "objects")
+    )
     objects["frames_index"], objects["frame_first"], objects["flags"] = 0, 0, 0
     objects["frame_count"] = frames
     code, text = Fenced(len(longer)).check(bytes(longer))
-    assert code == lib.PV_ERROR_DATA and "expected the frames behind those of the object before, from 16, found 0" in text
+    assert (
+        code == lib.PV_ERROR_DATA
+        and "expected the frames behind those of the object before, from 16, found 0" in text
+    )
 
 
 def test_no_frame_belongs_to_nobody(data: bytes) -> None:
@@ -247,12 +290,16 @@ def test_no_frame_belongs_to_nobody(data: bytes) -> None:
     base = int(entry["offset"])
     head = np.frombuffer(data, packed.SCENE, 1, base)[0]
     shorter = bytearray(data)
-    objects = np.frombuffer(shorter, packed.OBJECT, int(head["object_count"]), base + section(head, "objects"))
+    objects = np.frombuffer(
+        shorter, packed.OBJECT, int(head["object_count"]), base + section(head, "objects")
+    )
     frames = int(objects["frame_count"].sum())
     objects["frame_count"][-1] -= 1
     code, text = Fenced(len(shorter)).check(bytes(shorter))
     assert code == lib.PV_ERROR_DATA
-    assert f"(scene 0, frames): expected a count of elements of {frames - 1}, found {frames}" in text
+    assert (
+        f"(scene 0, frames): expected a count of elements of {frames - 1}, found {frames}" in text
+    )
 
 
 def test_a_broken_set_is_refused_when_the_env_is_made(tmp_path: Path, data: bytes) -> None:

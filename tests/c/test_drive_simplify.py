@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Simplified polylines (csrc/drive/simplify.c) equal their twin's: the same points, and fitted ones within its rounding."""
+"""Simplified polylines (csrc/drive/simplify.c) equal their twin's: the same points, and fitted ones
+within its rounding.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,18 @@ SAME_M = 1e-10  # of fitted points: the twin's solver adds in another order
 
 
 def polylines(seed: int) -> list[np.ndarray]:
-    """Polylines of many kinds: smooth, jagged, closed, with repeated points, doubling back, far away, tiny, of few points."""
+    """Polylines of many kinds: smooth, jagged, closed, with repeated points, doubling back, far
+    away, tiny, of few points.
+    """
     rng = np.random.default_rng(seed)
     t = np.linspace(0, 1, 200)
-    circle = 30 * np.stack([np.cos(2 * np.pi * t), np.sin(2 * np.pi * t), 0.3 * np.sin(40 * t)], axis=-1)
+    circle = 30 * np.stack(
+        [np.cos(2 * np.pi * t), np.sin(2 * np.pi * t), 0.3 * np.sin(40 * t)], axis=-1
+    )
     walk = np.cumsum(rng.normal(0, 0.5, (300, 3)), axis=0)
-    back = np.concatenate([np.stack([50 * t, 0 * t, t], -1), np.stack([50 * t[::-1], 0 * t + 0.05, 1 - t], -1)])
+    back = np.concatenate(
+        [np.stack([50 * t, 0 * t, t], -1), np.stack([50 * t[::-1], 0 * t + 0.05, 1 - t], -1)]
+    )
     grid = rng.integers(-3, 4, (60, 3)).astype(float)  # many equal distances, and equal points
     few = [rng.uniform(-5, 5, (n, 3)) for n in range(6)]
     odd = [np.zeros((9, 3)), np.repeat(circle[::10], 3, axis=0), walk * 1e-5, walk + 99_000.0]
@@ -38,15 +46,22 @@ def test_the_same_points_as_the_twin(seed: int, axes: int, tolerance_m: float) -
     for points in polylines(seed):
         line = np.ascontiguousarray(points[:, :axes])
         np.testing.assert_array_equal(simplify(line, tolerance_m), twin.simplify(line, tolerance_m))
-        np.testing.assert_allclose(fit(line, tolerance_m), twin.fit(line, tolerance_m), rtol=0, atol=SAME_M)
+        np.testing.assert_allclose(
+            fit(line, tolerance_m), twin.fit(line, tolerance_m), rtol=0, atol=SAME_M
+        )
 
 
 def test_many_at_once_are_as_one_by_one() -> None:
     lines = polylines(7)
     fitted = [index % 2 == 0 for index in range(len(lines))]
     tolerances_m = [0.02 * (1 + index % 3) for index in range(len(lines))]
-    points, sizes = simplify_all(np.concatenate(lines), [len(line) for line in lines], tolerances_m, fitted)
-    each = [(fit if is_fitted else simplify)(*item) for *item, is_fitted in zip(lines, tolerances_m, fitted, strict=True)]
+    points, sizes = simplify_all(
+        np.concatenate(lines), [len(line) for line in lines], tolerances_m, fitted
+    )
+    each = [
+        (fit if is_fitted else simplify)(*item)
+        for *item, is_fitted in zip(lines, tolerances_m, fitted, strict=True)
+    ]
     assert sizes.tolist() == [len(line) for line in each]
     np.testing.assert_array_equal(points, np.concatenate(each))
     none, no_sizes = simplify_all(np.zeros((0, 3)), [], [], [])
@@ -63,7 +78,9 @@ def test_a_line_that_would_take_the_square_of_its_points_is_refused() -> None:
         simplify_all(np.concatenate([fan[:3], fan]), [3, n], [0.1, 0.1], [False, True])
     kerb = Road("road_edge", 15, 17, np.column_stack([fan, np.zeros(n)]))
     scene = Scene("town.json", "", 1, (), (kerb,), {}, {}, False)
-    with pytest.raises(SceneError, match="^town.json: road_edge with id 17 of 9000 points is too crooked"):
+    with pytest.raises(
+        SceneError, match="^town.json: road_edge with id 17 of 9000 points is too crooked"
+    ):
         polylines_of(scene, np.zeros(3), (0.1, 0.1, 0.02), 100.0)
 
 

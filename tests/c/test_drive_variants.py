@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Builds of the driving env with other flags give the same bytes: no optimization, one variant only, sanitizers.
+"""Builds of the driving env with other flags give the same bytes: no optimization, one variant
+only, sanitizers.
 
-The installed extension picks its AVX2 or AVX-512 variants by CPU, so this compares those with plain code too.
+The installed extension picks its AVX2 or AVX-512 variants by CPU, so this compares those with plain
+code too.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ from tests.helpers import action_table, raw_rows
 STEPS, EPISODES, AGENTS = 50, 3, 40
 CPU = set(Path("/proc/cpuinfo").read_text().split()) if Path("/proc/cpuinfo").exists() else set()
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-fno-math-errno"]
-SANITIZE = ["-O1", "-g", "-DPV_DEBUG", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+SANITIZE = [
+    "-O1",
+    "-g",
+    "-DPV_DEBUG",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+]
 VARIANTS = {
     "O0": ["-O0", "-DPV_NO_CLONES"],
     "O2, clones": ["-O2"],
@@ -63,10 +71,16 @@ def state_of(vec: VectorEnv) -> bytes:
 def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
     if missing := NEEDED.get(variant, set()) - CPU:
         pytest.skip(f"this CPU has no {', '.join(sorted(missing))}")
-    scenes = [lit(random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed), seed) for seed in (1, 2, 3)]
+    scenes = [
+        lit(random_scene(seed, frames=30, copies=1 + seed % 2, spread_m=25.0 * seed), seed)
+        for seed in (1, 2, 3)
+    ]
     write_world(tmp_path / "set", scenes)
     program = tmp_path / "drive_main"
-    subprocess.run(["gcc", *BASE, *VARIANTS[variant], "-o", program, *memcheck.drive_sources(), "-lm"], check=True)
+    subprocess.run(
+        ["gcc", *BASE, *VARIANTS[variant], "-o", program, *memcheck.drive_sources(), "-lm"],
+        check=True,
+    )
     for settings in COVERING:
         compare(program, tmp_path, settings)
 
@@ -74,7 +88,9 @@ def test_other_builds_give_the_same_bytes(tmp_path: Path, variant: str) -> None:
 def compare(program: Path, folder: Path, settings: dict[str, Any]) -> None:
     """Run the program and the installed extension with the same actions."""
     expected = []
-    with make_env(folder / "set", **{"num_agents": AGENTS, "resample_steps": 35, **settings}) as vec:
+    with make_env(
+        folder / "set", **{"num_agents": AGENTS, "resample_steps": 35, **settings}
+    ) as vec:
         actions = action_table(vec, STEPS, seed=0)["agents"]
         for episode in range(EPISODES):
             vec.reset(seed=7 + episode)
@@ -82,7 +98,9 @@ def compare(program: Path, folder: Path, settings: dict[str, Any]) -> None:
             for batch in actions:
                 vec.step(batch[:, 0] if vec.spec.groups[0].action_kind == "discrete" else batch)
                 expected.append(rows_of(vec))
-        (folder / "config").write_bytes(pack_config(vec.config) + pack_params(params_of(vec.config)))
+        (folder / "config").write_bytes(
+            pack_config(vec.config) + pack_params(params_of(vec.config))
+        )
     (folder / "actions").write_bytes(actions.tobytes())
     files = [folder / name for name in ("set", "config", "actions", "out")]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}

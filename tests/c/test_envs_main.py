@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""envs_main.c, drive_main.c: every C env through the worker's functions without Python, plain and in memcheck.py."""
+"""envs_main.c, drive_main.c: every C env through the worker's functions without Python, plain and
+in memcheck.py.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,20 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(program: str, case: Case, folder: Path, seed: int) -> str:
-    done = subprocess.run([program, *memcheck.arguments(case, folder, seed)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [program, *memcheck.arguments(case, folder, seed)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_seed_gives_its_bytes_and_a_loaded_env_goes_on(program: str, tmp_path: Path, case: Case) -> None:
+def test_a_seed_gives_its_bytes_and_a_loaded_env_goes_on(
+    program: str, tmp_path: Path, case: Case
+) -> None:
     """The program compares what follows a save with what follows its load."""
     first = run(program, case, tmp_path, 1)
     assert first.startswith(f"{case.name} ")
@@ -53,7 +62,9 @@ def test_memcheck_has_nothing_to_say_about_drive_main(tmp_path: Path) -> None:
 
 @pytest.mark.needs("valgrind")
 def test_memcheck_has_nothing_to_say_about_the_channel(tmp_path: Path) -> None:
-    program = str(stress.compile_program("channel_stress", tmp_path / "program", "-O1", "-DPV_NO_CLONES"))
+    program = str(
+        stress.compile_program("channel_stress", tmp_path / "program", "-O1", "-DPV_NO_CLONES")
+    )
     for setup in stress.THREADS:
         done = memcheck.check([program, "threads", *setup.arguments(50, stress.seed())])
         assert (done.returncode, done.stderr) == (0, "")

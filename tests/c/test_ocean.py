@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/pv_ocean.h: several agents that respawn alone, floats for actions, an init function, and what it refuses."""
+"""csrc/pv_ocean.h: several agents that respawn alone, floats for actions, an init function, and
+what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from puffervec.errors import ConfigError
 from puffervec.vec.vector_env import VectorEnv
 from tests.libraries import compile_library
 
-# Every agent counts its steps and ends at its own limit; at `limit` all end together. Observation: agent, steps, last action
-# (both dims), a random number, the number of init calls.
+# Every agent counts its steps and ends at its own limit; at `limit` all end together. Observation:
+# agent, steps, last action (both dims), a random number, the number of init calls.
 HEADER = """
 #include <stdlib.h>
 typedef struct { float alone; float n; float together; } Log;
@@ -112,10 +114,13 @@ class SwarmConfig:
     limit: int = 7
 
 
-def swarm(folder: Path, actions: str, kind: str, flags: str = "unsigned char", draw: str = "rand()") -> NativeEnv:
+def swarm(
+    folder: Path, actions: str, kind: str, flags: str = "unsigned char", draw: str = "rand()"
+) -> NativeEnv:
     """Compile the env with these actions.
 
-    Args: kind, flags: of what its pointers to actions and terminals point to; draw: an expression for a random number.
+    Args: kind, flags: of what its pointers to actions and terminals point to; draw: an expression
+        for a random number.
     """
     folder.mkdir(parents=True, exist_ok=True)
     header = HEADER.replace("FLOATS_OR_INTS", kind).replace("FLAGS", flags).replace("DRAW", draw)
@@ -123,7 +128,12 @@ def swarm(folder: Path, actions: str, kind: str, flags: str = "unsigned char", d
     source = folder / "glue.c"
     source.write_text(GLUE.replace("{actions}", actions))
     library = compile_library(source, folder / "swarm.so", f"-I{folder}")
-    return NativeEnv(name="swarm", config=SwarmConfig, build=lambda config: EnvData(), shared_library=str(library))
+    return NativeEnv(
+        name="swarm",
+        config=SwarmConfig,
+        build=lambda config: EnvData(),
+        shared_library=str(library),
+    )
 
 
 SEEDED = DISCRETE + "\n#define OCEAN_SEED(env, seed) (env)->rng = (seed)"
@@ -186,32 +196,59 @@ def test_records_hold_means_of_the_log_and_n(vec: VectorEnv) -> None:
     assert vec.spec.record_names == ("alone", "together", "n")
     vec.set_tasks([1], [0])
     vec.reset(seed=0)
-    found = [(turn, record.copy()) for turn in range(1, 10) for record in vec.step([[1, 1]] * 6)[4].episodes]
-    first = [(turn, record["values"][:3].tolist(), int(record["length"])) for turn, record in found if record["env"] == 0]
-    assert first == [(2, [1, 0, 1], 2), (3, [1, 0, 1], 3), (4, [1, 0, 2], 4), (6, [1, 0, 2], 6), (7, [0, 1, 1], 7)]
+    found = [
+        (turn, record.copy())
+        for turn in range(1, 10)
+        for record in vec.step([[1, 1]] * 6)[4].episodes
+    ]
+    first = [
+        (turn, record["values"][:3].tolist(), int(record["length"]))
+        for turn, record in found
+        if record["env"] == 0
+    ]
+    assert first == [
+        (2, [1, 0, 1], 2),
+        (3, [1, 0, 1], 3),
+        (4, [1, 0, 2], 4),
+        (6, [1, 0, 2], 6),
+        (7, [0, 1, 1], 7),
+    ]
     assert {int(record["task"]) for _, record in found if record["env"] == 1} == {0}
     # Six steps of 3 x 0.5 and 0 + 1 + 2, and 1 for each in the last one.
     assert float(found[-1][1]["return"]) == 6 * (1.5 + 3) + 3
     assert [int(vec.peek(0)[name]) for name in ("episode", "steps")] == [1, 1]
-    with pytest.raises(ConfigError, match="poke: env 0 of .* since its state cannot be set: the env type has no poke"):
+    with pytest.raises(
+        ConfigError,
+        match="poke: env 0 of .* since its state cannot be set: the env type has no poke",
+    ):
         vec.poke(0, {"steps": 3})
 
 
 def test_random_numbers_belong_to_the_env(env: NativeEnv) -> None:
-    """A seed gives its numbers whatever runs beside it, in one process or several; srand within the env changes nothing."""
+    """A seed gives its numbers whatever runs beside it, in one process or several; srand within the
+    env changes nothing.
+    """
     one, many = {"backend": "serial", "num_envs": 1}, {"backend": "serial", "num_envs": 4}
     shown = []
     for settings in (one, many, {"num_envs": 4, "num_workers": 2}):
         with puffervec.make(env, **settings) as vec:  # type: ignore[arg-type]
             vec.reset(seed=30)
             rows = rows_of(vec)
-            shown.append([rows.observations[:3, 4].tolist() for _ in range(12) if vec.step([[0, 0]] * vec.num_agents)])
+            shown.append(
+                [
+                    rows.observations[:3, 4].tolist()
+                    for _ in range(12)
+                    if vec.step([[0, 0]] * vec.num_agents)
+                ]
+            )
     assert shown[0] == shown[1] == shown[2]
     assert len({number for turn in shown[0] for number in turn}) > 20
 
 
 def test_another_seed_draws_other_numbers_and_a_reset_without_one_goes_on(vec: VectorEnv) -> None:
-    drawn = [vec.reset(seed=seed)[0][:, 4].tolist() for seed in (1, 2, 1)] + [vec.reset()[0][:, 4].tolist()]
+    drawn = [vec.reset(seed=seed)[0][:, 4].tolist() for seed in (1, 2, 1)] + [
+        vec.reset()[0][:, 4].tolist()
+    ]
     assert drawn[0] == drawn[2]
     assert drawn[0] != drawn[1]
     assert drawn[3] != drawn[2]
@@ -221,7 +258,9 @@ def test_another_seed_draws_other_numbers_and_a_reset_without_one_goes_on(vec: V
 def test_float_actions(tmp_path: Path, actions: str, kind: str) -> None:
     with puffervec.make(swarm(tmp_path, actions, kind), backend="serial") as vec:
         vec.reset(seed=0)
-        given = [[1, 4], [2, 0], [0, 3]] if actions == DISCRETE else [[0.25, -1], [1, 0.5], [-0.75, 0]]
+        given = (
+            [[1, 4], [2, 0], [0, 3]] if actions == DISCRETE else [[0.25, -1], [1, 0.5], [-0.75, 0]]
+        )
         dtype = np.int64 if actions == DISCRETE else np.float32
         observations, rewards, *_ = vec.step(np.array(given, dtype))
         assert observations[:, 2:4].tolist() == given
@@ -239,7 +278,11 @@ def test_the_glue_must_say_what_actions_are(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "rand_r without seeds": ("typedef struct", "typedef struct", "rand_r in the header needs OCEAN_SEED"),
+    "rand_r without seeds": (
+        "typedef struct",
+        "typedef struct",
+        "rand_r in the header needs OCEAN_SEED",
+    ),
     "a log of integers": ("float together; }", "int together; }", "Log.together must be a float"),
     "a counter of integers": ("float n;", "int n;", "Log.n must be a float"),
     "rewards in double": ("float* rewards", "double* rewards", "rewards must be float"),
@@ -252,7 +295,9 @@ def test_what_would_go_wrong_silently_does_not_compile(tmp_path: Path, case: str
     ours, theirs, words = REFUSED[case]
     draw = "rand_r(&env->rng)" if case.startswith("rand_r") else "rand()"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(AssertionError, match=words):
-        patch.setitem(globals(), "HEADER", HEADER.replace("FLAGS", "unsigned char").replace(ours, theirs, 1))
+        patch.setitem(
+            globals(), "HEADER", HEADER.replace("FLAGS", "unsigned char").replace(ours, theirs, 1)
+        )
         swarm(tmp_path, DISCRETE, "int", draw=draw)
 
 
@@ -275,6 +320,11 @@ def test_save_and_load_are_refused_with_the_reason(env: NativeEnv) -> None:
         with pytest.raises(ConfigError, match="cannot be saved"):
             vec.save()
         block, unused = vec.workers.opened[0].blocks + 0, ffi.new("uint8_t[]", 8)
-        for refused in (env_type("swarm", env.shared_library).save, env_type("swarm", env.shared_library).load):
+        for refused in (
+            env_type("swarm", env.shared_library).save,
+            env_type("swarm", env.shared_library).load,
+        ):
             assert refused(block, 0, unused) == lib.PV_ERROR_ENV
-            assert b"contains pointers: it cannot be saved or loaded" in ffi.string(block.error_text)
+            assert b"contains pointers: it cannot be saved or loaded" in ffi.string(
+                block.error_text
+            )

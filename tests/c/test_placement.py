@@ -15,7 +15,12 @@ from puffervec.system.cores import affinity
 
 
 def numbers(cores: Any) -> set[int]:
-    return {64 * word + bit for word in range(lib.PV_CORE_WORDS) for bit in range(64) if cores.bits[word] >> bit & 1}
+    return {
+        64 * word + bit
+        for word in range(lib.PV_CORE_WORDS)
+        for bit in range(64)
+        if cores.bits[word] >> bit & 1
+    }
 
 
 def in_a_thread(run: Any) -> Any:
@@ -39,7 +44,9 @@ def test_a_thread_moves_and_comes_home() -> None:
 
     def moves() -> list[set[int]]:
         os.sched_setaffinity(0, {last})
-        placement = ffi.new("pv_placement*", {"anywhere": {"bits": [sum(1 << core for core in affinity_before)]}})
+        placement = ffi.new(
+            "pv_placement*", {"anywhere": {"bits": [sum(1 << core for core in affinity_before)]}}
+        )
         lib.pv_placement_open(placement)
         found = [numbers(placement.home)]
         for place in (lib.PV_ANYWHERE, lib.PV_ON_CORE + affinity_before[0], lib.PV_HOME):

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Philox (csrc/rng.h, puffervec/testing/reference/philox.py): known answers, C and Python alike, and what envs draw from it."""
+"""Philox (csrc/rng.h, puffervec/testing/reference/philox.py): known answers, C and Python alike,
+and what envs draw from it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,21 @@ from tests.helpers import serial
 
 # Counter, key, answer: Random123 1.14, tests/kat_vectors, "philox4x32 10".
 KNOWN = [
-    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    (
+        "00000000 00000000 00000000 00000000",
+        "00000000 00000000",
+        "6627e8d5 e169c58d bc57ac4c 9b00dbd8",
+    ),
+    (
+        "ffffffff ffffffff ffffffff ffffffff",
+        "ffffffff ffffffff",
+        "408f276d 41c83b0e a20bc7c6 6d5451fd",
+    ),
+    (
+        "243f6a88 85a308d3 13198a2e 03707344",
+        "a4093822 299f31d0",
+        "d16cfe09 94fdcceb 5001e420 24126ea1",
+    ),
 ]
 
 
@@ -45,7 +59,9 @@ def test_equals_the_twin_on_random_input() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**62 + 12345])
 def test_a_draw_is_a_function_of_seed_episode_step_and_draw(seed: int) -> None:
-    """The probe shows pv_rng_f32(seed, episode, step, agent): both words of the seed are in the key."""
+    """The probe shows pv_rng_f32(seed, episode, step, agent): both words of the seed are in the
+    key.
+    """
     with serial("probe", {"num_agents": 3}) as vec:
         vec.reset(seed=seed)
         observations = vec.halves[0].groups["agents"].observations
@@ -72,4 +88,6 @@ def test_random_starts_equal_the_twins_whole_numbers() -> None:
         vec.reset(seed=2**33 + 5)
         state = vec.peek(0)
     assert state["x"].tolist() == [twin.below(2**33 + 5, 0, 0, 2 * agent, 7) for agent in range(4)]
-    assert state["y"].tolist() == [twin.below(2**33 + 5, 0, 0, 2 * agent + 1, 7) for agent in range(4)]
+    assert state["y"].tolist() == [
+        twin.below(2**33 + 5, 0, 0, 2 * agent + 1, 7) for agent in range(4)
+    ]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/stop.c: the second Ctrl-C or SIGTERM ends a command whose C code never returns to Python; nothing of it is kept."""
+"""csrc/stop.c: the second Ctrl-C or SIGTERM ends a command whose C code never returns to Python;
+nothing of it is kept.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ with StopSignals() as signals, signals.training(Trainer()), puffervec.make("prob
 @pytest.mark.parametrize("pair", ["INT INT", "INT TERM", "TERM INT", "TERM TERM"])
 def test_the_second_signal_ends_an_endless_loop_in_c(pair: str) -> None:
     first, second = (signal.Signals[f"SIG{name}"] for name in pair.split())
-    process = subprocess.Popen([sys.executable, "-c", SPINS], env=environment(), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SPINS], env=environment(), stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None and process.stdout.readline() == "spinning\n"
         process.send_signal(first)

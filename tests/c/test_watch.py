@@ -26,7 +26,9 @@ def test_the_process_ends_with_what_it_watches(gone: str) -> None:
     )
     learner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(learner.pid), gone], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", script, str(learner.pid), gone],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert process.stdin is not None and process.stdout is not None
     assert process.stdout.readline() == b"watching\n"
@@ -50,7 +52,12 @@ def test_a_process_that_leads_its_group_ends_it(tmp_path: object) -> None:
         "assert lib.pv_watch_learner(0, -1, 1) == 0\n"
         "time.sleep(100)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    )
     assert process.stdin is not None and process.stdout is not None
     assert process.stdout.readline() == b"1\n"
     process.stdin.close()
@@ -68,7 +75,9 @@ def test_forks_are_counted_in_the_child_only() -> None:
     assert lib.pv_fork_count() == before
 
 
-@pytest.mark.parametrize(("write", "status"), [("rows", 71), ("beyond", 0), ("nothing", 0), ("null", -11)])
+@pytest.mark.parametrize(
+    ("write", "status"), [("rows", 71), ("beyond", 0), ("nothing", 0), ("null", -11)]
+)
 def test_a_forked_copy_that_writes_rows_is_told_and_ends(write: str, status: int) -> None:
     """The copy may read them, write elsewhere, and die of faults of its own."""
     script = (
@@ -89,6 +98,10 @@ def test_a_forked_copy_that_writes_rows_is_told_and_ends(write: str, status: int
         "if sys.argv[1] == 'null': ctypes.memset(0, 0, 1)\n"
         "os._exit(0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, write], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, write], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) == status
-    assert done.stderr.startswith("puffervec: an env forked") if write == "rows" else done.stderr == ""
+    assert (
+        done.stderr.startswith("puffervec: an env forked") if write == "rows" else done.stderr == ""
+    )

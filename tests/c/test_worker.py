@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both ends of a turn (csrc/worker.c), called directly: serving, failing, refusing, masked resets, records that do not fit."""
+"""Both ends of a turn (csrc/worker.c), called directly: serving, failing, refusing, masked resets,
+records that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tests.mock_envs import make_single
 @pytest.fixture
 def vec() -> Iterator[VectorEnv]:
     """Four envs, two workers that run only when told."""
-    with puffervec.make("probe", env_kwargs={"episode_length": 2}, backend=ManyInOne, num_envs=4, num_workers=2) as made:
+    with puffervec.make(
+        "probe", env_kwargs={"episode_length": 2}, backend=ManyInOne, num_envs=4, num_workers=2
+    ) as made:
         made.reset(seed=50)
         made.serving = "none"
         yield made
@@ -56,11 +60,15 @@ def test_a_turn_is_published_when_the_env_has_stepped() -> None:
     class Watching(gymnasium.Env[Any, Any]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)
 
-        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[int, dict[str, Any]]:
             return 0, {}
 
         def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
-            command, status = (line(vec.rows.slab, 0, 0) for line in (lib.pv_command_line, lib.pv_status_line))
+            command, status = (
+                line(vec.rows.slab, 0, 0) for line in (lib.pv_command_line, lib.pv_status_line)
+            )
             answered.append(status.turn == command.turn)
             return 1, 0.0, False, False, {}
 
@@ -104,17 +112,23 @@ def test_flags_say_that_records_stand_in_the_slab(vec: VectorEnv) -> None:
     assert serve(vec, lib.PV_STEP) == 0
     assert serve(vec, lib.PV_STEP) == lib.PV_TURN_RECORDS
     assert vec.turns.infos([0]).episodes["env"].tolist() == [0, 1, 2, 3]
-    assert serve(vec, lib.PV_STEP) == 0  # the reset rows: the records of the turn before are forgotten
+    assert (
+        serve(vec, lib.PV_STEP) == 0
+    )  # the reset rows: the records of the turn before are forgotten
     assert not vec.turns.infos([0])
 
 
 def test_flags_say_that_infos_stand_in_the_slab() -> None:
     """Of Python envs: whatever stands in the first word of one of the half's info areas."""
-    with puffervec.make(make_single, ("box", "choice"), backend=ManyInOne, num_envs=3, num_workers=2) as vec:
+    with puffervec.make(
+        make_single, ("box", "choice"), backend=ManyInOne, num_envs=3, num_workers=2
+    ) as vec:
         vec.reset(seed=0)
         assert lib.pv_turn_flags(vec.rows.slab, 0, vec.turns.waiter) == 0
         for worker in range(2):
-            first = np.frombuffer(vec.rows.buffer, np.uint32, 1, lib.pv_slab_infos(vec.rows.slab, worker, 0))
+            first = np.frombuffer(
+                vec.rows.buffer, np.uint32, 1, lib.pv_slab_infos(vec.rows.slab, worker, 0)
+            )
             first[0] = 1
             assert lib.pv_turn_flags(vec.rows.slab, 0, vec.turns.waiter) == lib.PV_TURN_INFOS
             first[0] = 0
@@ -122,13 +136,18 @@ def test_flags_say_that_infos_stand_in_the_slab() -> None:
 
 def test_a_call_to_a_c_env_is_refused(vec: VectorEnv) -> None:
     assert serve(vec, lib.PV_CALL) == lib.PV_TURN_FAILED
-    slot = ffi.cast("pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset))
+    slot = ffi.cast(
+        "pv_error_slot*",
+        ffi.addressof(ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset),
+    )
     assert b"answers no calls" in ffi.string(slot.text)
 
 
 def test_any_half_that_is_done_is_found() -> None:
     """pv_turn_recv_any looks at the pending halves from `first` on, whoever was served first."""
-    with puffervec.make("probe", backend=ManyInOne, num_envs=4, batch_size=1, num_workers=4, sync_traj=False) as vec:
+    with puffervec.make(
+        "probe", backend=ManyInOne, num_envs=4, batch_size=1, num_workers=4, sync_traj=False
+    ) as vec:
         vec.async_reset(0)
         for _ in range(4):
             vec.recv()
@@ -137,7 +156,11 @@ def test_any_half_that_is_done_is_found() -> None:
             lib.pv_turn_send(vec.rows.slab, half, lib.PV_STEP, 0, 0, vec.turns.waiter)
 
         def any_of(pending: list[int], first: int) -> int:
-            return int(lib.pv_turn_recv_any(vec.rows.slab, bytes(pending), first, vec.turns.waiter, 10**6, 0))
+            return int(
+                lib.pv_turn_recv_any(
+                    vec.rows.slab, bytes(pending), first, vec.turns.waiter, 10**6, 0
+                )
+            )
 
         assert any_of([1, 1, 1, 1], 0) == -1
         assert any_of([0, 0, 0, 0], 0) == -1
@@ -158,26 +181,39 @@ def test_records_that_do_not_fit_are_counted() -> None:
         kind = Few
 
     with puffervec.make(
-        "tag_grid", env_kwargs={"episode_length": 1, "num_taggers": 1}, backend=Narrow, num_envs=3, num_workers=1
+        "tag_grid",
+        env_kwargs={"episode_length": 1, "num_taggers": 1},
+        backend=Narrow,
+        num_envs=3,
+        num_workers=1,
     ) as vec:
         vec.reset(seed=0)
         episodes = vec.step([0] * 6)[4].episodes
         assert [(int(r["env"]), int(r["slot"])) for r in episodes] == [(0, 0), (0, 1)]
-        assert vec.rows.record_area(0, 0)[0][1] == 2  # one try per env that found the area full; tag stops at the first
+        assert (
+            vec.rows.record_area(0, 0)[0][1] == 2
+        )  # one try per env that found the area full; tag stops at the first
         vec.step([0] * 6)
         assert vec.rows.record_area(0, 0)[0][1] == 0
 
 
 def test_an_error_in_step_is_told_with_worker_env_and_text() -> None:
     fault = {"fault": FAULTS.index("error"), "fault_env": 3, "fault_step": 2}
-    with puffervec.make("probe", env_kwargs=fault, backend=ManyInOne, num_envs=4, num_workers=2) as vec:
+    with puffervec.make(
+        "probe", env_kwargs=fault, backend=ManyInOne, num_envs=4, num_workers=2
+    ) as vec:
         vec.reset(seed=0)
         vec.step([0] * 4)
         vec.send([0] * 4)
-        with pytest.raises(WorkerError, match="^worker 1, env 3, step 2: the probe was told to fail at step 2$"):
+        with pytest.raises(
+            WorkerError, match="^worker 1, env 3, step 2: the probe was told to fail at step 2$"
+        ):
             vec.recv()
         slot = ffi.cast(
-            "pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset)
+            "pv_error_slot*",
+            ffi.addressof(
+                ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset
+            ),
         )
         assert (slot[0].code, slot[1].code, slot[1].env) == (0, lib.PV_ERROR_ENV, 3)
         assert slot[1].turn == lib.pv_command_line(vec.rows.slab, 1, 0).turn
@@ -194,9 +230,14 @@ def test_an_env_type_built_against_other_headers_is_refused() -> None:
             wrong = ffi.new("pv_env_type*", other[0])
             for name, value in change.items():
                 setattr(wrong, name, value)
-            assert lib.pv_worker_open(worker, vec.rows.slab, 0, wrong, ffi.NULL, 0) == lib.PV_ERROR_ABI
+            assert (
+                lib.pv_worker_open(worker, vec.rows.slab, 0, wrong, ffi.NULL, 0) == lib.PV_ERROR_ABI
+            )
             slot = ffi.cast(
-                "pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset)
+                "pv_error_slot*",
+                ffi.addressof(
+                    ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset
+                ),
             )
             assert b"other puffervec headers" in ffi.string(slot.text)
             lib.pv_worker_close(worker)
@@ -204,21 +245,32 @@ def test_an_env_type_built_against_other_headers_is_refused() -> None:
 
 
 def test_a_worker_that_could_not_open_answers_with_a_failure() -> None:
-    with puffervec.make("probe", env_kwargs={}, backend=ManyInOne, num_envs=2, num_workers=2) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={}, backend=ManyInOne, num_envs=2, num_workers=2
+    ) as vec:
         vec.reset(seed=0)
         vec.serving = "none"
         lib.pv_turn_send_one(vec.rows.slab, 1, 0, lib.PV_IDLE, 0, 0, vec.turns.waiter)
         lib.pv_worker_refuse(vec.workers.opened + 1)
-        assert lib.pv_turn_recv_one(vec.rows.slab, 1, 0, vec.turns.waiter, 10**6, 0) == lib.PV_TURN_FAILED
+        assert (
+            lib.pv_turn_recv_one(vec.rows.slab, 1, 0, vec.turns.waiter, 10**6, 0)
+            == lib.PV_TURN_FAILED
+        )
 
 
 def test_a_transfer_of_another_workers_env_is_refused(vec: VectorEnv) -> None:
     for semaphore in (lib.PV_SAVE, lib.PV_LOAD, lib.PV_PEEK, lib.PV_POKE):
         lib.pv_turn_send_one(vec.rows.slab, 0, 0, semaphore, 3, 1, vec.turns.waiter)
         lib.pv_worker_serve(vec.workers.opened, 0)
-        assert lib.pv_turn_recv_one(vec.rows.slab, 0, 0, vec.turns.waiter, 10**6, 0) == lib.PV_TURN_FAILED
+        assert (
+            lib.pv_turn_recv_one(vec.rows.slab, 0, 0, vec.turns.waiter, 10**6, 0)
+            == lib.PV_TURN_FAILED
+        )
         slot = ffi.cast(
-            "pv_error_slot*", ffi.addressof(ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset)
+            "pv_error_slot*",
+            ffi.addressof(
+                ffi.from_buffer("uint8_t[]", vec.rows.buffer), vec.rows.slab.errors_offset
+            ),
         )
         assert slot.code == lib.PV_ERROR_STATE
         assert b"an env that this worker does not have" in ffi.string(slot.text)
@@ -239,10 +291,15 @@ def test_step_and_send_in_one_call_equal_the_two_calls() -> None:
 def test_bench_steps_equals_the_vec_env() -> None:
     """pv_bench_steps (csrc/bench.c) runs the same envs without the channel."""
     actions = np.random.default_rng(0).integers(0, 5, (4, 6), dtype=np.int32)
-    with serial("probe", {"num_agents": 2}, num_envs=3) as vec, serial("probe", {"num_agents": 2}, num_envs=3) as tight:
+    with (
+        serial("probe", {"num_agents": 2}, num_envs=3) as vec,
+        serial("probe", {"num_agents": 2}, num_envs=3) as tight,
+    ):
         vec.reset(seed=0)
         tight.reset(seed=0)
-        seconds = lib.pv_bench_steps(tight.workers.opened, ffi.from_buffer("int32_t[]", actions), 4, 10)
+        seconds = lib.pv_bench_steps(
+            tight.workers.opened, ffi.from_buffer("int32_t[]", actions), 4, 10
+        )
         assert seconds >= 0
         for step in range(10):
             vec.step(actions[step % 4])
@@ -253,4 +310,7 @@ def test_bench_steps_equals_the_vec_env() -> None:
     fault = {"fault": FAULTS.index("error"), "fault_step": 3}
     with serial("probe", fault) as vec:
         vec.reset(seed=0)
-        assert lib.pv_bench_steps(vec.workers.opened, ffi.from_buffer("int32_t[]", actions), 4, 10) == -1.0
+        assert (
+            lib.pv_bench_steps(vec.workers.opened, ffi.from_buffer("int32_t[]", actions), 4, 10)
+            == -1.0
+        )

@@ -17,17 +17,28 @@ Small = Callable[..., TrainConfig]
 
 def line(at: float, rate: float, env: float) -> dict[str, float]:
     shares = dict.fromkeys((f"time/{part}" for part in TIME_PARTS), 0.0)
-    return {**shares, "elapsed_s": at, "charts/agent_steps_per_s": rate, "charts/env_steps_per_s": rate / 2, "time/env": env}
+    return {
+        **shares,
+        "elapsed_s": at,
+        "charts/agent_steps_per_s": rate,
+        "charts/env_steps_per_s": rate / 2,
+        "time/env": env,
+    }
 
 
 def test_means_over_time_without_the_warm_up() -> None:
     lines = [line(0.5, 1e9, 9.0), line(1.5, 1e9, 9.0), line(2.5, 100.0, 0.0), line(5.5, 200.0, 1.0)]
     found = summary("about", lines, 1.0, 8, 99, 2.0)
     assert (found.seconds, found.updates) == (4.0, 2)
-    assert found.agent_steps_per_s == pytest.approx(175) and found.env_steps_per_s == pytest.approx(87.5)
+    assert found.agent_steps_per_s == pytest.approx(175) and found.env_steps_per_s == pytest.approx(
+        87.5
+    )
     assert found.times["env"] == pytest.approx(0.75)
     assert found.overlap is None and "overlap" not in found.text()
-    told = [{**line, "charts/overlap": overlap} for line, overlap in zip(lines, (9.0, 9.0, 1.0, 1.4), strict=True)]
+    told = [
+        {**line, "charts/overlap": overlap}
+        for line, overlap in zip(lines, (9.0, 9.0, 1.0, 1.4), strict=True)
+    ]
     found = summary("about", told, 1.0, 8, 99, 2.0)
     assert found.overlap == pytest.approx(1.3) and "overlap: 1.30 (1: the shorter" in found.text()
     with pytest.raises(TooShort, match="2 updates"):

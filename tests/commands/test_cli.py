@@ -16,8 +16,8 @@ from puffervec.commands import cli
 from puffervec.train.run import checkpoint as ckpt
 
 SMALL = (
-    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.precision fp32"
-    " --total-timesteps 100 --train.threads 1 --log.dashboard plain"
+    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu "
+    "--train.precision fp32 --total-timesteps 100 --train.threads 1 --log.dashboard plain"
 ).split()
 
 
@@ -29,15 +29,27 @@ def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, 
 
 @pytest.mark.parametrize(
     "args",
-    [[], ["--help"], ["-h"], ["train", "--help"], ["eval", "--help"], ["probe", "--help"], ["probe", "--help-all"]],
+    [
+        [],
+        ["--help"],
+        ["-h"],
+        ["train", "--help"],
+        ["eval", "--help"],
+        ["probe", "--help"],
+        ["probe", "--help-all"],
+    ],
 )
 def test_help(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(args, capsys)
     assert code == 0 and out.startswith("usage: puffer-train") and not err
 
 
-@pytest.mark.parametrize("verb", [name for name, verb in cli.VERBS.items() if not verb.syntax.startswith("[")])
-def test_a_verb_without_arguments_shows_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "verb", [name for name, verb in cli.VERBS.items() if not verb.syntax.startswith("[")]
+)
+def test_a_verb_without_arguments_shows_its_help(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, err = run([verb], capsys)
     assert (code, out) == (2, "") and err.startswith(f"usage: puffer-train {verb}")
 
@@ -75,7 +87,11 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    args: str, words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    args: str,
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = run(args.split(), capsys)
@@ -97,12 +113,17 @@ def test_no_cuda_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 def test_scene_errors_name_file_and_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    code, _, err = run(["drive", "--scenes", str(tmp_path / "empty"), "--log.folder", str(tmp_path / "runs")], capsys)
+    code, _, err = run(
+        ["drive", "--scenes", str(tmp_path / "empty"), "--log.folder", str(tmp_path / "runs")],
+        capsys,
+    )
     assert code == 2 and "empty" in err and err.count("\n") == 1
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "one.json").write_text('{"roads": [], "tl_states": {}}')
-    code, _, err = run(["drive", "--scenes", str(broken), "--log.folder", str(tmp_path / "runs")], capsys)
+    code, _, err = run(
+        ["drive", "--scenes", str(broken), "--log.folder", str(tmp_path / "runs")], capsys
+    )
     assert code == 2 and "one.json" in err and err.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
@@ -111,7 +132,9 @@ def test_train_resume_eval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     runs = ["--log.folder", str(tmp_path)]
     code, out, err = run(["probe", *SMALL, *runs, "--run-name", "r"], capsys)
     assert code == 0, err
-    assert "agent-steps/s" in out and "Try next:" in out and f"puffer-train eval {tmp_path}/r" in out
+    assert (
+        "agent-steps/s" in out and "Try next:" in out and f"puffer-train eval {tmp_path}/r" in out
+    )
     code, out, err = run(["--resume", "latest", *runs, "--total-timesteps", "200"], capsys)
     assert code == 0 and f"run folder: {tmp_path}/r" in out, err
     code, out, err = run(["eval", str(tmp_path / "r"), "--episodes", "8"], capsys)
@@ -122,22 +145,43 @@ def test_train_resume_eval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert code == 2 and "exists already" in err
 
 
-def test_init_from_begins_a_run_with_the_policies_of_another(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_init_from_begins_a_run_with_the_policies_of_another(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     from puffervec.train import load_policy
 
     runs = ["--log.folder", str(tmp_path)]
-    assert run(["probe", *SMALL, *runs, "--policy.memory", "mingru", "--run-name", "one"], capsys)[0] == 0
-    still = ["--train.lr", "1e-30", "--total-timesteps", "64"]  # so that the weights stay as they begin
-    code, out, err = run(["probe", *SMALL, *runs, *still, "--run-name", "two", "--init-from", str(tmp_path / "one")], capsys)
+    assert (
+        run(["probe", *SMALL, *runs, "--policy.memory", "mingru", "--run-name", "one"], capsys)[0]
+        == 0
+    )
+    still = [
+        "--train.lr",
+        "1e-30",
+        "--total-timesteps",
+        "64",
+    ]  # so that the weights stay as they begin
+    code, out, err = run(
+        ["probe", *SMALL, *runs, *still, "--run-name", "two", "--init-from", str(tmp_path / "one")],
+        capsys,
+    )
     assert code == 0 and f"run folder: {tmp_path}/two" in out, err
-    one, two = (dict(load_policy(tmp_path / name).policies["default"].named_parameters()) for name in ("one", "two"))
+    one, two = (
+        dict(load_policy(tmp_path / name).policies["default"].named_parameters())
+        for name in ("one", "two")
+    )
     assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
-    code, _, err = run(["--resume", str(tmp_path / "two"), *runs, "--total-timesteps", "200"], capsys)
+    code, _, err = run(
+        ["--resume", str(tmp_path / "two"), *runs, "--total-timesteps", "200"], capsys
+    )
     assert code == 0, err  # the memory is that of the first run, and in the second one's settings
     for arguments, word in (
         (["--init-from", "none"], "none is no folder"),
         (["--init-from", str(tmp_path / "one"), "--policy.hidden", "32"], "do not fit"),
-        (["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")], "give one of them"),
+        (
+            ["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")],
+            "give one of them",
+        ),
     ):
         code, _, err = run(["probe", *SMALL, *runs, "--run-name", "three", *arguments], capsys)
         assert code == 2 and word in err and err.count("\n") == 1
@@ -145,15 +189,34 @@ def test_init_from_begins_a_run_with_the_policies_of_another(capsys: pytest.Capt
 
 
 def test_a_failing_env_is_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    args = ["--env.fault", "10", "--env.fault-step", "5", "--log.folder", str(tmp_path)]  # FAULTS[10] is "error"
+    args = [
+        "--env.fault",
+        "10",
+        "--env.fault-step",
+        "5",
+        "--log.folder",
+        str(tmp_path),
+    ]  # FAULTS[10] is "error"
     code, _, err = run(["probe", *SMALL, *args], capsys)
     assert code == 1 and err.startswith("puffer-train: ") and "env" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_signals_save_and_exit(number: signal.Signals, tmp_path: Path) -> None:
-    """Sent to the whole process group, as a terminal does for Ctrl-C: workers are silent, the checkpoint loads."""
-    args = [sys.executable, "-m", "puffervec.commands.cli", "probe", *SMALL, "--backend", "multiprocessing"]
+    """Sent to the whole process group, as a terminal does for Ctrl-C: workers are silent, the
+    checkpoint loads.
+    """
+    args = [
+        sys.executable,
+        "-m",
+        "puffervec.commands.cli",
+        "probe",
+        *SMALL,
+        "--backend",
+        "multiprocessing",
+    ]
     args += [
         "--num-workers",
         "2",
@@ -164,7 +227,9 @@ def test_signals_save_and_exit(number: signal.Signals, tmp_path: Path) -> None:
         "--log.print-interval-s",
         "0",
     ]
-    process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         assert process.stdout is not None
         for line in process.stdout:

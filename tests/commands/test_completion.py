@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/commands/completion.py: candidates for every place of a command line; puffervec/system/shells.py: the scripts, in
-the shells that are here.
+"""puffervec/commands/completion.py: candidates for every place of a command line;
+puffervec/system/shells.py: the scripts, in the shells that are here.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 ASK = {
-    "bash": 'COMP_WORDS=(puffer-train {words}); COMP_CWORD={last}; _puffer_train; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "bash": 'COMP_WORDS=(puffer-train {words}); COMP_CWORD={last}; _puffer_train; printf "%s\\n" '
+    '"${{COMPREPLY[@]}}"',
     "fish": "complete -C 'puffer-train {words}'",
 }
 
@@ -107,11 +108,15 @@ def test_in_a_shell(shell: str, tmp_path: Path) -> None:
     assert program is not None
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    (bin_folder / "puffer-train").write_text(f'#!/bin/sh\nexec {sys.executable} -m puffervec.commands.cli "$@"\n')
+    (bin_folder / "puffer-train").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m puffervec.commands.cli "$@"\n'
+    )
     (bin_folder / "puffer-train").chmod(0o755)
     script = SCRIPTS[shell] + ASK[shell].format(words="plot --x min", last=3)
     env = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
-    done = subprocess.run([program, "-c", script], capture_output=True, text=True, env=env, timeout=60)
+    done = subprocess.run(
+        [program, "-c", script], capture_output=True, text=True, env=env, timeout=60
+    )
     assert (done.stdout, done.stderr) == ("minutes\n", "")
 
 

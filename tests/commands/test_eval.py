@@ -41,7 +41,9 @@ def scenes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(small: Small, scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run of a few steps on these scenes, which were named relative to the folder it was started in."""
+    """A run of a few steps on these scenes, which were named relative to the folder it was started
+    in.
+    """
     monkeypatch.chdir(tmp_path)
     train = {"horizon": 8, "minibatch_size": 96, "total_timesteps": 200}
     env = {"scenes": "scenes", "num_agents": 24, "max_steps": 6}
@@ -63,19 +65,35 @@ def test_a_run_is_evaluated_from_any_folder(
     assert "one.json" not in capsys.readouterr().out
 
 
-def test_baselines_and_a_checkpoint_stand_beside_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_baselines_and_a_checkpoint_stand_beside_a_run(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     checkpoint = str(next((run / "checkpoints").iterdir()))
-    request = EvalRequest(str(run), baseline=f"lane-follow,log,{checkpoint}", seeds=2, csv=tmp_path / "a.csv")
+    request = EvalRequest(
+        str(run), baseline=f"lane-follow,log,{checkpoint}", seeds=2, csv=tmp_path / "a.csv"
+    )
     run_evaluation(request)
     out = capsys.readouterr().out
-    assert "beside: 4" in out and "log: score" in out and "intervals" in out and "all 2 seeds are alike" in out
+    assert (
+        "beside: 4" in out
+        and "log: score" in out
+        and "intervals" in out
+        and "all 2 seeds are alike" in out
+    )
     with (tmp_path / "a.beside.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [line["driver"] for line in lines] == [str(run), "lane-follow", "log", checkpoint]
     assert {**lines[0], "driver": ""} == {**lines[3], "driver": ""} and lines[0]["score_low"] != ""
-    of_env = EvalRequest("drive", baseline=f"log,{checkpoint}", env_flags=("--scenes", "scenes"), json=tmp_path / "b.json")
+    of_env = EvalRequest(
+        "drive",
+        baseline=f"log,{checkpoint}",
+        env_flags=("--scenes", "scenes"),
+        json=tmp_path / "b.json",
+    )
     run_evaluation(of_env)
-    assert [row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["beside"]] == ["log", checkpoint]
+    assert [
+        row["driver"] for row in json.loads((tmp_path / "b.json").read_text())["tables"]["beside"]
+    ] == ["log", checkpoint]
 
 
 def test_scores_are_compared_part_by_part() -> None:
@@ -85,13 +103,19 @@ def test_scores_are_compared_part_by_part() -> None:
         return Report(rows, score="score", weight="agents")
 
     own, old = report([0.9, 0.5, 0.1, None]), report([0.8, 0.4, 0.0, None])
-    assert paired(own, "old", old) == "score above that of old on the same 3 scenes: +0.10 [+0.10, +0.10]"
+    assert (
+        paired(own, "old", old)
+        == "score above that of old on the same 3 scenes: +0.10 [+0.10, +0.10]"
+    )
     mixed = paired(own, "old", report([0.5, 0.6, 0.1, None]))
     low, high = (float(text) for text in mixed.partition("[")[2].rstrip("]").split(","))
     assert "+0.10 [" in mixed and low < -0.3 and high > 0.5  # three parts say little
     others = report([0.8, 0.4, 0.0, None], "abce"), report([0.8, None, None, None])
     assert [paired(own, "old", other) for other in others] == ["", ""]
-    assert paired(Report(own.rows, score="score"), "old", old) == "" and doctest.testmod(beside).failed == 0
+    assert (
+        paired(Report(own.rows, score="score"), "old", old) == ""
+        and doctest.testmod(beside).failed == 0
+    )
 
 
 def test_scores_that_are_apart_are_told() -> None:
@@ -107,7 +131,9 @@ def test_scores_that_are_apart_are_told() -> None:
     assert verdict(own, {"driver": "none", "score": None}, "score") == ""
 
 
-def test_other_scenes_leave_those_of_the_training_alone(run: Path, scenes: Path, tmp_path: Path) -> None:
+def test_other_scenes_leave_those_of_the_training_alone(
+    run: Path, scenes: Path, tmp_path: Path
+) -> None:
     (scenes / "one.json").rename(tmp_path / "other.json")
     (scenes / "two.json").unlink()
     scenes.rmdir()
@@ -121,12 +147,22 @@ def test_other_scenes_leave_those_of_the_training_alone(run: Path, scenes: Path,
 
 def test_results_as_files(run: Path, tmp_path: Path) -> None:
     request = EvalRequest(
-        str(run), json=tmp_path / "a.json", csv=tmp_path / "a.csv", episodes=2, env_flags=("--env.goal-radius-m", "3")
+        str(run),
+        json=tmp_path / "a.json",
+        csv=tmp_path / "a.csv",
+        episodes=2,
+        env_flags=("--env.goal-radius-m", "3"),
     )
     run_evaluation(request)
     found = json.loads((tmp_path / "a.json").read_text())
-    assert found["env"] == "drive" and found["settings"]["goal_radius_m"] == 3.0 and found["policy"] == str(run)
-    assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"] and found["rows"][0]["episodes"] == 2
+    assert (
+        found["env"] == "drive"
+        and found["settings"]["goal_radius_m"] == 3.0
+        and found["policy"] == str(run)
+    )
+    assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"] and found["rows"][0][
+        "episodes"
+    ] == 2
     rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
     assert [float(row["score"]) for row in rows] == [row["score"] for row in found["rows"]]
 
@@ -150,13 +186,18 @@ def test_pictures(run: Path, tmp_path: Path) -> None:
 
 
 def test_which_parts_are_drawn() -> None:
-    rows = [{"scene": f"{i}.json", "score": Interval(score, 0, 1)} for i, score in enumerate((0.9, 0.1, 0.5))]
+    rows = [
+        {"scene": f"{i}.json", "score": Interval(score, 0, 1)}
+        for i, score in enumerate((0.9, 0.1, 0.5))
+    ]
     found = Report([*rows, {"scene": "nobody.json", "score": None}], score="score", drawn="2.json")
     assert chosen_parts(found, None, one=True) == ["2.json"]
     assert chosen_parts(found, None, one=False) == ["1.json", "2.json", "0.json"]
     assert chosen_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
     assert chosen_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
-    with pytest.raises(ConfigError, match="--draw part:9: there is no such part; there are 4: 0.json"):
+    with pytest.raises(
+        ConfigError, match="--draw part:9: there is no such part; there are 4: 0.json"
+    ):
         chosen_parts(found, "part:9", one=True)
 
 
@@ -164,16 +205,28 @@ def test_which_parts_are_drawn() -> None:
     ("changes", "words"),
     [
         ({}, "--baseline"),
-        ({"baseline": "stop", "suite": "reel"}, r"--suite reel: the suites of drive are: generated \(held-out generated"),
-        ({"target": "probe", "baseline": "random", "suite": "realism"}, "--suite realism: the suites of probe are: none"),
-        ({"baseline": "best"}, "--baseline best: drive has random, stop, lane-follow, idm, log, expert"),
+        (
+            {"baseline": "stop", "suite": "reel"},
+            r"--suite reel: the suites of drive are: generated \(held-out generated",
+        ),
+        (
+            {"target": "probe", "baseline": "random", "suite": "realism"},
+            "--suite realism: the suites of probe are: none",
+        ),
+        (
+            {"baseline": "best"},
+            "--baseline best: drive has random, stop, lane-follow, idm, log, expert",
+        ),
         ({"baseline": "stop", "png": Path("/none/x.png")}, "no folder /none"),
         ({"baseline": "stop", "png": Path("x.png"), "draw": "all"}, "give a folder"),
         ({"baseline": "stop", "png": Path("x"), "draw": "best"}, "give part:NAME, worst:N or all"),
         ({"baseline": "stop", "json": Path("/tmp")}, "--json /tmp: is a folder"),
         ({"target": "tag_grid", "baseline": "stop"}, "--baseline stop: tag_grid has random"),
         ({"target": "tag_grid", "baseline": "random", "env_flags": ("--scenes", "x")}, "--scenes"),
-        ({"target": "tag_grid", "baseline": "random", "png": Path("x.png")}, "tag_grid draws no pictures"),
+        (
+            {"target": "tag_grid", "baseline": "random", "png": Path("x.png")},
+            "tag_grid draws no pictures",
+        ),
         ({"baseline": "stop", "env_flags": ("--scenes", "/none")}, "/none"),
         ({"baseline": "stop", "env_flags": ("--env.lanes", "99")}, "lanes is 99"),
         ({"target": "probe"}, "--baseline"),
@@ -193,17 +246,28 @@ def test_settings_that_the_policy_does_not_fit_are_refused(small: Small) -> None
 
 
 def test_records_of_an_env_in_c(capsys: pytest.CaptureFixture[str]) -> None:
-    run_evaluation(EvalRequest("tag_grid", baseline="random", episodes=16, env_flags=("--env.num-taggers", "3")))
+    run_evaluation(
+        EvalRequest(
+            "tag_grid", baseline="random", episodes=16, env_flags=("--env.num-taggers", "3")
+        )
+    )
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     head = next(line for line in lines if "episodes" in line)
     assert "tagged" in head
-    assert [line[0] for line in lines if line and line[0] in ("tagger", "runner")] == ["tagger", "runner"]
+    assert [line[0] for line in lines if line and line[0] in ("tagger", "runner")] == [
+        "tagger",
+        "runner",
+    ]
 
 
-def test_infos_of_an_env_in_python(small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_infos_of_an_env_in_python(
+    small: Small, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     with Trainer(small(envs.Reports)) as trainer:
         path = trainer.save()
-    request = EvalRequest(str(path), code=(trainer.config.target, None), json=tmp_path / "a.json", episodes=32)
+    request = EvalRequest(
+        str(path), code=(trainer.config.target, None), json=tmp_path / "a.json", episodes=32
+    )
     run_evaluation(request)
     assert "solved" in capsys.readouterr().out
     (row,) = json.loads((tmp_path / "a.json").read_text())["rows"]
@@ -212,7 +276,8 @@ def test_infos_of_an_env_in_python(small: Small, capsys: pytest.CaptureFixture[s
 
 def test_what_is_asked_for() -> None:
     args = (
-        "runs/one --episodes 3 --env my:make --env.size 4 --scenes=here --env.hard --json a.json --png out --draw all --sample"
+        "runs/one --episodes 3 --env my:make --env.size 4 --scenes=here --env.hard --json a.json "
+        "--png out --draw all --sample"
     )
     assert parse(args.split()) == EvalRequest(
         target="runs/one",
@@ -241,10 +306,20 @@ def test_bad_flags(args: str, words: str) -> None:
         parse(args.split())
 
 
-@pytest.mark.parametrize("args", ["cartpole --episodes 48", "drive --scenes generated:3 --env.max-steps 20"])
-def test_progress_for_programs(args: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "args", ["cartpole --episodes 48", "drive --scenes generated:3 --env.max-steps 20"]
+)
+def test_progress_for_programs(
+    args: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tables, "PROGRESS_EVERY_S", 0.0)
     assert cli.main(["eval", *args.split(), "--baseline", "random", "--progress"]) == 0
     lines = [line.split() for line in capsys.readouterr().err.splitlines()]
-    shares = [float(share) for word, act, share in lines if (word, act) == ("progress", "evaluating")]
-    assert len(shares) == len(lines) > 10 and shares == sorted(shares) and 0 == shares[0] < shares[-1] <= 1
+    shares = [
+        float(share) for word, act, share in lines if (word, act) == ("progress", "evaluating")
+    ]
+    assert (
+        len(shares) == len(lines) > 10
+        and shares == sorted(shares)
+        and 0 == shares[0] < shares[-1] <= 1
+    )

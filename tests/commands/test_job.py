@@ -52,24 +52,38 @@ def test_names(torchrun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ranks.job_names() == [] and not ranks.under_torchrun() and not ranks.restarted()
     torchrun()
     (agent,) = ranks.job_names()
-    assert str(os.getppid()) in agent and ranks.job_names() == [agent] and ranks.under_torchrun() and not ranks.restarted()
+    assert (
+        str(os.getppid()) in agent
+        and ranks.job_names() == [agent]
+        and ranks.under_torchrun()
+        and not ranks.restarted()
+    )
     torchrun(TORCHELASTIC_RUN_ID="mine", TORCHELASTIC_RESTART_COUNT="2")
     assert ranks.job_names() == [agent, "id mine"] and ranks.restarted()
 
 
 def test_find(torchrun: Any, tmp_path: Path) -> None:
-    """By the agent always, by the id only after a failure; other jobs, runs of no job and damaged files are passed over."""
+    """By the agent always, by the id only after a failure; other jobs, runs of no job and damaged
+    files are passed over.
+    """
     mine = run_of(tmp_path / "mine", ["agent a 1 1.00", "agent b 2 2.00", "id x"], checkpoints=2)
     run_of(tmp_path / "other", ["agent c 3 3.00"])
     bare = run_of(tmp_path / "bare", ["agent d 4 4.00"], checkpoints=0)
     (tmp_path / "none").mkdir()
-    for number, text in enumerate(('{"starts": 3}', '{"starts": [3, {"job": 1}, {"job": [1]}]}', "[", "{}")):
+    for number, text in enumerate(
+        ('{"starts": 3}', '{"starts": [3, {"job": 1}, {"job": [1]}]}', "[", "{}")
+    ):
         (tmp_path / f"bad{number}").mkdir()
         (tmp_path / f"bad{number}" / "run.json").write_text(text)
     torchrun()
-    assert find.find_job(tmp_path, ["agent b 2 2.00", "agent new 9 9.00"]) == (mine, mine / "checkpoints" / "000000000001")
+    assert find.find_job(tmp_path, ["agent b 2 2.00", "agent new 9 9.00"]) == (
+        mine,
+        mine / "checkpoints" / "000000000001",
+    )
     assert find.find_job(tmp_path, ["agent d 4 4.00"]) == (bare, None)
-    assert find.find_job(tmp_path, []) is None and find.find_job(tmp_path, ["agent e 5 5.00"]) is None
+    assert (
+        find.find_job(tmp_path, []) is None and find.find_job(tmp_path, ["agent e 5 5.00"]) is None
+    )
     assert find.find_job(tmp_path, ["agent e 5 5.00", "id x"]) is None
     torchrun(TORCHELASTIC_RESTART_COUNT="1")
     found = find.find_job(tmp_path, ["agent e 5 5.00", "id x"])
@@ -78,12 +92,20 @@ def test_find(torchrun: Any, tmp_path: Path) -> None:
 
 
 def test_a_restarted_rank_goes_on_in_the_same_folder(
-    torchrun: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    torchrun: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One rank under one agent, three times: stopped before its first checkpoint, stopped after one, and to the end."""
+    """One rank under one agent, three times: stopped before its first checkpoint, stopped after
+    one, and to the end.
+    """
     torchrun(WORLD_SIZE="1")
     monkeypatch.chdir(tmp_path)
-    common = "probe --backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.threads 1"
+    common = (
+        "probe --backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu "
+        "--train.threads 1"
+    )
     args = [*common.split(), "--log.name", "j", "--log.dashboard", "off"]
     (tmp_path / "runs" / "j").mkdir(parents=True)
     provenance.record_start(tmp_path / "runs" / "j", {"env": "probe", "job": ranks.job_names()})
@@ -93,11 +115,17 @@ def test_a_restarted_rank_goes_on_in_the_same_folder(
         steps.append(next(reversed(list(read_metrics(Path("runs/j/metrics.jsonl")))))["step"])
     starts = json.loads(Path("runs/j/run.json").read_text())["starts"]
     assert steps[0] >= 100 and steps[1] >= 200 and [p.name for p in Path("runs").iterdir()] == ["j"]
-    assert starts[1]["resumed_from"] is None and starts[2]["resumed_from"] == f"{steps[0]:012d}" and starts[2]["ranks"] == 1
+    assert (
+        starts[1]["resumed_from"] is None
+        and starts[2]["resumed_from"] == f"{steps[0]:012d}"
+        and starts[2]["ranks"] == 1
+    )
     capsys.readouterr()
 
 
-def test_other_verbs_refuse_several_ranks(torchrun: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_verbs_refuse_several_ranks(
+    torchrun: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     torchrun()
     assert cli.main(["list"]) == 2
     assert "training only" in capsys.readouterr().err
@@ -106,7 +134,7 @@ def test_other_verbs_refuse_several_ranks(torchrun: Any, capsys: pytest.CaptureF
     capsys.readouterr()
 
 
-# ---- with torchrun -----------------------------------------------------------------------------------------------------------
+# ---- with torchrun -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -115,18 +143,34 @@ def started(tmp_path: Path) -> Iterator[psutil.Popen]:
     script = tmp_path / "train.py"
     script.write_text("import sys\nfrom puffervec.commands.cli import main\nsys.exit(main())\n")
     settings = (
-        "probe --backend serial --num-envs 4 --train.horizon 32 --policy.hidden 8 --device cpu --train.threads 1 --log.name j"
-        " --log.dashboard plain --log.checkpoint-interval-s 0 --total-timesteps 1000000000"
+        "probe --backend serial --num-envs 4 --train.horizon 32 --policy.hidden 8 --device cpu "
+        "--train.threads 1 --log.name j --log.dashboard plain --log.checkpoint-interval-s 0 "
+        "--total-timesteps 1000000000"
     )
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr",
+        "127.0.0.1",
+        "--nproc-per-node",
+        "2",
+    ]
     command = [sys.executable, *torchrun, "--max-restarts", "3", str(script), *settings.split()]
     root = str(Path(__file__).resolve().parents[2])
     with open(tmp_path / "out.txt", "wb") as out:
         process = psutil.Popen(
-            command, cwd=tmp_path, stdout=out, stderr=out, env={**os.environ, "PYTHONPATH": root}, start_new_session=True
+            command,
+            cwd=tmp_path,
+            stdout=out,
+            stderr=out,
+            env={**os.environ, "PYTHONPATH": root},
+            start_new_session=True,
         )
     try:
-        eventually(lambda: len(list(tmp_path.glob("runs/j/checkpoints/0*"))) >= 2, "two checkpoints")
+        eventually(
+            lambda: len(list(tmp_path.glob("runs/j/checkpoints/0*"))) >= 2, "two checkpoints"
+        )
         yield process
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -148,7 +192,9 @@ def ranks_of(process: psutil.Popen) -> list[psutil.Process]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_rank_does_not_end_the_job(victim: int, started: psutil.Popen, tmp_path: Path) -> None:
+def test_a_killed_rank_does_not_end_the_job(
+    victim: int, started: psutil.Popen, tmp_path: Path
+) -> None:
     before = ranks_of(started)
     before[victim].kill()
     eventually(lambda: len(starts(tmp_path)) == 2, "a second start")

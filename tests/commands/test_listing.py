@@ -17,15 +17,24 @@ def test_all_that_there_is() -> None:
     found = listing.everything()
     named = {title: [next(iter(row.values())) for row in rows] for title, rows in found.items()}
     assert named["envs"][:-1] == puffervec.envs.names()
-    assert {"auto", "mlp", "object_set", "cnn", "convnext", "module:Class"} == set(named["policies"])
+    assert {"auto", "mlp", "object_set", "cnn", "convnext", "module:Class"} == set(
+        named["policies"]
+    )
     assert ["ppo", "a2c", "module:NAME"] == named["algorithms"]
     assert tuple(named["memories"]) == choices_of(typing.get_type_hints(PolicySection)["memory"])
-    assert tuple(named["optimizers"]) == choices_of(typing.get_type_hints(TrainSection)["optimizer"])
+    assert tuple(named["optimizers"]) == choices_of(
+        typing.get_type_hints(TrainSection)["optimizer"]
+    )
     assert named["presets"][:-1] == ["tag_grid", "tag_continuous", "covid", "drive"]
     assert all(row["what"].strip(".") for rows in found.values() for row in rows)
     for rows in found.values():
         assert len({row["what"] for row in rows}) == len(rows)  # each says what it is itself
-    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == ["tag_grid", "tag_continuous", "covid", "drive"]
+    assert [row["env"] for row in found["envs"] if row["preset"] == "own"] == [
+        "tag_grid",
+        "tag_continuous",
+        "covid",
+        "drive",
+    ]
 
 
 def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,11 +46,15 @@ def test_an_env_that_cannot_be_loaded_says_why(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_env_without_docstring_is_no_empty_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its config's docstring tells, if it has one; a dataclass without has one that only repeats the fields."""
+    """Its config's docstring tells, if it has one; a dataclass without has one that only repeats
+    the fields.
+    """
     from puffervec.envs import probe
 
     monkeypatch.setattr(probe, "__doc__", None)
     monkeypatch.setattr(probe.ENV.config, "__doc__", "What to probe. More.")
     assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == "What to probe."
-    monkeypatch.setattr(probe.ENV.config, "__doc__", f"{probe.ENV.config.__name__}(length: int = 1)")
+    monkeypatch.setattr(
+        probe.ENV.config, "__doc__", f"{probe.ENV.config.__name__}(length: int = 1)"
+    )
     assert {row["env"]: row["what"] for row in listing.envs()}["probe"] == listing.NO_DOCSTRING

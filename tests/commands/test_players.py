@@ -47,8 +47,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_actor_of_the_users_is_a_baseline(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = "eval cartpole --baseline own_drivers:Idle,random --episodes 3 --seed 5 --json out.json"
+def test_an_actor_of_the_users_is_a_baseline(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = (
+        "eval cartpole --baseline own_drivers:Idle,random --episodes 3 --seed 5 --json out.json"
+    )
     assert cli.main(command.split()) == 0
     printed, written = capsys.readouterr().out, json.loads((here / "out.json").read_text())
     assert "seed 5" in printed and "cartpole: own_drivers:Idle" in printed
@@ -65,13 +69,17 @@ def test_an_actor_of_the_users_is_a_baseline(here: Path, capsys: pytest.CaptureF
         ("nothing", "or give module:Class"),
     ],
 )
-def test_what_is_no_actor_is_one_line(here: Path, capsys: pytest.CaptureFixture[str], name: str, words: str) -> None:
+def test_what_is_no_actor_is_one_line(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+) -> None:
     assert cli.main(["eval", "cartpole", "--baseline", name]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
 
-def test_latest_says_which_run_it_is(small: Small, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_latest_says_which_run_it_is(
+    small: Small, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Trainer(small("cartpole")) as trainer:
         trainer.collect()
         trainer.save()
@@ -79,13 +87,18 @@ def test_latest_says_which_run_it_is(small: Small, here: Path, capsys: pytest.Ca
     name = trainer.folder.name
     assert f"latest is runs/{name}, a run of cartpole" in capsys.readouterr().err
     assert cli.main(["drive", "--resume", "latest"]) == 2
-    assert f"--resume latest (runs/{name}) is a run of 'cartpole', not of 'drive'" in capsys.readouterr().err
+    assert (
+        f"--resume latest (runs/{name}) is a run of 'cartpole', not of 'drive'"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
 def test_the_driver_of_the_page_drives(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (pages.ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
-    (driver,) = (block.text for block in pages.blocks(page) if 'title="my_drivers.py"' in block.info)
+    (driver,) = (
+        block.text for block in pages.blocks(page) if 'title="my_drivers.py"' in block.info
+    )
     (here / "my_drivers.py").write_text(driver)
     command = "eval drive --baseline my_drivers:Straight,stop --scenes generated:4 --json out.json"
     assert cli.main(command.split()) == 0

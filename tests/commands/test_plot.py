@@ -20,13 +20,21 @@ pytest.importorskip("matplotlib")
 
 def line(step: int, **values: Any) -> dict[str, Any]:
     shares = {f"time/{part}": 1 / len(TIME_PARTS) for part in TIME_PARTS}
-    return {"step": step, "elapsed_s": step / 10, "charts/agent_steps_per_s": 10.0, **shares, **values}
+    return {
+        "step": step,
+        "elapsed_s": step / 10,
+        "charts/agent_steps_per_s": 10.0,
+        **shares,
+        **values,
+    }
 
 
 def write(folder: Path, lines: list[dict[str, Any]], torn: str = "") -> Path:
     folder.mkdir(exist_ok=True)
     head = {"schema_version": 1, "env": "probe"}
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(item) + "\n" for item in [head, *lines]) + torn)
+    (folder / "metrics.jsonl").write_text(
+        "".join(json.dumps(item) + "\n" for item in [head, *lines]) + torn
+    )
     return folder
 
 
@@ -35,7 +43,10 @@ def test_what_a_resumed_run_did_again_counts_once(tmp_path: Path) -> None:
     logged = [line(s, **{"episode/return": v}) for s, v in steps]
     logged.insert(3, {"event": "resumed", "step": 10})
     run = plot.read_run(write(tmp_path / "r", logged, '{"step": 50, "epi'))
-    assert [item["step"] for item in run.lines] == [10, 20, 30, 40] and (run.name, run.env) == ("r", "probe")
+    assert [item["step"] for item in run.lines] == [10, 20, 30, 40] and (run.name, run.env) == (
+        "r",
+        "probe",
+    )
     xs, ys = run.curve("steps", "episode/return")
     assert (xs.tolist(), ys.tolist()) == ([10, 20, 30], [1, 5, 6])  # what is not known is left out
 
@@ -50,25 +61,41 @@ def lines_of(axis: Any) -> list[Any]:
 
 
 def test_panels_of_several_runs_and_policies(tmp_path: Path) -> None:
-    one = plot.read_run(write(tmp_path / "one", [line(i, **{"losses/value": i, "env/score": 0.5}) for i in (1, 2, 3)]))
+    one = plot.read_run(
+        write(
+            tmp_path / "one", [line(i, **{"losses/value": i, "env/score": 0.5}) for i in (1, 2, 3)]
+        )
+    )
     two = {"losses/scouts/value": 1.0, "losses/towers/value": 2.0}
     other = plot.read_run(write(tmp_path / "two", [line(i, **two) for i in (1, 2)]))
     figure = plot.draw([one, other], plot.Request(smooth=0))
     panels = titled(figure)
     assert list(panels) == ["env/score", "losses/value", "charts/agent_steps_per_s", "time split"]
     found = lines_of(panels["losses/value"])
-    assert [item.get_color() for item in found] == [plot.COLOURS[0], plot.COLOURS[1], plot.COLOURS[1]]
+    assert [item.get_color() for item in found] == [
+        plot.COLOURS[0],
+        plot.COLOURS[1],
+        plot.COLOURS[1],
+    ]
     assert len({item.get_linestyle() for item in found[1:]}) == 2
-    assert sum(bar.get_width() for bar in panels["time split"].patches) == pytest.approx(2.0)  # 1 per run
+    assert sum(bar.get_width() for bar in panels["time split"].patches) == pytest.approx(
+        2.0
+    )  # 1 per run
     assert "2 runs" in figure.get_suptitle()
-    assert panels["env/score"].get_ylabel().startswith("share") and panels["env/score"].get_xlabel() == "agent-steps"
+    assert (
+        panels["env/score"].get_ylabel().startswith("share")
+        and panels["env/score"].get_xlabel() == "agent-steps"
+    )
 
 
 def test_seeds_and_envs(tmp_path: Path) -> None:
     """Seeds are one line in a band; another env has axes of its own."""
     runs = []
     for seed in (1, 2, 3):
-        folder = write(tmp_path / f"pole-s{seed}", [line(i, **{"episode/return": float(i * seed)}) for i in (1, 2, 3)])
+        folder = write(
+            tmp_path / f"pole-s{seed}",
+            [line(i, **{"episode/return": float(i * seed)}) for i in (1, 2, 3)],
+        )
         runs.append(plot.read_run(folder))
     runs = [dataclasses.replace(run, config={"train": {"seed": i}}) for i, run in enumerate(runs)]
     alone = dataclasses.replace(runs[0], env="other", config={})
@@ -76,7 +103,10 @@ def test_seeds_and_envs(tmp_path: Path) -> None:
     panels = titled(figure)
     assert list(panels) == ["probe: episode/return", "other: episode/return"]
     (mean,) = lines_of(panels["probe: episode/return"])
-    assert mean.get_ydata()[-1] == pytest.approx(6.0) and len(panels["probe: episode/return"].collections) == 1
+    assert (
+        mean.get_ydata()[-1] == pytest.approx(6.0)
+        and len(panels["probe: episode/return"].collections) == 1
+    )
     assert "lowest to highest seed" in [text.get_text() for text in figure.legends[0].get_texts()]
     apart = plot.draw(runs, plot.Request(metrics="return", smooth=0, join=False))
     assert len(lines_of(titled(apart)["episode/return"])) == 3
@@ -105,7 +135,12 @@ def test_a_picture_is_written(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input(
-    where: list[str], out: str | None, x: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: list[str],
+    out: str | None,
+    x: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "r", [line(1)])

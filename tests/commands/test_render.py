@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train render`: films, snapshots and curves of runs and baselines; puffervec/train/act/own_pictures.py."""
+"""`puffer-train render`: films, snapshots and curves of runs and baselines;
+puffervec/train/act/own_pictures.py.
+"""
 
 from __future__ import annotations
 
@@ -51,16 +53,36 @@ def frames(path: Path) -> list[bytes]:
 
 
 def test_an_env_at_random(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["render", "tag_grid", *FAST, "--env.num-taggers", "3", "--env.episode-length", "12", "--snapshots", "4,0,300"]
+    argv = [
+        "render",
+        "tag_grid",
+        *FAST,
+        "--env.num-taggers",
+        "3",
+        "--env.episode-length",
+        "12",
+        "--snapshots",
+        "4,0,300",
+    ]
     assert cli.main(argv) == 0
     folder = here / "render-tag_grid-random"
-    assert sorted(path.name for path in folder.iterdir()) == ["episode.gif", "numbers.csv", "numbers.png", "snapshots.png"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "episode.gif",
+        "numbers.csv",
+        "numbers.png",
+        "snapshots.png",
+    ]
     said = capsys.readouterr().out.splitlines()
-    assert said[0].endswith("episode.gif: 12 steps, 10 per second") and said[1].endswith("snapshots.png: steps 0, 4, 12")
+    assert said[0].endswith("episode.gif: 12 steps, 10 per second") and said[1].endswith(
+        "snapshots.png: steps 0, 4, 12"
+    )
     assert len(frames(folder / "episode.gif")) == 13
     rows = list(csv.DictReader((folder / "numbers.csv").read_text().splitlines()))
     assert [int(row["step"]) for row in rows] == list(range(13))
-    assert list(rows[0].values()) == ["0", "1.0", "1.0", "1.0"] and float(rows[-1]["runners left_low"]) >= 0
+    assert (
+        list(rows[0].values()) == ["0", "1.0", "1.0", "1.0"]
+        and float(rows[-1]["runners left_low"]) >= 0
+    )
     assert np.asarray(Image.open(folder / "numbers.png").convert("RGB")).std() > 10
     argv[argv.index("gif")] = "png"
     assert cli.main([*argv, "--out", "again.png"]) == 0
@@ -68,11 +90,26 @@ def test_an_env_at_random(here: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_a_run_and_its_policies(small: Small, here: Path) -> None:
-    """Several policies with memory; the settings are the run's; drawn actions make another film than the likeliest ones."""
-    run = trained(small("tag_grid", env=TAG, policy={"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}))
+    """Several policies with memory; the settings are the run's; drawn actions make another film
+    than the likeliest ones.
+    """
+    run = trained(
+        small(
+            "tag_grid",
+            env=TAG,
+            policy={"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"},
+        )
+    )
     assert cli.main(["render", "latest", *FAST]) == 0
-    assert {"episode.gif", "numbers.csv", "numbers.png", "snapshots.png"} <= {path.name for path in run.iterdir()}
-    assert cli.main(["render", "tag_grid", str(run), "--out", "sampled.gif", "--seed", "3", "--sample"]) == 0
+    assert {"episode.gif", "numbers.csv", "numbers.png", "snapshots.png"} <= {
+        path.name for path in run.iterdir()
+    }
+    assert (
+        cli.main(
+            ["render", "tag_grid", str(run), "--out", "sampled.gif", "--seed", "3", "--sample"]
+        )
+        == 0
+    )
     films = [frames(path) for path in (run / "episode.gif", here / "sampled.gif")]
     assert all(1 < len(film) <= 13 for film in films) and films[0] != films[1]
     assert {path.name for path in here.iterdir()} == {"runs", "sampled.gif"}
@@ -80,18 +117,35 @@ def test_a_run_and_its_policies(small: Small, here: Path) -> None:
 
 def test_films_of_any_episode(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second of two begins as that of the next seed; the camera on an agent shows another film."""
-    argv = "render tag_grid --env.num-taggers 3 --env.random-starts True --env.episode-length 6 --format gif --out".split()
+    argv = (
+        "render tag_grid --env.num-taggers 3 --env.random-starts True --env.episode-length 6 "
+        "--format gif --out"
+    ).split()
     assert cli.main([*argv, "two", "--draw", "first:2", "--seed", "3"]) == 0
     names = sorted(path.name for path in (here / "two").iterdir())
     assert names == ["episode-01.gif", "episode-02.gif"]
     assert "seed 4, " in capsys.readouterr().out
-    for out, more in (("next.gif", []), ("near.gif", ["--follow", "runner_0"]), ("worst.gif", ["--follow", "worst"])):
+    for out, more in (
+        ("next.gif", []),
+        ("near.gif", ["--follow", "runner_0"]),
+        ("worst.gif", ["--follow", "worst"]),
+    ):
         assert cli.main([*argv, out, "--seed", "4", "--draw", "first:1", *more]) == 0
-    films = {name: frames(here / name) for name in ("next.gif", "near.gif", "worst.gif", "two/episode-01.gif")}
-    assert films["next.gif"][0] == frames(here / "two" / "episode-02.gif")[0] != films["two/episode-01.gif"][0]
+    films = {
+        name: frames(here / name)
+        for name in ("next.gif", "near.gif", "worst.gif", "two/episode-01.gif")
+    }
+    assert (
+        films["next.gif"][0]
+        == frames(here / "two" / "episode-02.gif")[0]
+        != films["two/episode-01.gif"][0]
+    )
     assert films["next.gif"] != films["near.gif"]
     assert cli.main([*argv, "none.gif", "--follow", "nobody"]) == 2
-    assert "--follow nobody: the agents of the episode are runner_0, tagger_0" in capsys.readouterr().err
+    assert (
+        "--follow nobody: the agents of the episode are runner_0, tagger_0"
+        in capsys.readouterr().err
+    )
 
 
 class Blind(gymnasium.Env):
@@ -122,7 +176,9 @@ class Shown(Blind):
         return np.full((21, 40, 3), 50 * self.clock, np.uint8)
 
 
-def test_a_gymnasium_env_shows_its_own_pictures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gymnasium_env_shows_its_own_pictures(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["render", "tests.commands.test_render:Shown", "--out", "a.gif"]) == 0
     assert capsys.readouterr().out == "a.gif: 4 steps, 10 per second\n"
     film = Image.open(io.BytesIO((here / "a.gif").read_bytes()))
@@ -140,7 +196,12 @@ def test_films_as_mp4(here: Path) -> None:
     cv2 = pytest.importorskip("cv2")
     assert cli.main("render cartpole --steps 5 --out a.mp4 --fps 25".split()) == 0
     film = cv2.VideoCapture("a.mp4")
-    parts = (cv2.CAP_PROP_FRAME_COUNT, cv2.CAP_PROP_FPS, cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
+    parts = (
+        cv2.CAP_PROP_FRAME_COUNT,
+        cv2.CAP_PROP_FPS,
+        cv2.CAP_PROP_FRAME_WIDTH,
+        cv2.CAP_PROP_FRAME_HEIGHT,
+    )
     assert [film.get(part) for part in parts] == [6, 25, 1280, 720]
 
 
@@ -153,35 +214,60 @@ def test_films_as_mp4(here: Path) -> None:
         ("probe", "probe does not say how it is drawn (NativeEnv.drawing)"),
         ("CartPole-v1 --format html", "CartPole-v1 does not say how it is drawn"),
         ("CartPole-v1 --format gif --draw first:1", "without --draw and --follow"),
-        ("tests.commands.test_render:Blind --format gif", "has no pictures of its own: its render modes are none"),
+        (
+            "tests.commands.test_render:Blind --format gif",
+            "has no pictures of its own: its render modes are none",
+        ),
         ("tag_grid --baseline best", "tag_grid has random"),
         ("tag_grid --env.num-taggers 0", "num_taggers is 0"),
-        ("tag_grid --out a.avi", "--out a.avi: give a folder, or a file that ends in .html, .mp4, .gif or .png"),
+        (
+            "tag_grid --out a.avi",
+            "--out a.avi: give a folder, or a file that ends in .html, .mp4, .gif or .png",
+        ),
         ("tag_grid --out a.gif --format mp4", "--format mp4: a.gif ends in .gif"),
         ("tag_grid --out no/a.gif", "cannot write no/a.gif: No such file or directory"),
         ("tag_grid --format avi", "--format avi: use html, mp4, gif or png"),
         ("tag_grid --draw best", "--draw best: give part:NAME, worst:N, first:N or all"),
-        ("tag_grid --draw part:1", "--draw part:1: tag_grid has no evaluation by parts: give worst:N"),
-        ("tag_grid --draw first:2 --format png", "--draw first:2: chooses the episodes of a page or of films"),
-        ("tag_grid --draw first:2 --out a.gif", "--out a.gif is one film, and --draw first:2 may be several: give a folder"),
+        (
+            "tag_grid --draw part:1",
+            "--draw part:1: tag_grid has no evaluation by parts: give worst:N",
+        ),
+        (
+            "tag_grid --draw first:2 --format png",
+            "--draw first:2: chooses the episodes of a page or of films",
+        ),
+        (
+            "tag_grid --draw first:2 --out a.gif",
+            "--out a.gif is one film, and --draw first:2 may be several: give a folder",
+        ),
         ("tag_grid --follow worst", "--follow worst: is for films: use --format mp4 or gif"),
         ("tag_grid --fps 0 --format png", "--fps is 0"),
-        ("tag_grid --fps 60 --format gif", "--fps is 60: use more than 0 and at most 50 in gif files"),
+        (
+            "tag_grid --fps 60 --format gif",
+            "--fps is 60: use more than 0 and at most 50 in gif files",
+        ),
         ("tag_grid --snapshots 1,-2", "--snapshots 1,-2: give steps, as in 0,50,150,300"),
-        ("tag_grid --snapshots " + ",".join(map(str, range(25))), "--snapshots names 25 steps: at most 24"),
+        (
+            "tag_grid --snapshots " + ",".join(map(str, range(25))),
+            "--snapshots names 25 steps: at most 24",
+        ),
         ("tag_grid --episodes 0", "--episodes"),
         ("tag_grid --steps none", "--steps"),
         ("tag_grid --colour red", "--colour"),
     ],
 )
-def test_bad_input_is_one_line(args: str, words: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    args: str, words: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["render", *args.split(), "--device=cpu"]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1
     assert not list(here.iterdir())
 
 
-def test_a_run_of_another_env_is_refused(small: Small, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_another_env_is_refused(
+    small: Small, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = trained(small())
     assert cli.main(["render", "tag_grid", str(run)]) == 2
     assert "is a run of 'probe', not of 'tag_grid'" in capsys.readouterr().err
@@ -198,8 +284,13 @@ def test_a_page_of_a_run(small: Small, here: Path, capsys: pytest.CaptureFixture
     run = trained(small("tag_grid", env=TAG))
     assert cli.main("render latest --draw worst:3 --sample".split()) == 0
     found = replays(run / "replay.html")
-    assert len(found) == 3 and [one["score"] for one in found] == sorted(one["score"] for one in found)
-    assert capsys.readouterr().out.startswith(f"{run / 'replay.html'}: 3 episodes: ") or run.is_absolute()
+    assert len(found) == 3 and [one["score"] for one in found] == sorted(
+        one["score"] for one in found
+    )
+    assert (
+        capsys.readouterr().out.startswith(f"{run / 'replay.html'}: 3 episodes: ")
+        or run.is_absolute()
+    )
     assert all(1 <= one["steps"] <= 12 and one["measure"] == "return" for one in found)
     assert cli.main(["render", str(run.absolute()), "--draw", "first:1", "--out", "one.html"]) == 0
     page = (here / "one.html").read_text()
@@ -217,8 +308,16 @@ def test_a_page_of_the_worst_scenes(here: Path) -> None:
     assert [one["score"] for one in found] == scores[:2]
     for one in found:
         row = rows[one["title"]]
-        assert one["events"].get("at goal", 0) == round(row["goal"] * row["agents"]) and one["agents"] == row["agents"]
-    assert cli.main(["render", "drive", *scenes, "--draw", f"part:{found[1]['title']}", "--out", "one.html"]) == 0
+        assert (
+            one["events"].get("at goal", 0) == round(row["goal"] * row["agents"])
+            and one["agents"] == row["agents"]
+        )
+    assert (
+        cli.main(
+            ["render", "drive", *scenes, "--draw", f"part:{found[1]['title']}", "--out", "one.html"]
+        )
+        == 0
+    )
     assert replays(here / "one.html") == found[1:]
 
 
@@ -226,9 +325,14 @@ def test_what_is_not_installed_is_said_or_done_without(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = extras.installed
-    monkeypatch.setattr(extras, "installed", lambda module: module != "imageio_ffmpeg" and there(module))
+    monkeypatch.setattr(
+        extras, "installed", lambda module: module != "imageio_ffmpeg" and there(module)
+    )
     assert cli.main("render cartpole --format mp4".split()) == 2
-    assert "--format mp4 needs imageio_ffmpeg: pip install 'puffervec[video]'" in capsys.readouterr().err
+    assert (
+        "--format mp4 needs imageio_ffmpeg: pip install 'puffervec[video]'"
+        in capsys.readouterr().err
+    )
     monkeypatch.setattr(extras, "installed", lambda module: module != "PIL" and there(module))
     assert cli.main("render cartpole --format gif".split()) == 2
     assert "--format gif needs PIL: pip install 'puffervec[video]'" in capsys.readouterr().err

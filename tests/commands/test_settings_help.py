@@ -23,7 +23,9 @@ def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
         assert f"  {flag}" in text
     for alias, flag in flags.ALIASES.items():
         assert (f"{flag}, {alias}" in text) == (flag in flags.known_flags(config))
-    sections = {name: getattr(config, name) for name in flags.typed_sections(config)} | {"policies.NAME": RoleSection()}
+    sections = {name: getattr(config, name) for name in flags.typed_sections(config)} | {
+        "policies.NAME": RoleSection()
+    }
     for section, instance in sections.items():
         sentences = settings_help.field_sentences(type(instance))
         for field in dataclasses.fields(instance):
@@ -33,11 +35,15 @@ def test_help_lists_every_setting_with_a_sentence(target: str) -> None:
 def test_help_of_a_python_env_lists_every_other_setting() -> None:
     config = TrainConfig.of("CartPole-v1")
     text = settings_help.full_help(config)
-    assert "--env.NAME VALUE" in text and all(f"  {flag}" in text for flag in flags.known_flags(config))
+    assert "--env.NAME VALUE" in text and all(
+        f"  {flag}" in text for flag in flags.known_flags(config)
+    )
 
 
 @pytest.mark.parametrize("target", ["probe", "drive", "CartPole-v1"])
-def test_the_short_form_has_the_twenty_settings_that_people_change(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_form_has_the_twenty_settings_that_people_change(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     config = TrainConfig.of(target)
     text = settings_help.short_help(config)

@@ -37,7 +37,10 @@ def test_help_and_refused_flags_load_no_torch() -> None:
         "codes = [(main([verb, '--help']), main([verb, 'probe', '--foo', '1'])) for verb in VERBS]\n"
         "sys.exit('torch' in sys.modules or set(codes) != {(0, 2)})"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +75,11 @@ def test_help_and_refused_flags_load_no_torch() -> None:
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
-    args: str, words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    args: str,
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = run(args.split(), capsys)
@@ -85,13 +92,21 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(["list"], capsys)
-    assert code == 0 and all(f"\n{title}\n" in out for title in ("envs", "policies", "memories", "optimizers", "presets"))
+    assert code == 0 and all(
+        f"\n{title}\n" in out for title in ("envs", "policies", "memories", "optimizers", "presets")
+    )
     code, out, _ = run(["list", "--json"], capsys)
-    assert code == 0 and {row["policy.memory"] for row in json.loads(out)["memories"]} == {"none", "mingru", "lstm"}
+    assert code == 0 and {row["policy.memory"] for row in json.loads(out)["memories"]} == {
+        "none",
+        "mingru",
+        "lstm",
+    }
 
 
 @pytest.mark.slow
-def test_bench(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = run(["bench", "probe", *SMALL, "--seconds", "1", "--json"], capsys)
     assert code == 0, err
@@ -103,7 +118,16 @@ def test_sweep_then_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     pytest.importorskip("optuna")
     pytest.importorskip("matplotlib")
     runs = ["--log.folder", str(tmp_path)]
-    args = ["--sweep.train.lr", "1e-3:1e-2:log", "--trials", "1", "--name", "s", "--total-timesteps", "50"]
+    args = [
+        "--sweep.train.lr",
+        "1e-3:1e-2:log",
+        "--trials",
+        "1",
+        "--name",
+        "s",
+        "--total-timesteps",
+        "50",
+    ]
     code, out, err = run(["sweep", "probe", *SMALL, *runs, *args], capsys)
     assert code == 0, err
     assert "trial 0: episode/return" in out and f"puffer-train eval {tmp_path}/s/trials/0000" in out
@@ -112,12 +136,20 @@ def test_sweep_then_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
     code, out, err = run(again[1].split(), capsys)
     assert code == 0 and "trial 1: " in out and "2 trials, 0 of them failed" in out, err
     trials = [str(path) for path in sorted((tmp_path / "s" / "trials").iterdir())]
-    code, out, err = run(["plot", *trials, "--out", str(tmp_path / "two.png"), "--x", "minutes"], capsys)
-    assert code == 0 and out == f"{tmp_path}/two.png\n" and (tmp_path / "two.png").stat().st_size > 10_000, err
+    code, out, err = run(
+        ["plot", *trials, "--out", str(tmp_path / "two.png"), "--x", "minutes"], capsys
+    )
+    assert (
+        code == 0
+        and out == f"{tmp_path}/two.png\n"
+        and (tmp_path / "two.png").stat().st_size > 10_000
+    ), err
 
 
 @pytest.mark.slow
 def test_export(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["probe", *SMALL, "--log.folder", str(tmp_path), "--run-name", "r"], capsys)[0] == 0
     code, out, err = run(["export", str(tmp_path / "r"), "--format", "pt2"], capsys)
-    assert code == 0 and "largest difference" in out and (tmp_path / "r" / "policy.pt2").is_file(), err
+    assert (
+        code == 0 and "largest difference" in out and (tmp_path / "r" / "policy.pt2").is_file()
+    ), err

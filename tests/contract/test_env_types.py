@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where C tables come from (puffervec/contract/env_types.py, csrc/env_helpers.h, csrc/pv_env.h): libraries that fit and that do not."""
+"""Where C tables come from (puffervec/contract/env_types.py, csrc/env_helpers.h, csrc/pv_env.h):
+libraries that fit and that do not.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ PV_ENV_TYPE(tiny) = {{.abi = {abi}, .struct_bytes = {size}, .name = "{name}", .d
 """
 
 
-def build(folder: Path, abi: str = "PV_ABI", size: str = "sizeof(pv_env_type)", name: str = "tiny") -> str:
+def build(
+    folder: Path, abi: str = "PV_ABI", size: str = "sizeof(pv_env_type)", name: str = "tiny"
+) -> str:
     """Compile a library with one table; returns its path."""
     source = folder / "tiny.c"
     source.write_text(TABLE.format(abi=abi, size=size, name=name))
@@ -85,26 +89,37 @@ def test_fields_beyond_the_limit_are_refused_by_name(tmp_path: Path) -> None:
         ".describe = describe", ".describe = describe_many"
     )
     source.write_text(
-        table.replace("static int describe(", MANY + "int describe(const pv_context*, pv_spec*, char*);\nint describe(")
+        table.replace(
+            "static int describe(",
+            MANY + "int describe(const pv_context*, pv_spec*, char*);\nint describe(",
+        )
     )
     path = compile_library(source, tmp_path / "tiny.so")
-    env = NativeEnv(name="tiny", config=Config, build=lambda config: EnvData(), shared_library=str(path))
+    env = NativeEnv(
+        name="tiny", config=Config, build=lambda config: EnvData(), shared_library=str(path)
+    )
     with pytest.raises(
-        ConfigError, match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields, of at most {lib.PV_MAX_FIELDS}"
+        ConfigError,
+        match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields, of at most {lib.PV_MAX_FIELDS}",
     ):
         env.describe(b"", b"", None, "next_step")
 
 
 def test_several_c_files_share_the_helpers(tmp_path: Path) -> None:
     other = tmp_path / "other.c"
-    other.write_text('#include "pv_env.h"\nuint32_t other(void);\nuint32_t other(void) { return pv_dtype_bytes(PV_F64); }\n')
+    other.write_text(
+        '#include "pv_env.h"\nuint32_t other(void);\nuint32_t other(void) { return '
+        "pv_dtype_bytes(PV_F64); }\n"
+    )
     source = tmp_path / "tiny.c"
     source.write_text(TABLE.format(abi="PV_ABI", size="sizeof(pv_env_type)", name="tiny"))
     path = compile_library(source, tmp_path / "tiny.so", str(other))
     assert ffi.string(env_types.find("tiny", str(path)).name) == b"tiny"
 
 
-def test_a_type_of_a_library_is_found_by_module_name(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_of_a_library_is_found_by_module_name(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The library is no Python module; only its file's name looks like one."""
     package = tmp_path / "tiny_package"
     package.mkdir()
@@ -180,11 +195,19 @@ def test_finding_needs_no_numpy(tiny: str) -> None:
         "find('probe'), find('tiny', sys.argv[1])\n"
         "print(sorted({'numpy', 'torch', 'gymnasium', 'puffervec.contract.native'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, tiny], env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script, tiny],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
-def test_headers_of_an_editable_install_and_of_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_of_an_editable_install_and_of_a_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert Path(env_types.get_include()).samefile(ROOT / "csrc")
     package = tmp_path / "puffervec"
     package.mkdir()
@@ -198,7 +221,11 @@ def test_headers_of_an_editable_install_and_of_a_wheel(tmp_path: Path, monkeypat
 
 def test_the_public_headers_need_no_other_header(tiny: str, tmp_path: Path) -> None:
     """As in a wheel: only what setup.py lists is there."""
-    listed = next(line for line in (ROOT / "setup.py").read_text().splitlines() if line.startswith("PUBLIC_HEADERS"))
+    listed = next(
+        line
+        for line in (ROOT / "setup.py").read_text().splitlines()
+        if line.startswith("PUBLIC_HEADERS")
+    )
     include = tmp_path / "include"
     include.mkdir()
     for header in listed.split("[")[1].rstrip("]").replace('"', "").split(", "):
@@ -217,8 +244,16 @@ def test_a_function_that_was_never_declared_does_not_compile(tmp_path: Path) -> 
     """In C it would compile with a warning, and the library could not be loaded."""
     source_folder()
     source = tmp_path / "typo.c"
-    source.write_text('#include "pv_env.h"\nfloat draw(void) { return pv_rng_float(0, 0, 0, 0); }\n')
-    command = [os.environ.get("CC", "cc"), "-c", *env_types.compile_args(), f"-I{env_types.get_include()}", str(source)]
+    source.write_text(
+        '#include "pv_env.h"\nfloat draw(void) { return pv_rng_float(0, 0, 0, 0); }\n'
+    )
+    command = [
+        os.environ.get("CC", "cc"),
+        "-c",
+        *env_types.compile_args(),
+        f"-I{env_types.get_include()}",
+        str(source),
+    ]
     done = subprocess.run([*command, "-o", "/dev/null"], capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and "pv_rng_float" in done.stderr
 
@@ -226,10 +261,14 @@ def test_a_function_that_was_never_declared_does_not_compile(tmp_path: Path) -> 
 def test_a_debug_build_has_assertions(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "-O3" in env_types.compile_args() and "-DPV_DEBUG" not in env_types.compile_args()
     monkeypatch.setenv("PUFFERVEC_DEBUG", "1")
-    assert "-O3" not in env_types.compile_args() and {"-DPV_DEBUG", "-g"} <= set(env_types.compile_args())
+    assert "-O3" not in env_types.compile_args() and {"-DPV_DEBUG", "-g"} <= set(
+        env_types.compile_args()
+    )
 
 
 def test_languages() -> None:
-    assert "-std=gnu++20" in env_types.compile_args("c++") and "-ffp-contract=off" in env_types.compile_args("c++")
+    assert "-std=gnu++20" in env_types.compile_args(
+        "c++"
+    ) and "-ffp-contract=off" in env_types.compile_args("c++")
     with pytest.raises(ConfigError, match="'rust': use 'c' or 'c\\+\\+'"):
         env_types.compile_args("rust")

@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from puffervec.contract.evaluation import Evaluation, Interval, Report, progress_part, progress_to, report_progress
+from puffervec.contract.evaluation import (
+    Evaluation,
+    Interval,
+    Report,
+    progress_part,
+    progress_to,
+    report_progress,
+)
 from puffervec.envs.probe import ENV as PROBE
 from puffervec.errors import ConfigError
 
@@ -32,7 +39,13 @@ REPORT = Report(
 def test_json_is_plain() -> None:
     found = REPORT.to_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert found["rows"][0] == {"part": "one", "n": 3, "good": 0.5, "good_95": [0.25, 0.75], "mean": None}
+    assert found["rows"][0] == {
+        "part": "one",
+        "n": 3,
+        "good": 0.5,
+        "good_95": [0.25, 0.75],
+        "mean": None,
+    }
     assert found["rows"][1] == {"part": "two", "n": 0, "good": None, "mean": 1.5}
     assert found["total"]["good"] == 0.4 and found["remarks"] == ["one line"]
 
@@ -42,7 +55,9 @@ def test_csv_has_a_line_per_part_and_all_columns() -> None:
     assert [row["part"] for row in rows] == ["one", "two", "three"]
     assert list(rows[0]) == ["part", "n", "good", "good_low", "good_high", "mean"]
     assert rows[0]["good_low"] == "0.25" and rows[1]["good"] == rows[1]["good_high"] == ""
-    assert list(csv.reader(io.StringIO(Report([REPORT.rows[1], REPORT.rows[0]]).to_csv())))[0] == list(rows[0])
+    assert list(csv.reader(io.StringIO(Report([REPORT.rows[1], REPORT.rows[0]]).to_csv())))[
+        0
+    ] == list(rows[0])
     assert Report([]).to_csv() == "\n"
 
 
@@ -54,13 +69,21 @@ def test_the_worst_parts_come_first_and_parts_without_a_score_not_at_all() -> No
 def test_some_columns_are_shown_and_the_total_has_the_rest() -> None:
     report = dataclasses.replace(REPORT, shown=("part", "good"))
     assert report.cells()[0] == ("part", "good") and report.rest() == [("n", "4"), ("mean", "1.00")]
-    assert REPORT.rest() == [] and report.to_json() == REPORT.to_json() and report.to_csv() == REPORT.to_csv()
+    assert (
+        REPORT.rest() == []
+        and report.to_json() == REPORT.to_json()
+        and report.to_csv() == REPORT.to_csv()
+    )
 
 
 def test_further_tables_are_in_the_files() -> None:
-    report = dataclasses.replace(REPORT, tables={"failures": [{"part": "one", "why": "rain"}], "none": []})
+    report = dataclasses.replace(
+        REPORT, tables={"failures": [{"part": "one", "why": "rain"}], "none": []}
+    )
     assert report.to_json()["tables"] == {"failures": [{"part": "one", "why": "rain"}], "none": []}
-    assert report.to_csv("failures") == "part,why\none,rain\n" and report.to_csv() == REPORT.to_csv()
+    assert (
+        report.to_csv("failures") == "part,why\none,rain\n" and report.to_csv() == REPORT.to_csv()
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,17 +48,30 @@ def test_a_car_is_driven_by_keys(actions: str) -> None:
         config = DriveConfig(dynamics=dynamics, actions=actions)
         act = keys(config).action
         still = meant(config, act({}))
-        assert all(abs(n) <= min(map(abs, axis.values or (0.0,))) for n, axis in zip(still, axes_of(dynamics), strict=True)), (
-            dynamics
-        )
+        assert all(
+            abs(n) <= min(map(abs, axis.values or (0.0,)))
+            for n, axis in zip(still, axes_of(dynamics), strict=True)
+        ), dynamics
         along = [meant(config, act({AHEAD: n}))[0] for n in range(1, 20)]
         back = [meant(config, act({BACK: n}))[0] for n in range(1, 20)]
         left = [meant(config, act({LEFT: n}))[1] for n in range(1, 20)]
         right = [meant(config, act({RIGHT: n}))[1] for n in range(1, 20)]
-        assert along == sorted(along) and along[0] > still[0] > back[0] and back == sorted(back, reverse=True), dynamics
-        assert left == sorted(left) and left[0] > still[1] > right[0] and right == sorted(right, reverse=True), dynamics
+        assert (
+            along == sorted(along)
+            and along[0] > still[0] > back[0]
+            and back == sorted(back, reverse=True)
+        ), dynamics
+        assert (
+            left == sorted(left)
+            and left[0] > still[1] > right[0]
+            and right == sorted(right, reverse=True)
+        ), dynamics
         first = axes_of(dynamics)[0]
-        low, high = (first.low, first.high) if actions == "continuous" else (min(first.values), max(first.values))
+        low, high = (
+            (first.low, first.high)
+            if actions == "continuous"
+            else (min(first.values), max(first.values))
+        )
         assert (back[-1], along[-1]) == pytest.approx((low, high)), dynamics
         assert meant(config, act({LEFT: 3, RIGHT: 5})) == still
 
@@ -87,7 +100,12 @@ def test_left_is_left_and_ahead_is_ahead() -> None:
     env = get("drive")
     config = env.configure({"scenes": "generated:2", "goal_behavior": "drive_on"})
     assert env.keys is not None
-    for key, name, sign in ((LEFT, "heading", 1), (RIGHT, "heading", -1), (AHEAD, "speed", 1), (BACK, "speed", -1)):
+    for key, name, sign in (
+        (LEFT, "heading", 1),
+        (RIGHT, "heading", -1),
+        (AHEAD, "speed", 1),
+        (BACK, "speed", -1),
+    ):
         with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=1, seed=0) as vec:
             vec.reset(seed=0)
             row = int(np.argmax(vec.peek(0)["speed"]))

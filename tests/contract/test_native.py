@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/env.c): configs, params, specs."""
+"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/env.c): configs, params,
+specs.
+"""
 
 from __future__ import annotations
 
@@ -91,13 +93,21 @@ def test_a_config_with_an_unknown_name_is_refused(bad: Any) -> None:
 
 
 def test_packed_bytes_are_the_c_struct() -> None:
-    config = TagGridConfig(num_taggers=3, wall_hit_penalty=0.25, use_full_observation=False, random_starts=True)
-    assert native.pack_config(config) == struct.pack("<iiiffffii", 3, 10, 100, 0.25, 10.0, 2.0, np.float32(0.01), 0, 1)
+    config = TagGridConfig(
+        num_taggers=3, wall_hit_penalty=0.25, use_full_observation=False, random_starts=True
+    )
+    assert native.pack_config(config) == struct.pack(
+        "<iiiffffii", 3, 10, 100, 0.25, 10.0, 2.0, np.float32(0.01), 0, 1
+    )
     for env in (PROBE, TAG):
         entry = env.env_type()
         assert entry.config_bytes == len(native.pack_config(env.config()))
-        names = [ffi.string(entry.config_fields[i].name).decode() for i in range(entry.config_count)]
-        assert names == [f.name for f in dataclasses.fields(env.config) if not f.metadata.get("python")]
+        names = [
+            ffi.string(entry.config_fields[i].name).decode() for i in range(entry.config_count)
+        ]
+        assert names == [
+            f.name for f in dataclasses.fields(env.config) if not f.metadata.get("python")
+        ]
 
 
 @dataclass(frozen=True)
@@ -112,16 +122,24 @@ class OtherKind:
 
 def test_a_dataclass_that_differs_from_the_struct_is_an_import_error() -> None:
     fields = [(f.name, f.type, field(default=f.default)) for f in dataclasses.fields(ProbeConfig)]
-    swapped = dataclasses.make_dataclass("Swapped", [fields[1], fields[0], *fields[2:]], frozen=True)
-    longer = dataclasses.make_dataclass("Longer", [*fields, ("more", "int", field(default=0))], frozen=True)
+    swapped = dataclasses.make_dataclass(
+        "Swapped", [fields[1], fields[0], *fields[2:]], frozen=True
+    )
+    longer = dataclasses.make_dataclass(
+        "Longer", [*fields, ("more", "int", field(default=0))], frozen=True
+    )
     shorter = dataclasses.make_dataclass("Shorter", fields[:-1], frozen=True)
     for config in (swapped, longer, shorter, Renamed, OtherKind):
         with pytest.raises(ImportError, match=config.__name__):
             native.NativeEnv("probe", config, lambda _: native.EnvData())
     python_only = dataclasses.make_dataclass(
-        "PythonOnly", [*fields, ("folder", "str", field(default="", metadata={"python": True}))], frozen=True
+        "PythonOnly",
+        [*fields, ("folder", "str", field(default="", metadata={"python": True}))],
+        frozen=True,
     )
-    native.NativeEnv("probe", python_only, lambda _: native.EnvData())  # a field of Python's own is no difference
+    native.NativeEnv(
+        "probe", python_only, lambda _: native.EnvData()
+    )  # a field of Python's own is no difference
 
 
 def test_an_unknown_c_type_is_refused() -> None:
@@ -129,7 +147,7 @@ def test_an_unknown_c_type_is_refused() -> None:
         native.NativeEnv("chess", ProbeConfig, lambda _: native.EnvData())
 
 
-# ---- the registry ------------------------------------------------------------------------------------------
+# ---- the registry --------------------------------------------------------------------------------
 
 
 def test_an_env_type_may_be_given_instead_of_a_name() -> None:
@@ -137,7 +155,7 @@ def test_an_env_type_may_be_given_instead_of_a_name() -> None:
         assert (vec.env, vec.config, vec.num_agents) == (PROBE, ProbeConfig(num_agents=2), 2)
 
 
-# ---- params ------------------------------------------------------------------------------------------------
+# ---- params --------------------------------------------------------------------------------------
 
 
 def test_params_are_laid_out_as_the_header_says() -> None:
@@ -181,7 +199,9 @@ def test_params_are_laid_out_as_the_header_says() -> None:
         ({"deep": np.zeros((1, 1, 1, 1), np.int32)}, ["deep", "4"]),
     ],
 )
-def test_arrays_that_c_could_not_read_are_refused(params: dict[str, np.ndarray], words: list[str]) -> None:
+def test_arrays_that_c_could_not_read_are_refused(
+    params: dict[str, np.ndarray], words: list[str]
+) -> None:
     with pytest.raises(ConfigError) as caught:
         native.pack_params(params)
     for word in words:
@@ -193,4 +213,6 @@ def test_missing_params_are_the_envs_own_error() -> None:
         TAG.describe(native.pack_config(TagGridConfig()), native.pack_params({}), None, "next_step")
     wrong_kind = {"start_x": np.zeros(11, np.float32), "start_y": np.zeros(11, np.float32)}
     with pytest.raises(ConfigError, match="starting_location_x has 0"):
-        TAG.describe(native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None, "next_step")
+        TAG.describe(
+            native.pack_config(TagGridConfig()), native.pack_params(wrong_kind), None, "next_step"
+        )

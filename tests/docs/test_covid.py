@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/covid.md: its code runs and prints what it shows, and the names it uses are those of the env."""
+"""docs/covid.md: its code runs and prints what it shows, and the names it uses are those of the
+env.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,13 @@ def test_names_are_those_of_the_env() -> None:
         records, state = set(vec.spec.record_names), {f.name for f in vec.spec.state_fields}
         groups = {group.name for group in vec.spec.groups}
     settings = {f.name for f in dataclasses.fields(CovidConfig)}
-    known = records | state | groups | settings | set(COLUMNS) | {"covid", "state", "day", "lambda_days"}
+    known = (
+        records
+        | state
+        | groups
+        | settings
+        | set(COLUMNS)
+        | {"covid", "state", "day", "lambda_days"}
+    )
     used = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", PAGE))
     assert used <= known and records <= used and set(COLUMNS) <= used

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/debugging-a-c-env.md: each bug is put into the env of docs/own-c-env.md, and the commands show what the page shows."""
+"""docs/debugging-a-c-env.md: each bug is put into the env of docs/own-c-env.md, and the commands
+show what the page shows.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,12 @@ def env_with(bug: str, folder: Path) -> None:
     source.write_text(source.read_text().replace(before, bug + before))
 
 
-def follow(titles: list[str], folder: Path, environ: dict[str, str], clone: Path | None = None) -> None:
-    """Put the last bug of the sections in, run their commands, and compare what each said with the lines that are shown."""
+def follow(
+    titles: list[str], folder: Path, environ: dict[str, str], clone: Path | None = None
+) -> None:
+    """Put the last bug of the sections in, run their commands, and compare what each said with the
+    lines that are shown.
+    """
     folder.mkdir()
     said = ""
     for block in pages.blocks("\n".join(SECTIONS[title] for title in titles)):
@@ -53,7 +59,14 @@ def follow(titles: list[str], folder: Path, environ: dict[str, str], clone: Path
             if 'needs="gdb"' in words and shutil.which("gdb") is None:
                 return
             cwd = clone if "clone" in words else folder
-            done = subprocess.run(["bash", "-c", block.text], cwd=cwd, env=environ, capture_output=True, text=True, timeout=200)
+            done = subprocess.run(
+                ["bash", "-c", block.text],
+                cwd=cwd,
+                env=environ,
+                capture_output=True,
+                text=True,
+                timeout=200,
+            )
             said = done.stdout + done.stderr
             assert (done.returncode != 0) == ("fails" in words) or "needs" in block.info, said
 
@@ -72,11 +85,15 @@ def test_crashes_and_gdb(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_sanitizer(tmp_path: Path) -> None:
-    library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+    library = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True
+    ).stdout.strip()
     if not os.path.isabs(library):
         pytest.skip("gcc has no libasan.so")
     follow(
-        [title for title in all_titles() if title.startswith("AddressSanitizer")], tmp_path / "empty", user(tmp_path / "empty")
+        [title for title in all_titles() if title.startswith("AddressSanitizer")],
+        tmp_path / "empty",
+        user(tmp_path / "empty"),
     )
 
 

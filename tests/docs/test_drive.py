@@ -30,12 +30,16 @@ RECORDS = "record | in the log and in `eval` | what it is a share or mean of"
 
 
 def table(head: str, number: int = 0) -> list[list[str]]:
-    """Return the rows of the table under a head row, as cells without backquotes. number: which of those with this head."""
+    """Return the rows of the table under a head row, as cells without backquotes. number: which of
+    those with this head.
+    """
     rows = PAGE.split(f"| {head} |\n")[1 + number].partition("\n\n")[0].splitlines()[1:]
     return [[cell.strip().replace("`", "") for cell in row.split("|")[1:-1]] for row in rows]
 
 
-def test_the_code_prints_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_prints_what_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
     assert pages.differing(PAGE, tmp_path) == []
 
@@ -50,11 +54,20 @@ def test_observation_tables(preset: str) -> None:
         if next((known for known in PRESETS if name.startswith(known)), "") == preset:
             blocks.setdefault(listed, []).append(f"`{name}`")
     rows = [
-        (", ".join(names), f"`{c.name}`", c.unit, f"{c.scale:.6g}", f"{c.most:g}" if c.most else "range_m", c.meaning)
+        (
+            ", ".join(names),
+            f"`{c.name}`",
+            c.unit,
+            f"{c.scale:.6g}",
+            f"{c.most:g}" if c.most else "range_m",
+            c.meaning,
+        )
         for listed, names in blocks.items()
         for c in listed
     ]
-    text = "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows)
+    text = "".join(
+        "|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows
+    )
     expected = f"| block | column | unit | scale | byte | meaning |\n|---|---|---|---|---|---|\n{text}\n".rstrip()
     path = pages.ROOT / "docs" / (f"from-{preset}.md" if preset else "drive.md")
     assert expected in path.read_text(encoding="utf-8"), f"a table in {path} is to be\n\n{expected}"
@@ -62,7 +75,10 @@ def test_observation_tables(preset: str) -> None:
 
 def test_actions() -> None:
     rows = dict(table("| values"))
-    for key, values in (("acceleration in m/s²", ACCELERATIONS_MPS2), ("steering in rad, positive to the left", STEERINGS_RAD)):
+    for key, values in (
+        ("acceleration in m/s²", ACCELERATIONS_MPS2),
+        ("steering in rad, positive to the left", STEERINGS_RAD),
+    ):
         assert [float(text) for text in rows[key].split(",")] == pytest.approx(values.tolist())
     assert len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD) == 91
 
@@ -74,46 +90,77 @@ def test_models_and_their_axes() -> None:
         assert cells[:3] == [name, axis.name, axis.unit]
         assert [float(cell) for cell in cells[4:]] == pytest.approx([axis.low, axis.high], rel=1e-5)
         if axis.values and not cells[3].endswith("evenly"):
-            assert [float(text) for text in cells[3].split(",")] == pytest.approx(list(axis.values), rel=1e-5)
-    assert [cells[0] for cells in table("`dynamics` | formula | source")] == list(CHOICES["dynamics"])
-    assert [cells[0] for cells in table("`actions` | space | an action")][1:] == list(CHOICES["actions"])[1:]
+            assert [float(text) for text in cells[3].split(",")] == pytest.approx(
+                list(axis.values), rel=1e-5
+            )
+    assert [cells[0] for cells in table("`dynamics` | formula | source")] == list(
+        CHOICES["dynamics"]
+    )
+    assert [cells[0] for cells in table("`actions` | space | an action")][1:] == list(
+        CHOICES["actions"]
+    )[1:]
     assert {cells[0] for cells in table("setting | limit")} == set(LIMITS)
 
 
 def test_rewards_and_their_defaults() -> None:
     rows = [
-        (f"`reward_{term.name}`", f"{getattr(DriveConfig, f'reward_{term.name}'):g}", term.unit, term.meaning)
+        (
+            f"`reward_{term.name}`",
+            f"{getattr(DriveConfig, f'reward_{term.name}'):g}",
+            term.unit,
+            term.meaning,
+        )
         for term in terms()
     ]
-    text = "".join("|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows)
+    text = "".join(
+        "|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows
+    )
     expected = f"| setting | default | unit | value |\n|---|---|---|---|\n{text}\n"
     assert expected in PAGE, f"the table in docs/drive.md is to be\n\n{expected}"
 
 
 def test_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
-    spec = env_spec(TrainConfig.bare("drive").merged({"env": {"scenes": "generated:2", "num_agents": 24}}))
+    spec = env_spec(
+        TrainConfig.bare("drive").merged({"env": {"scenes": "generated:2", "num_agents": 24}})
+    )
     head = RECORDS
     assert {cells[0] for cells in table(head)} == set(spec.record_names)
-    measured = env_spec(TrainConfig.bare("drive").merged({"env": {"scenes": "generated:2", "num_agents": 24, "metrics": 1}}))
+    measured = env_spec(
+        TrainConfig.bare("drive").merged(
+            {"env": {"scenes": "generated:2", "num_agents": 24, "metrics": 1}}
+        )
+    )
     rows = table(head, 1)
     names = [name for cells in rows for name in cells[0].split(", ")]
     assert names == list(measured.record_names[len(spec.record_names) :])
     shown = {shown: record for record, shown, _ in rows if shown and shown != "the same"}
     rates = {**MORE_RATES, **MEANS}
-    assert shown == {name: of.partition("/")[0] for name, of in rates.items() if not name.startswith("peak_")}
+    assert shown == {
+        name: of.partition("/")[0] for name, of in rates.items() if not name.startswith("peak_")
+    }
     for name, of in rates.items():
         said = next(cells[2] for cells in rows if of.partition("/")[0] in cells[0])
         assert not of.partition("/")[2] or of.partition("/")[2] in said, name
 
 
 def test_suites() -> None:
-    assert [row[0] for row in table("`--suite` | who is driven by the policy | scenes")] == list(SUITES)
+    assert [row[0] for row in table("`--suite` | who is driven by the policy | scenes")] == list(
+        SUITES
+    )
 
 
 def test_estimators_of_realism() -> None:
     rows = [
-        [name, f"{e.low:g}", f"{e.high:g}", str(e.bins), f"{e.pseudocount:g}", f"{e.weight:g}", e.group]
+        [
+            name,
+            f"{e.low:g}",
+            f"{e.high:g}",
+            str(e.bins),
+            f"{e.pseudocount:g}",
+            f"{e.weight:g}",
+            e.group,
+        ]
         for name, e in ESTIMATORS.items()
     ]
     assert table("feature | low | high | bins | pseudocount | weight | group") == rows
@@ -123,7 +170,9 @@ def test_limits_of_comfort() -> None:
     header = (pages.ROOT / "csrc/drive/records.h").read_text()
     limits = dict(re.findall(r"#define DRIVE_COMFORT_(\w+) ([\d.]+)f", header))
     said = PAGE.partition("- **Comfort** is ")[2].partition("nuPlan")[0]
-    assert len(limits) == 5 and all(f" {value} " in said.replace(",", " ").replace("\n", " ") for value in limits.values())
+    assert len(limits) == 5 and all(
+        f" {value} " in said.replace(",", " ").replace("\n", " ") for value in limits.values()
+    )
 
 
 def test_settings_and_flags_exist() -> None:
@@ -137,7 +186,12 @@ def test_settings_and_flags_exist() -> None:
         *MORE_RATES,
         *MEANS,
         *ESTIMATORS,
-        *(cell for number in (0, 1) for row in table(RECORDS, number) for cell in row[0].split(", ")),
+        *(
+            cell
+            for number in (0, 1)
+            for row in table(RECORDS, number)
+            for cell in row[0].split(", ")
+        ),
     }
     listed |= {name for names in CHOICES.values() for name in names}
     others = {"mark_as_expert", "goal_steps", "progress_m", "goals_again", "agent_types", "remove_at_goal", "PUFFERVEC_CACHE",
@@ -147,7 +201,12 @@ def test_settings_and_flags_exist() -> None:
     assert names - known - listed - listed_names - others == set()
     own = ENV.own_evaluation()
     assert own is not None
-    commands = [line for block in pages.blocks(PAGE) if block.info == "sh" for line in block.text.splitlines()]
+    commands = [
+        line
+        for block in pages.blocks(PAGE)
+        if block.info == "sh"
+        for line in block.text.splitlines()
+    ]
     assert len(commands) == 7
     for command in commands:
         request = evaluate.parse(shlex.split(command)[2:])

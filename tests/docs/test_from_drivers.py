@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/from-gpudrive.md and docs/from-pufferdrive.md: every name of ours in their tables exists, and their commands are taken.
+"""docs/from-gpudrive.md and docs/from-pufferdrive.md: every name of ours in their tables exists,
+and their commands are taken.
 
 Their tables of observation columns are those of test_drive.py.
 """
@@ -25,7 +26,14 @@ from puffervec.train.config.flags import apply_flags, known_flags
 from puffervec.train.config.sections import TrainConfig
 from tests.docs import pages
 
-NAMES = {field.name for field in fields(DriveConfig)} | {*RATES, *MORE_RATES, *MEANS, *TRAINING.rates, "goals", "goals_again"}
+NAMES = {field.name for field in fields(DriveConfig)} | {
+    *RATES,
+    *MORE_RATES,
+    *MEANS,
+    *TRAINING.rates,
+    "goals",
+    "goals_again",
+}
 FLAGS = set(known_flags(TrainConfig.bare("drive")))
 
 
@@ -36,7 +44,9 @@ def ours(page: str) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """Whether a setting takes the value, or the name is that of a setting, metric, flag, verb or of what can be imported."""
+    """Whether a setting takes the value, or the name is that of a setting, metric, flag, verb or of
+    what can be imported.
+    """
     if name.startswith("--suite "):
         return name.split()[1] in EVALUATION.suites
     if name.startswith("--"):
@@ -49,7 +59,9 @@ def exists(name: str) -> bool:
         return True
     command, _, verb = name.partition(" ")
     if verb:
-        return verb in cli.VERBS if command == "puffer-train" else scenes.main([verb, "--help"]) == 0
+        return (
+            verb in cli.VERBS if command == "puffer-train" else scenes.main([verb, "--help"]) == 0
+        )
     return name in NAMES or is_importable(name)
 
 
@@ -81,13 +93,23 @@ def test_every_name_of_ours_exists(simulator: str, capsys: pytest.CaptureFixture
     config.check()
     if simulator != "waymax":
         assert config.env.observation == simulator and config.env.dynamics == f"classic_{simulator}"
-    rewards = {field.name for field in fields(DriveConfig) if re.fullmatch("reward_(?!ranges).*", field.name)}
+    rewards = {
+        field.name
+        for field in fields(DriveConfig)
+        if re.fullmatch("reward_(?!ranges).*", field.name)
+    }
     preset = {name for name in rewards if getattr(config.env, name) != getattr(DriveConfig(), name)}
     said = {flag.removeprefix("--env.").replace("-", "_") for flag in given}
-    assert preset <= said and {"--env.reward-goal", "--env.reward-collision", "--env.reward-offroad"} <= set(given)
+    assert preset <= said and {
+        "--env.reward-goal",
+        "--env.reward-collision",
+        "--env.reward-offroad",
+    } <= set(given)
     assert {"--train.horizon", "--train.gamma", "--train.lr"} <= set(given)
 
 
 def test_a_name_that_does_not_exist_is_noticed() -> None:
-    assert not exists("num_worlds") and not exists("--train.speed") and not exists("puffer-train fly")
+    assert (
+        not exists("num_worlds") and not exists("--train.speed") and not exists("puffer-train fly")
+    )
     assert not exists("puffervec_of.old")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/from-pufferlib.md: its code runs, its names exist, and each claim points to a test that exists."""
+"""docs/from-pufferlib.md: its code runs, its names exist, and each claim points to a test that
+exists.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,8 @@ def test_the_table_lists_the_names_of_a_module(module: str) -> None:
 
 
 def test_the_table_lists_the_top_level() -> None:
-    rows = [line for line in PAGE.splitlines() if line.startswith(("| top level |", "| of version 2 |"))]
+    rows = [
+        line for line in PAGE.splitlines() if line.startswith(("| top level |", "| of version 2 |"))
+    ]
     listed = {name for row in rows for name in names(row)}
     assert listed | {"vector", "emulation", "pytorch", "models", "spaces"} == set(pufferlib.__all__)

@@ -30,6 +30,8 @@ def test_example_runs(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_measurement_runs(tmp_path: Path) -> None:
-    shown = run(MEASUREMENT.replace("N_ENVS, SECONDS = 16, 1.0", "N_ENVS, SECONDS = 2, 0.1"), tmp_path)
+    shown = run(
+        MEASUREMENT.replace("N_ENVS, SECONDS = 16, 1.0", "N_ENVS, SECONDS = 2, 0.1"), tmp_path
+    )
     rates = {line[:28].strip(): float(line[28:].replace(",", "")) for line in shown.splitlines()}
     assert len(rates) == 5 and min(rates.values()) > 0

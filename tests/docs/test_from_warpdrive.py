@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/from-warpdrive.md: its code runs and prints what it shows, and its tables are those of the converter and the log."""
+"""docs/from-warpdrive.md: its code runs and prints what it shows, and its tables are those of the
+converter and the log.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,23 @@ def test_the_code_runs_and_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_the_table_has_the_keys_that_the_converter_knows() -> None:
-    policy = [f"policy.NAME.{key}" for key in warpdrive.POLICY] + [f"policy.NAME.model.{key}" for key in warpdrive.MODEL]
+    policy = [f"policy.NAME.{key}" for key in warpdrive.POLICY] + [
+        f"policy.NAME.model.{key}" for key in warpdrive.MODEL
+    ]
     inner = {"policy.model_ckpt_filepath", "policy.init_method"}
-    ignored = [key.replace("policy.", "policy.NAME.model." if key in inner else "policy.NAME.") for key in warpdrive.IGNORED]
-    known = {"name", "env", "trainer.seed", "policy.NAME", *(f"trainer.{key}" for key in warpdrive.TRAINER), *policy, *ignored}
+    ignored = [
+        key.replace("policy.", "policy.NAME.model." if key in inner else "policy.NAME.")
+        for key in warpdrive.IGNORED
+    ]
+    known = {
+        "name",
+        "env",
+        "trainer.seed",
+        "policy.NAME",
+        *(f"trainer.{key}" for key in warpdrive.TRAINER),
+        *policy,
+        *ignored,
+    }
     assert sorted(first_cells("The run config")) == sorted(known)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/gpu-notebook.ipynb: runs from top to bottom with its small settings, and is stored without outputs."""
+"""docs/gpu-notebook.ipynb: runs from top to bottom with its small settings, and is stored without
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ def test_it_is_stored_without_outputs_and_without_paths() -> None:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder whose kernel imports what this process imports, and draws inline."""
     monkeypatch.delenv("MPLBACKEND", raising=False)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(pages.ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep))
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join([str(pages.ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    )
     return tmp_path
 
 
@@ -46,14 +51,27 @@ def test_it_runs(place: Path) -> None:
     cells = {cell.id: cell for cell in notebook.cells}
     assert cells["settings"].source.count("SMALL = False\n") == 1
     cells["settings"].source = cells["settings"].source.replace("SMALL = False\n", "SMALL = True\n")
-    nbclient.NotebookClient(notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": place}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=200, kernel_name="python3", resources={"metadata": {"path": place}}
+    ).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     said = [output.text for output in outputs if output.get("name") == "stderr"]
-    assert [text for text in said if not text.startswith("drive: compiling")] == []  # where no scenes are in the cache
+    assert [
+        text for text in said if not text.startswith("drive: compiling")
+    ] == []  # where no scenes are in the cache
     drawn = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(drawn) == 4
     assert "usable" in printed(cells["machine"])
     assert "rows" in printed(cells["train"]) and "update" in printed(cells["tag-curve"])
-    assert re.findall(r"(\w+) +(\d+) cars", printed(cells["evaluation"])) == [("trained", "725"), ("random", "725")]
-    assert printed(cells["cartpole"]).count("steps/s") == 3 and printed(cells["double"]).count("steps/s") == 2
-    assert sorted(path.name.split("-")[0] for path in (place / "runs").iterdir()) == ["drive", "tag_grid"]
+    assert re.findall(r"(\w+) +(\d+) cars", printed(cells["evaluation"])) == [
+        ("trained", "725"),
+        ("random", "725"),
+    ]
+    assert (
+        printed(cells["cartpole"]).count("steps/s") == 3
+        and printed(cells["double"]).count("steps/s") == 2
+    )
+    assert sorted(path.name.split("-")[0] for path in (place / "runs").iterdir()) == [
+        "drive",
+        "tag_grid",
+    ]

@@ -49,7 +49,9 @@ def test_a_traceback_leads_to_the_line_of_the_page(tmp_path: Path) -> None:
 
 
 def test_medians_go_into_the_page() -> None:
-    runs = [[f"{a:,} at {b:4.1f} us, (1, 2)\n", ""] for a, b in ((999, 1.5), (2000, 22.5), (1500, 9.0))]
+    runs = [
+        [f"{a:,} at {b:4.1f} us, (1, 2)\n", ""] for a, b in ((999, 1.5), (2000, 22.5), (1500, 9.0))
+    ]
     changed = pages.with_medians(PAGE, runs)
     assert changed == PAGE.replace("old\n", "1,500 at  9.0 us, (1, 2)\n")
 
@@ -75,7 +77,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     assert pages.missing_tests(text) == [f"{here}::test_none", "tests/none.py"]
 
 
-# ---- all pages ---------------------------------------------------------------------------------------------
+# ---- all pages -----------------------------------------------------------------------------------
 
 DOCS = pages.ROOT / "docs"
 
@@ -89,14 +91,25 @@ def test_what_a_page_names_is_there(file: Path) -> None:
     for name in re.findall(r"`(?:python )?((?:csrc|examples|bench)/\w[\w./]*\.\w+)`", page):
         assert "NAME" in name or (pages.ROOT / name).exists(), name
     for other, section in re.findall(r"\]\(([\w-]+\.md)?#([^)]+)\)", page):
-        titles = re.findall(r"^#+ (.*)$", (DOCS / other if other else file).read_text(encoding="utf-8"), re.MULTILINE)
-        assert section in {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+        titles = re.findall(
+            r"^#+ (.*)$",
+            (DOCS / other if other else file).read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+        assert section in {
+            re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles
+        }
 
 
 @pytest.mark.parametrize(
-    "page", slow_but(["seeing", "state"], ["debugging-a-hang", "from-gymnasium", "raster", "seeing", "state"])
+    "page",
+    slow_but(
+        ["seeing", "state"], ["debugging-a-hang", "from-gymnasium", "raster", "seeing", "state"]
+    ),
 )
-def test_the_code_of_a_page_prints_what_it_shows(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_prints_what_it_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """debugging-a-hang.md, seeing.md, state.md; the other pages have test files of their own."""
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "cache"))
     assert pages.differing((DOCS / f"{page}.md").read_text(encoding="utf-8"), tmp_path) == []

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/plan.md: its code runs and prints what the page shows, and its tables are those of the measurements."""
+"""docs/plan.md: its code runs and prints what the page shows, and its tables are those of the
+measurements.
+"""
 
 from __future__ import annotations
 

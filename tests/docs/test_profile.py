@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/profile.md: its code prints what the page shows but for the times, and its commands are taken."""
+"""docs/profile.md: its code prints what the page shows but for the times, and its commands are
+taken.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,12 @@ def test_ten_lines_are_enough() -> None:
 
 def test_the_commands_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    commands = [line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()]
+    commands = [
+        line
+        for block in pages.blocks(PAGE)
+        if block.info == "bash"
+        for line in block.text.splitlines()
+    ]
     assert len(commands) == 8
     for command in commands:
         _, verb, *args = shlex.split(command, comments=True)

@@ -18,10 +18,14 @@ PAGE = PATH.read_text(encoding="utf-8")
 
 def test_settings_and_channels_are_those_of_the_code() -> None:
     defaults = dict(re.findall(r"^\| `(raster\w*)` \| ([\w.]+) \|", PAGE, re.MULTILINE))
-    of_code = {name: getattr(DriveConfig, name) for name in vars(DriveConfig) if name.startswith("raster")}
+    of_code = {
+        name: getattr(DriveConfig, name) for name in vars(DriveConfig) if name.startswith("raster")
+    }
     assert defaults == {name: str(value) for name, value in of_code.items()}
     channels = re.findall(r"^\| (\d+) `(\w+)` \|", PAGE, re.MULTILINE)
-    assert channels == [(str(number), column.name) for number, column in enumerate(columns()["raster"])]
+    assert channels == [
+        (str(number), column.name) for number, column in enumerate(columns()["raster"])
+    ]
     known = known_flags(TrainConfig.bare("drive"))
     named = re.findall(r"(--\w+\.[\w-]+)", PAGE)
     assert len(named) > 8 and set(named) <= set(known)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/ray.md and docs/scale.md: flags of their commands exist, the table of settings is that of the code."""
+"""docs/ray.md and docs/scale.md: flags of their commands exist, the table of settings is that of
+the code.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,25 @@ SCALE = (pages.ROOT / "docs/scale.md").read_text(encoding="utf-8")
 
 
 def commands(page: str, program: str) -> list[list[str]]:
-    lines = [line for block in pages.blocks(page) if block.info == "bash" for line in block.text.splitlines()]
-    return [words[1:] for words in (shlex.split(line, comments=True) for line in lines) if words[0] == program]
+    lines = [
+        line
+        for block in pages.blocks(page)
+        if block.info == "bash"
+        for line in block.text.splitlines()
+    ]
+    return [
+        words[1:]
+        for words in (shlex.split(line, comments=True) for line in lines)
+        if words[0] == program
+    ]
 
 
 @pytest.mark.parametrize("args", commands(PAGE, "puffer-train"), ids=" ".join)
 def test_commands_are_understood(args: list[str]) -> None:
     config = flags.settled(TrainConfig.of(args[0]), args[1:])
-    assert config.ray.address in ("local", "auto") and config.ray.hosts == int(flags.peek(args, "--ray.hosts") or 0)
+    assert config.ray.address in ("local", "auto") and config.ray.hosts == int(
+        flags.peek(args, "--ray.hosts") or 0
+    )
 
 
 def test_the_settings_are_all_there() -> None:
@@ -58,13 +71,22 @@ def test_flags_of_the_prediction_exist() -> None:
     for args in commands(SCALE, "python"):
         if args[0] == "bench/scale.py":
             scale.parse(args[1:])
-    assert all(f"`--{name.replace('_', '-')}`" in SCALE for name in ("host_cores", "gbit", "gpu_steps_per_s", "most_segments"))
+    assert all(
+        f"`--{name.replace('_', '-')}`" in SCALE
+        for name in ("host_cores", "gbit", "gpu_steps_per_s", "most_segments")
+    )
 
 
 @pytest.mark.slow
 def test_the_commands_of_the_start_work_in_their_order(tmp_path: Path) -> None:
-    """On one machine, which is the learner's and every other; the last command is for machines that join later."""
-    (block,) = [block for block in pages.blocks(PAGE.split("## Start")[1].split("## Settings")[0]) if block.info == "bash"]
+    """On one machine, which is the learner's and every other; the last command is for machines that
+    join later.
+    """
+    (block,) = [
+        block
+        for block in pages.blocks(PAGE.split("## Start")[1].split("## Settings")[0])
+        if block.info == "bash"
+    ]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -84,21 +106,39 @@ def test_the_commands_of_the_start_work_in_their_order(tmp_path: Path) -> None:
     ]
     with contextlib.ExitStack() as stack:
         for line in block.text.splitlines():
-            words = shlex.split(line.replace("learner", "127.0.0.1").replace("6379", port), comments=True)
+            words = shlex.split(
+                line.replace("learner", "127.0.0.1").replace("6379", port), comments=True
+            )
             if words[0] == "export":
                 env |= dict([words[1].split("=")])
             elif words[:2] == ["ray", "start"]:
                 cpus = [] if "--head" in words else ["--num-cpus", "1"]
                 command = [*words, *cpus, "--block"]
                 process = stack.enter_context(
-                    subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                    subprocess.Popen(
+                        command,
+                        env=env,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        text=True,
+                    )
                 )
                 stack.callback(process.terminate)
                 assert process.stdout is not None
-                assert any("Ray runtime started" in told for told in process.stdout), f"{line}: {process.wait(60)}"
+                assert any("Ray runtime started" in told for told in process.stdout), (
+                    f"{line}: {process.wait(60)}"
+                )
             elif words[0] in ("ray", "puffer-train"):
                 if words[0] == "puffer-train":
                     address = "local" if "local" in words else f"127.0.0.1:{port}"
-                    words = ["puffer-train", "cartpole", "--ray", address, "--ray.hosts", "1", *rest]
+                    words = [
+                        "puffer-train",
+                        "cartpole",
+                        "--ray",
+                        address,
+                        "--ray.hosts",
+                        "1",
+                        *rest,
+                    ]
                 done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=250)
                 assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/reliability.md: its promises are counted, their tests exist, and numbers of cases are those of the code."""
+"""docs/reliability.md: its promises are counted, their tests exist, and numbers of cases are those
+of the code.
+"""
 
 from __future__ import annotations
 
@@ -24,5 +26,7 @@ def test_every_promise_has_a_figure_and_a_test_that_exists() -> None:
 
 
 def test_cases_and_builds_of_the_golden_hashes_are_those_of_the_code() -> None:
-    found = re.search(r"(\d+) cases with committed hashes, which (\d+) builds must give", PROMISES[6])
+    found = re.search(
+        r"(\d+) cases with committed hashes, which (\d+) builds must give", PROMISES[6]
+    )
     assert found is not None and (int(found[1]), int(found[2])) == (len(CASES), len(KINDS))

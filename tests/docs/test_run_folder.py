@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less; that of the metrics is that
-of puffervec/train/metrics/keys.py."""
+"""docs/run-folder.md: its code runs, and its tables list what a run writes, neither more nor less;
+that of the metrics is that of puffervec/train/metrics/keys.py.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ PAGE = FILE.read_text(encoding="utf-8")
 
 
 def table(head: str) -> dict[str, list[str]]:
-    """Return the rows of the table under a head row by the names in their first cell, each with the other cells."""
+    """Return the rows of the table under a head row by the names in their first cell, each with the
+    other cells.
+    """
     rows = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0].splitlines()[2:]
     cells = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
     return {name: rest for first, *rest in cells for name in re.findall(r"`([^`]+)`", first)}
@@ -43,7 +46,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "env": {"num_agents": 2, "episode_length": 5, "end_kind": 2},
         "vec": {"num_envs": 4, "num_workers": 2},
         "train": {"horizon": 8, "device": "cpu", "total_timesteps": 200},
-        "log": {"dashboard": "off", "folder": str(tmp_path_factory.mktemp("runs")), "name": "r", "tensorboard": True},
+        "log": {
+            "dashboard": "off",
+            "folder": str(tmp_path_factory.mktemp("runs")),
+            "name": "r",
+            "tensorboard": True,
+        },
     }
     config = TrainConfig.of("probe", **tables)
     with Trainer(config) as trainer:
@@ -56,17 +64,24 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table_of_metrics_is_that_of_the_code() -> None:
-    rows = [f"| `{key}` | {metric.unit} | {metric.meaning} | {metric.there} |" for key, metric in METRICS.items()]
+    rows = [
+        f"| `{key}` | {metric.unit} | {metric.meaning} | {metric.there} |"
+        for key, metric in METRICS.items()
+    ]
     expected = "\n".join(["| key | unit | meaning | there |", "|---|---|---|---|", *rows])
     assert f"\n{expected}\n\n" in PAGE, f"docs/run-folder.md needs this table:\n{expected}"
 
 
-def test_the_metrics_are_those_that_a_run_writes(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metrics_are_those_that_a_run_writes(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = list(read_metrics(run / METRICS_FILE))
     always = {key for key, metric in METRICS.items() if metric.there == "always"}
     assert all(always <= line.keys() for line in lines)
     for line in lines:
-        unlisted = {key for key in line if not any(fnmatch.fnmatch(key, listed) for listed in METRICS)}
+        unlisted = {
+            key for key in line if not any(fnmatch.fnmatch(key, listed) for listed in METRICS)
+        }
         assert unlisted == set()
     written = {key for line in lines for key in line}
     gpu = {key for key, metric in METRICS.items() if "CUDA" in metric.there}
@@ -84,14 +99,19 @@ def test_head_and_marker_are_as_described(run: Path) -> None:
     head, *lines = [json.loads(line) for line in (run / METRICS_FILE).read_text().splitlines()]
     assert tuple(head) == re.findall(r"begins with a head: `(.*?)`, `(.*?)`, `(.*?)`\.", PAGE)[0]
     (marker,) = [line for line in lines if "event" in line]
-    assert set(marker) == set(json.loads(re.findall(r'`(\{"event".*?\})`', PAGE)[0].replace("...", "0")))
+    assert set(marker) == set(
+        json.loads(re.findall(r'`(\{"event".*?\})`', PAGE)[0].replace("...", "0"))
+    )
     before = lines[lines.index(marker) - 1]
     assert (marker["step"], marker["update"]) == (before["step"], before["update"])
 
 
 def test_the_files_are_those_of_a_run(run: Path) -> None:
     found = {f"{path.name}/" if path.is_dir() else path.name for path in run.iterdir()}
-    assert found | {"wandb/", "diverged.json", "diverged.safetensors"} == set(FILES) and f"{TENSORBOARD_FOLDER}/" in FILES
+    assert (
+        found | {"wandb/", "diverged.json", "diverged.safetensors"} == set(FILES)
+        and f"{TENSORBOARD_FOLDER}/" in FILES
+    )
 
 
 def test_the_keys_of_a_start(run: Path) -> None:

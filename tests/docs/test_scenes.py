@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/scenes.md says what the readers do: of each broken scene of its table, what happens and what is said."""
+"""docs/scenes.md says what the readers do: of each broken scene of its table, what happens and what
+is said.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,10 @@ def crooked(made: dict[str, Any]) -> None:
 
 def crowded(made: dict[str, Any]) -> None:
     line = [{"x": float(x), "y": 0.6 * (x % 2), "z": 0.0} for x in range(11)]
-    made["roads"] += [{"geometry": line, "type": "lane", "map_element_id": 2, "id": 100 + lane} for lane in range(1000)]
+    made["roads"] += [
+        {"geometry": line, "type": "lane", "map_element_id": 2, "id": 100 + lane}
+        for lane in range(1000)
+    ]
 
 
 def same_road_ids(made: dict[str, Any]) -> None:
@@ -116,7 +121,10 @@ def light(changed: dict[str, Any]) -> TREE:
 
 def two_keys(folder: Path) -> Path:
     data = json.dumps(make_tree(cars=1))
-    return written(folder / "a.json", f'{data[:-1]}, "objects": {json.dumps(make_tree(cars=3)["objects"])}}}'.encode())
+    return written(
+        folder / "a.json",
+        f'{data[:-1]}, "objects": {json.dumps(make_tree(cars=3)["objects"])}}}'.encode(),
+    )
 
 
 def same_ids_in_bin(folder: Path) -> Path:
@@ -148,18 +156,25 @@ BROKEN: dict[str, Callable[[Path], Path]] = {
     "two roads with one id": of_tree(same_road_ids),
     "a key that comes twice in JSON": two_keys,
     "an index in `metadata` that no object has": of_tree(
-        lambda made: made["metadata"].update(sdc_track_index=10**9, tracks_to_predict=[{"track_index": 2}])
+        lambda made: made["metadata"].update(
+            sdc_track_index=10**9, tracks_to_predict=[{"track_index": 2}]
+        )
     ),
     "a traffic light that never has a place": of_tree(light({"x": [math.nan]})),
     "a state of a traffic light of no known word": of_tree(light({"state": ["purple"]})),
     "a `time_index` beyond the log": of_tree(light({"time_index": [10**12]})),
     "a count that lies": lie(8, 2**31 - 1),
     "a size that lies": lie(28, 10_000),
-    "a single frame": lambda folder: written(folder / "a.json", json.dumps(make_tree(frames=1)).encode()),
+    "a single frame": lambda folder: written(
+        folder / "a.json", json.dumps(make_tree(frames=1)).encode()
+    ),
     "no objects": of_tree(lambda made: made.update(objects=[])),
-    "no vehicle to control": of_tree(lambda made: [item.update(type="pedestrian") for item in made["objects"]] and None),
+    "no vehicle to control": of_tree(
+        lambda made: [item.update(type="pedestrian") for item in made["objects"]] and None
+    ),
     "roads with too many segments": of_tree(crooked),
-    "lanes in one spot, 50,000,000 pairs of pieces (real: 300,000); 10,000,000 of signs and points of lanes": of_tree(crowded),
+    "lanes in one spot, 50,000,000 pairs of pieces (real: 300,000); 10,000,000 of signs and "
+    "points of lanes": of_tree(crowded),
     "a file of more than 64 MiB": sparse,
 }
 
@@ -195,7 +210,10 @@ def test_broken_scenes(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_repairs(tmp_path: Path) -> None:
     scene = read_scene(BROKEN["two objects with one id in .bin"](tmp_path))
     assert [item.id for item in scene.objects] == [-1, -1]
-    write_scenes(tmp_path / "a.pvs", [read_scene(BROKEN["a road of a single point, or of points that coincide"](tmp_path))])
+    write_scenes(
+        tmp_path / "a.pvs",
+        [read_scene(BROKEN["a road of a single point, or of points that coincide"](tmp_path))],
+    )
     assert open_scenes(tmp_path / "a.pvs")[0].counts["lanes"] == 0
 
 
@@ -204,7 +222,9 @@ def test_repairs_of_json(tmp_path: Path) -> None:
     for broken in list(BROKEN)[list(BROKEN).index("two roads with one id") :][:6]:
         write_scenes(tmp_path / "a.pvs", [read_scene(BROKEN[broken](tmp_path))])
         found[broken] = open_scenes(tmp_path / "a.pvs")[0]
-    assert [int(item["lane"]) for item in found["two roads with one id"].sections["controls"]] == [1]
+    assert [int(item["lane"]) for item in found["two roads with one id"].sections["controls"]] == [
+        1
+    ]
     assert found["a key that comes twice in JSON"].object_count == 3
     scene = found["an index in `metadata` that no object has"].scene()
     assert scene.sdc == -1 and not scene.to_predict
@@ -216,11 +236,17 @@ def test_repairs_of_json(tmp_path: Path) -> None:
 def test_bounds_and_defaults() -> None:
     text = " ".join(PAGE.read_text().split())
     assert (
-        f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads and {check.MAX_POINTS:,} "
-        f"points of roads, and {check.MAX_CONTROLS:,} signs and lights" in text
+        f"{check.MAX_OBJECTS:,} objects, {check.MAX_FRAMES:,} frames, {check.MAX_ROADS:,} roads "
+        f"and {check.MAX_POINTS:,} points of roads, and {check.MAX_CONTROLS:,} signs and lights"
+        in text
     )
     assert f"{check.MAX_PAIRS:,} pairs" in text and f"{check.MAX_SIGN_PAIRS:,} of signs" in text
-    assert (check.COORDINATE_LIMIT_M, check.SPEED_LIMIT_MPS, check.SIZE_LEAST_M, check.SIZE_LIMIT_M) == (1e5, 1e3, 0.01, 100.0)
+    assert (
+        check.COORDINATE_LIMIT_M,
+        check.SPEED_LIMIT_MPS,
+        check.SIZE_LEAST_M,
+        check.SIZE_LIMIT_M,
+    ) == (1e5, 1e3, 0.01, 100.0)
     assert all(f"`{name}`" in text for name in DEFAULTS)
 
 

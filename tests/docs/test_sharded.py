@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""docs/sharded.md: its script runs in one process and under torchrun, and the other block prints what it shows."""
+"""docs/sharded.md: its script runs in one process and under torchrun, and the other block prints
+what it shows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ def free_port() -> int:
 
 
 def test_the_script_runs_as_the_only_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rank = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    rank = {
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+    }
     for name, value in rank.items():
         monkeypatch.setenv(name, value)
     script = tmp_path / "train.py"
@@ -43,10 +50,21 @@ def test_what_can_be_split_is_told(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_script_runs_on_two_ranks(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT.text)
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", "2"]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr",
+        "127.0.0.1",
+        "--nproc-per-node",
+        "2",
+    ]
     done = subprocess.run(
         [sys.executable, *torchrun, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": str(pages.ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["rank 0 has columns (0, 64)", "rank 1 has columns (64, 128)"]
+    assert sorted(done.stdout.splitlines()) == [
+        "rank 0 has columns (0, 64)",
+        "rank 1 has columns (64, 128)",
+    ]

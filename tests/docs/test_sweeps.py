@@ -28,7 +28,9 @@ SHARED = next(block.text for block in pages.blocks(PAGE) if block.info == "sh")
 
 def test_flags_of_the_commands_exist() -> None:
     own = ("--name", "--trials", "--storage")
-    commands = [line for block in pages.blocks(PAGE) for line in block.text.splitlines() if line != "wait"]
+    commands = [
+        line for block in pages.blocks(PAGE) for line in block.text.splitlines() if line != "wait"
+    ]
     assert len(commands) == 5
     for command in commands:
         program, verb, *args = shlex.split(command.removesuffix(" &"))
@@ -48,7 +50,10 @@ def test_flags_of_the_commands_exist() -> None:
 def test_flags_and_figures_of_the_text() -> None:
     text = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)
     named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", text)) - {f"{PREFIX}KEY", "--resume"}
-    assert len(named) == 6 and {flag for flag in named if flag not in cli.VERBS["sweep"].usage} == set()
+    assert (
+        len(named) == 6
+        and {flag for flag in named if flag not in cli.VERBS["sweep"].usage} == set()
+    )
     assert BEAT_S == 30 and LOST_S == 120 and FAILURES_AT_START == 5
     assert all(f"`{name}`" in text for name in (STUDY_FILE, SUMMARY_FILE, *PICTURES))
 
@@ -61,11 +66,20 @@ def test_two_processes_share_a_sweep(tmp_path: Path) -> None:
     assert script.count(small) == 2
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-ec", script], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
+        ["bash", "-ec", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(re.findall(r"^trial (\d): episode/return", done.stdout, re.MULTILINE)) == list("0123")
+    assert sorted(re.findall(r"^trial (\d): episode/return", done.stdout, re.MULTILINE)) == list(
+        "0123"
+    )
     summary = json.loads((tmp_path / "runs/shared/summary.json").read_text())
-    assert [trial["number"] for trial in summary["trials"]] == [0, 1, 2, 3] and summary["failed"] == []
+    assert [trial["number"] for trial in summary["trials"]] == [0, 1, 2, 3] and summary[
+        "failed"
+    ] == []
     assert done.stdout.count("4 trials, 0 of them failed") == 3
     assert (tmp_path / f"runs/shared/trials/{summary['best']:04d}/checkpoints").is_dir()

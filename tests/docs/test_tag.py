@@ -22,7 +22,11 @@ def test_the_code_runs_and_prints_what_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_names_are_those_of_the_envs() -> None:
-    known = {f.name for config in (TagContinuousConfig, TagGridConfig) for f in dataclasses.fields(config)}
+    known = {
+        f.name
+        for config in (TagContinuousConfig, TagGridConfig)
+        for f in dataclasses.fields(config)
+    }
     with serial("tag_continuous") as vec:
         known |= {*vec.spec.record_names, *(f.name for f in vec.spec.state_fields)}
     used = set(re.findall(r"`([a-z]+_[a-z_]+)(?:=\w+)?`", PAGE)) - {"tag_grid", "tag_continuous"}

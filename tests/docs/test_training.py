@@ -20,7 +20,9 @@ from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "training.md"
 PAGE = FILE.read_text(encoding="utf-8")
-COMMANDS = [line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()]
+COMMANDS = [
+    line for block in pages.blocks(PAGE) if block.info == "bash" for line in block.text.splitlines()
+]
 TORCHRUN = {flag for action in get_args_parser()._actions for flag in action.option_strings}
 
 
@@ -37,7 +39,9 @@ def test_flags_of_the_commands_exist() -> None:
             command = command.replace(")", "", 1)
         _, first, *args = shlex.split(command, comments=True)
         if first in ("plot", "render", "export", "cache", "eval"):
-            assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), command
+            assert all(arg in cli.VERBS[first].usage for arg in args if arg.startswith("--")), (
+                command
+            )
             continue
         verb, target = (first, args.pop(0)) if first in cli.VERBS else ("train", first)
         own = ("--name", "--trials") if verb == "sweep" else ("--resume", "--init-from")
@@ -53,22 +57,35 @@ def test_flags_of_the_commands_exist() -> None:
 
 
 def test_other_flags_that_the_text_names() -> None:
-    usage = cli.usage() + "".join(verb.usage for verb in cli.VERBS.values()) + settings_help.full_help(TrainConfig.of("probe"))
-    named = set(re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
+    usage = (
+        cli.usage()
+        + "".join(verb.usage for verb in cli.VERBS.values())
+        + settings_help.full_help(TrainConfig.of("probe"))
+    )
+    named = set(
+        re.findall(r"`(?:[^`\n]*\s)?(--\w[\w.-]+)", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
+    )
     assert len(named) > 5 and {
-        flag for flag in named if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"
+        flag
+        for flag in named
+        if flag not in usage and flag not in TORCHRUN and flag != f"{PREFIX}KEY"
     } <= {"--help"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env", ["cartpole", "CartPole-v1", "Pendulum-v1", "tag_grid"])
-def test_the_network_of_the_page_trains(env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_of_the_page_trains(
+    env: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (net,) = (block.text for block in pages.blocks(PAGE) if 'title="my_nets.py"' in block.info)
     (tmp_path / "my_nets.py").write_text(net)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_nets", raising=False)
-    small = "--num-envs 4 --total-timesteps 300 --train.horizon 16 --log.dashboard off --run-name r --train.final-eval false"
+    small = (
+        "--num-envs 4 --total-timesteps 300 --train.horizon 16 --log.dashboard off --run-name r "
+        "--train.final-eval false"
+    )
     assert cli.main([env, "--policy.kind", "my_nets:Net", *small.split()]) == 0
     assert cli.main(["eval", "runs/r", "--policy", "my_nets:Net", "--episodes", "2"]) == 0
 

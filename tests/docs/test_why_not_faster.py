@@ -13,7 +13,12 @@ from tests.docs import pages
 
 FILE = pages.ROOT / "docs" / "why-not-faster.md"
 # A tenth of the page's repeats: enough to run every line.
-SHORTER = {"turns=200": "turns=20", "turns=100": "turns=10", "steps=5000": "steps=500", "rows=480": "rows=96"}
+SHORTER = {
+    "turns=200": "turns=20",
+    "turns=100": "turns=10",
+    "steps=5000": "steps=500",
+    "rows=480": "rows=96",
+}
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the tests of drive_env share: a tiny scene, a private cache, the real scenes, the slow twin of the index."""
+"""What the tests of drive_env share: a tiny scene, a private cache, the real scenes, the slow twin
+of the index.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def tiny_tree() -> Callable[..., dict[str, Any]]:
 
 
 def make_tree(frames: int = 30, cars: int = 2, speed_mps: float = 5.0) -> dict[str, Any]:
-    """A straight road of two lanes along +x with an edge on either side; car i starts at x = 12 i in lane i % 2."""
+    """A straight road of two lanes along +x with an edge on either side; car i starts at x = 12 i
+    in lane i % 2.
+    """
     objects = []
     for index in range(cars):
         x0, y = 12.0 * index, -1.75 if index % 2 == 0 else 1.75

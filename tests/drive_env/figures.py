@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Counts and means of all that generated scenes hold, kept in figures.json: a generator of one version goes on making the same.
+"""Counts and means of all that generated scenes hold, kept in figures.json: a generator of one
+version goes on making the same.
 
-Last bits differ from CPU to CPU, so numbers are compared to a thousandth. A new version renews the file:
+Last bits differ from CPU to CPU, so numbers are compared to a thousandth. A new version renews the
+file:
 
     python -m tests.drive_env.figures
 """
@@ -22,7 +24,8 @@ from drive_env.generate.streets import street_scene
 from drive_env.scenes.schema import ROAD_TYPES, Scene
 
 KEPT = Path(__file__).with_name("figures.json")
-GENERATED = "generated"  # the name of the scenes of drive_env/generate/generate.py; others are families of streets
+# The name of the scenes of drive_env/generate/generate.py; others are families of streets
+GENERATED = "generated"
 GENERATED_SCENES = 8  # every other one wide
 
 
@@ -37,7 +40,9 @@ def check(scene: Scene, wanted: dict[str, list[float]]) -> None:
     found = figures_of(scene)
     assert found.keys() == wanted.keys()
     for part in wanted:
-        assert found[part] == (wanted[part] if part == "counts" else pytest.approx(wanted[part], rel=1e-3, abs=1e-4)), part
+        assert found[part] == (
+            wanted[part] if part == "counts" else pytest.approx(wanted[part], rel=1e-3, abs=1e-4)
+        ), part
 
 
 def figures_of(scene: Scene) -> dict[str, list[float]]:
@@ -54,7 +59,10 @@ def figures_of(scene: Scene) -> dict[str, list[float]]:
         *(sum(item.type == kind for item in scene.objects) for kind in range(4)),
         sum(int(road.map_element_id) for road in scene.roads),
         sum(item.expert for item in scene.objects),
-        *(sum(light["state"].count(colour) for light in lights) for colour in ("go", "caution", "stop", "unknown")),
+        *(
+            sum(light["state"].count(colour) for light in lights)
+            for colour in ("go", "caution", "stop", "unknown")
+        ),
         scene.sdc,
         len(scene.to_predict),
         len(scene.of_interest),
@@ -80,11 +88,20 @@ def generated(number: int) -> Scene:
 
 
 def _rounded(scene: Scene) -> dict[str, Any]:
-    return {part: of if part == "counts" else [float(f"{one:.6g}") for one in of] for part, of in figures_of(scene).items()}
+    return {
+        part: of if part == "counts" else [float(f"{one:.6g}") for one in of]
+        for part, of in figures_of(scene).items()
+    }
 
 
 if __name__ == "__main__":
-    made = {name: [_rounded(street_scene(2, seed, wide=seed == 1, family=name)) for seed in range(2)] for name in FAMILIES}
+    made = {
+        name: [_rounded(street_scene(2, seed, wide=seed == 1, family=name)) for seed in range(2)]
+        for name in FAMILIES
+    }
     made[GENERATED] = [_rounded(generated(number)) for number in range(GENERATED_SCENES)]
-    lines = [f"{json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, both)) + "]" for name, both in made.items()]
+    lines = [
+        f"{json.dumps(name)}: [\n  " + ",\n  ".join(map(json.dumps, both)) + "]"
+        for name, both in made.items()
+    ]
     KEPT.write_text("{" + ",\n".join(lines) + "}\n")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene sets of gigabytes that take a few blocks of the disk: their last scene lies, or ends, behind a hole."""
+"""Scene sets of gigabytes that take a few blocks of the disk: their last scene lies, or ends,
+behind a hole.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from drive_env.scenes.sceneset import SceneSet, _sum_of_table
 def with_hole(source: Path, out: Path, size: int, inside: bool = False) -> Path:
     """Write a copy of `source`, a set of one scene, with `size` bytes and sound sums of its table.
 
-    Args: size: a multiple of 64. inside: the scene has the hole at its end; else the hole lies before the scene.
+    Args: size: a multiple of 64. inside: the scene has the hole at its end; else the hole lies
+        before the scene.
     """
     scenes = SceneSet(source)
     head, entries = np.zeros((), packed.SET), scenes.entries.copy()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Action spaces of the driving env (csrc/drive/actions.c, drive_env/actions.py): what is declared is what moves the cars."""
+"""Action spaces of the driving env (csrc/drive/actions.c, drive_env/actions.py): what is declared
+is what moves the cars.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,12 @@ def test_the_space_is_declared(world: Path, settings: dict[str, Any], space: Any
 MOVED = [
     {"actions": "multi_discrete"},
     {"action_values": OWN},
-    {"actions": "continuous", "max_acceleration_mps2": 2.5, "max_steering_rate_radps": 1.0, "max_lateral_mps2": 2.0},
+    {
+        "actions": "continuous",
+        "max_acceleration_mps2": 2.5,
+        "max_steering_rate_radps": 1.0,
+        "max_lateral_mps2": 2.0,
+    },
     {"dynamics": "classic_gpudrive", "max_jerk_mps3": 20.0},
     {"dynamics": "classic_pufferdrive", "actions": "continuous"},
     {"dynamics": "invertible_bicycle", "actions": "multi_discrete"},
@@ -66,7 +73,10 @@ MOVED = [
 def values_of(config: DriveConfig, action: np.ndarray) -> tuple[float, ...]:
     """What an action says on each axis."""
     given = dict(text.split("=") for text in config.action_values)
-    lists = [[float(v) for v in given[a.name].split(",")] if a.name in given else a.values for a in axes_of(config.dynamics)]
+    lists = [
+        [float(v) for v in given[a.name].split(",")] if a.name in given else a.values
+        for a in axes_of(config.dynamics)
+    ]
     if config.actions == "continuous":
         return tuple(float(v) for v in action)
     if config.actions == "discrete":
@@ -76,9 +86,13 @@ def values_of(config: DriveConfig, action: np.ndarray) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("settings", thinned(2, MOVED), ids=str)
 def test_agents_move_as_their_actions_say(world: Path, settings: dict[str, Any]) -> None:
-    """Each step from the state that the env shows; with it the block of the previous action and the state of the limits."""
+    """Each step from the state that the env shows; with it the block of the previous action and the
+    state of the limits.
+    """
     rng, moves = np.random.default_rng(5), 0
-    with make_env(world, control="valid", num_agents=24, observe_previous_action=1, **settings) as vec:
+    with make_env(
+        world, control="valid", num_agents=24, observe_previous_action=1, **settings
+    ) as vec:
         vec.reset(1)
         vec.action_space.seed(3)
         state = vec.peek(0)
@@ -91,24 +105,40 @@ def test_agents_move_as_their_actions_say(world: Path, settings: dict[str, Any])
             for row in np.flatnonzero((state["active"] == 1) & (before["reached"] == 0)):
                 start, expected = (body_of(s, row) for s in (before, state))
                 found = twin.step(vec.config, start, values_of(vec.config, actions[row]))
-                names = ("x", "y", "speed", *(("acceleration", "lateral", "steering") if "steering" in state else ()))
+                names = (
+                    "x",
+                    "y",
+                    "speed",
+                    *(("acceleration", "lateral", "steering") if "steering" in state else ()),
+                )
                 for name in names:
-                    assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=2e-3, rel=1e-4), name
+                    assert getattr(found, name) == pytest.approx(
+                        getattr(expected, name), abs=2e-3, rel=1e-4
+                    ), name
                 assert twin.wrapped(found.heading - expected.heading) == pytest.approx(0, abs=1e-4)
                 moves += 1
     assert moves > 50
 
 
 def body_of(state: dict[str, np.ndarray], row: int) -> Body:
-    names = {name: SHOWN.get(name, name) for name in ("x", "y", "heading", "speed", *SHOWN, "steering", "length")}
-    return Body(**{name: float(state[shown][row]) for name, shown in names.items() if shown in state})
+    names = {
+        name: SHOWN.get(name, name)
+        for name in ("x", "y", "heading", "speed", *SHOWN, "steering", "length")
+    }
+    return Body(
+        **{name: float(state[shown][row]) for name, shown in names.items() if shown in state}
+    )
 
 
-@pytest.mark.parametrize("dynamics", ["classic_gpudrive", "invertible_bicycle", "delta_local", "jerk"])
+@pytest.mark.parametrize(
+    "dynamics", ["classic_gpudrive", "invertible_bicycle", "delta_local", "jerk"]
+)
 def test_the_previous_action_is_shown_in_units_of_its_model(world: Path, dynamics: str) -> None:
     from drive_env.evaluate.observation import ObservationReader
 
-    with make_env(world, dynamics=dynamics, observe_previous_action=1, actions="multi_discrete") as vec:
+    with make_env(
+        world, dynamics=dynamics, observe_previous_action=1, actions="multi_discrete"
+    ) as vec:
         reader = ObservationReader(vec)
         (block,) = [name for name in reader.blocks if name.startswith("previous")]
         first, _ = vec.reset(1)
@@ -117,11 +147,16 @@ def test_the_previous_action_is_shown_in_units_of_its_model(world: Path, dynamic
         shown = reader.read(vec.step(actions)[0])[block]
         live = vec.halves[0].groups["agents"].masks
         for axis in axes_of(dynamics):
-            assert shown[axis.name][live] == pytest.approx(min(axis.values[2], 1e9), rel=1e-5) or abs(axis.values[2]) > 1
+            assert (
+                shown[axis.name][live] == pytest.approx(min(axis.values[2], 1e9), rel=1e-5)
+                or abs(axis.values[2]) > 1
+            )
 
 
 @pytest.mark.parametrize("dynamics", CHOICES["dynamics"])
-def test_actions_that_are_no_numbers_are_counted_and_taken_for_0(world: Path, dynamics: str) -> None:
+def test_actions_that_are_no_numbers_are_counted_and_taken_for_0(
+    world: Path, dynamics: str
+) -> None:
     with make_env(world, dynamics=dynamics, actions="continuous") as vec:
         vec.reset(2)
         before = vec.peek(0)
@@ -130,7 +165,9 @@ def test_actions_that_are_no_numbers_are_counted_and_taken_for_0(world: Path, dy
         after = vec.peek(0)
         for row in np.flatnonzero((before["active"] == 1) & (after["active"] == 1)):
             expected = twin.step(vec.config, body_of(before, row), (0.0,) * len(axes_of(dynamics)))
-            assert (after["x"][row], after["y"][row]) == pytest.approx((expected.x, expected.y), abs=1e-3)
+            assert (after["x"][row], after["y"][row]) == pytest.approx(
+                (expected.x, expected.y), abs=1e-3
+            )
 
 
 @pytest.mark.parametrize(
@@ -148,13 +185,19 @@ def test_actions_that_are_no_numbers_are_counted_and_taken_for_0(world: Path, dy
         ({"action_values": {"steering": [1e9]}}, "must list 1 to 64 different numbers"),
         ({"action_values": "steering=1"}, "must be a list of AXIS=NUMBER"),
         ({"action_values": {"steering": 3}}, "must be a list of AXIS=NUMBER"),
-        ({"dynamics": "state"}, "actions is 'discrete', but dynamics=state has no values to choose from"),
+        (
+            {"dynamics": "state"},
+            "actions is 'discrete', but dynamics=state has no values to choose from",
+        ),
         (
             {"dynamics": "state", "actions": "continuous", "max_jerk_mps3": 1.0},
             "max_jerk_mps3 is 1.0, but dynamics=state",
         ),
         ({"dynamics": "jerk", "expert_actions": 1}, "dynamics=jerk cannot be inverted"),
-        ({"dynamics": "classic"}, "dynamics is 'classic'; it must be one of bicycle, classic_gpudrive"),
+        (
+            {"dynamics": "classic"},
+            "dynamics is 'classic'; it must be one of bicycle, classic_gpudrive",
+        ),
     ],
     ids=str,
 )
@@ -166,20 +209,37 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], words: str) -> None
 
 def test_too_many_combinations_are_refused(world: Path) -> None:
     many = ",".join(str(i / 10) for i in range(64))
-    with pytest.raises(ConfigError, match="262144 combinations; a discrete action has at most 65536"):
-        make_env(world, dynamics="delta_local", action_values=(f"dx={many}", f"dy={many}", f"dyaw={many}"))
+    with pytest.raises(
+        ConfigError, match="262144 combinations; a discrete action has at most 65536"
+    ):
+        make_env(
+            world,
+            dynamics="delta_local",
+            action_values=(f"dx={many}", f"dy={many}", f"dyaw={many}"),
+        )
 
 
-@pytest.mark.parametrize("settings", [{"dynamics": "jerk"}, {"max_jerk_mps3": 5.0, "max_steering_rate_radps": 0.5}], ids=str)
-def test_accelerations_and_wheels_are_saved_and_can_be_set(world: Path, settings: dict[str, Any]) -> None:
-    with make_env(world, control="all", num_agents=24, observe_previous_action=1, **settings) as vec:
+@pytest.mark.parametrize(
+    "settings",
+    [{"dynamics": "jerk"}, {"max_jerk_mps3": 5.0, "max_steering_rate_radps": 0.5}],
+    ids=str,
+)
+def test_accelerations_and_wheels_are_saved_and_can_be_set(
+    world: Path, settings: dict[str, Any]
+) -> None:
+    with make_env(
+        world, control="all", num_agents=24, observe_previous_action=1, **settings
+    ) as vec:
         vec.reset(1)
         vec.action_space.seed(2)
         actions = [vec.action_space.sample() for _ in range(9)]
         for action in actions:
             vec.step(action)
         state, saved = vec.peek(0), vec.save()
-        assert np.abs(state["steering"]).max() > 0.01 and np.abs(state["model_acceleration"]).max() > 0.1
+        assert (
+            np.abs(state["steering"]).max() > 0.01
+            and np.abs(state["model_acceleration"]).max() > 0.1
+        )
         expected = [vec.step(action)[0].copy() for action in actions]
         for bring_back in (lambda: vec.load(saved), lambda: vec.poke(0, state)):
             bring_back()

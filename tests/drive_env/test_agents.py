@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Control modes: who is an agent in C, in the learner, and by the rules; what is said where nobody is."""
+"""Control modes: who is an agent in C, in the learner, and by the rules; what is said where nobody
+is.
+"""
 
 from __future__ import annotations
 
@@ -31,34 +33,53 @@ def ids_of(settings: dict[str, Any], scenes: list[Scene]) -> dict[str, Any]:
 
 def with_experts(scene: Scene) -> Scene:
     """The scene; every third object is marked as expert."""
-    marked = (dataclasses.replace(item, expert=number % 3 == 1) for number, item in enumerate(scene.objects))
+    marked = (
+        dataclasses.replace(item, expert=number % 3 == 1)
+        for number, item in enumerate(scene.objects)
+    )
     return dataclasses.replace(scene, objects=tuple(marked))
 
 
 @pytest.mark.parametrize("control", CONTROLS)
-@pytest.mark.parametrize("start", [{}, {"init_step": 7, "goal_radius_m": 5.0}, {"init_step": 19, "max_steps": 5}], ids=str)
+@pytest.mark.parametrize(
+    "start",
+    [{}, {"init_step": 7, "goal_radius_m": 5.0}, {"init_step": 19, "max_steps": 5}],
+    ids=str,
+)
 def test_agents_are_those_of_the_rules(tmp_path: Path, control: str, start: dict[str, Any]) -> None:
     worlds = [with_experts(random_scene(seed)) for seed in (1, 2)]
     scenes = write_world(tmp_path / "set", worlds)
-    with make_env(tmp_path / "set", num_agents=200, **ids_of({"control": control, **start}, worlds)) as vec:
+    with make_env(
+        tmp_path / "set", num_agents=200, **ids_of({"control": control, **start}, worlds)
+    ) as vec:
         expected = [SceneTwin(scenes, index).controlled(vec.config) for index in range(2)]
         vec.set_tasks([0], [int(not expected[0])])
         vec.reset(0)
         state, rows = vec.peek(0), vec.halves[0].groups["agents"]
         scene = int(state["slot_scene"][0])
         assert expected[scene] and state["object"][state["slot"] == 0].tolist() == expected[scene]
-        assert rows.agent_types[rows.masks].tolist() == [worlds[scene].objects[o].type for o in expected[scene]]
+        assert rows.agent_types[rows.masks].tolist() == [
+            worlds[scene].objects[o].type for o in expected[scene]
+        ]
         assert scenes.agents(vec.config).tolist() == [len(found) for found in expected]
 
 
-def test_a_mode_without_agents_says_which_mode_has_some(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+def test_a_mode_without_agents_says_which_mode_has_some(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
     tree = tiny_tree(cars=3)
     for item in tree["objects"]:
         item["mark_as_expert"] = True
     (tmp_path / "a.json").write_text(json.dumps(tree))
-    with pytest.raises(SceneError, match="its 1 scenes has an agent: control is moving; there are 3 under control=valid"):
+    with pytest.raises(
+        SceneError,
+        match="its 1 scenes has an agent: control is moving; there are 3 under control=valid",
+    ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / "a.json")))
-    with pytest.raises(SceneError, match="init_step is 40, but the longest of their logs has 30 frames: it must be at most 28"):
+    with pytest.raises(
+        SceneError,
+        match="init_step is 40, but the longest of their logs has 30 frames: it must be at most 28",
+    ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / "a.json"), control="valid", init_step=40))
 
 
@@ -67,7 +88,9 @@ def test_ids_that_no_scene_has_are_named(tiny_tree: MakeTree, tmp_path: Path, ca
     given = {"scenes": str(tmp_path / "a.json"), "control": "ids"}
     prepared = prepare_scenes(config := DriveConfig(**given, control_ids=[102, 100, 102]))
     assert prepared.scenes.agents(config).tolist() == [2]
-    with pytest.raises(ConfigError, match="control_ids names 7, 8, but no scene .* its ids are 100, 101, 102"):
+    with pytest.raises(
+        ConfigError, match="control_ids names 7, 8, but no scene .* its ids are 100, 101, 102"
+    ):
         prepare_scenes(DriveConfig(**given, control_ids=(7, 8, 100)))
 
 
@@ -76,9 +99,15 @@ def test_ids_that_no_scene_has_are_named(tiny_tree: MakeTree, tmp_path: Path, ca
     [
         ({"control": "ids"}, "control is ids and control_ids is (); give the agents' track ids"),
         ({"control_ids": (3,)}, "control is moving and control_ids is (3,); set control to ids"),
-        ({"control": "ids", "control_ids": (1.5,)}, "control_ids is (1.5,); it must be a list of whole numbers"),
+        (
+            {"control": "ids", "control_ids": (1.5,)},
+            "control_ids is (1.5,); it must be a list of whole numbers",
+        ),
         ({"control": "ids", "control_ids": "12"}, "control_ids is '12'; it must be a list"),
-        ({"control": "everybody"}, "control is 'everybody'; it must be one of moving, valid, all, predict, sdc, ids"),
+        (
+            {"control": "everybody"},
+            "control is 'everybody'; it must be one of moving, valid, all, predict, sdc, ids",
+        ),
     ],
     ids=str,
 )
@@ -90,7 +119,9 @@ def test_lists_that_cannot_be_are_refused(settings: dict[str, Any], text: str, c
 
 @pytest.mark.parametrize("control", ["sdc", "predict", "ids"])
 def test_a_parked_car_is_no_success(tmp_path: Path, control: str) -> None:
-    """Chosen by name it is an agent, but its goal is where it stands: it never reaches it, and is paid nothing for it."""
+    """Chosen by name it is an agent, but its goal is where it stands: it never reaches it, and is
+    paid nothing for it.
+    """
     scene = random_scene(3, objects=4, roads=0)
     parked = scene.metadata["sdc_track_index"]
     scene.objects[parked].goal_m[:2] = scene.objects[parked].position_m[0, :2]

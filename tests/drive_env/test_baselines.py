@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Baselines do what their names say, and the generated logs can be driven with the env's own actions."""
+"""Baselines do what their names say, and the generated logs can be driven with the env's own
+actions.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ import numpy as np
 import pytest
 
 from drive_env.config import PRESETS, DriveConfig
-from drive_env.evaluate.baselines import ACCELERATIONS_MPS2, BASELINES, STEERINGS_RAD, action_of, baseline, lookahead
+from drive_env.evaluate.baselines import (
+    ACCELERATIONS_MPS2,
+    BASELINES,
+    STEERINGS_RAD,
+    action_of,
+    baseline,
+    lookahead,
+)
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.generate.generate import main as generate_main
 from tests.helpers import thinned
@@ -38,7 +47,9 @@ def tiny(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> DriveConfig:
 
 
 def test_the_nearest_action_is_chosen() -> None:
-    wanted = action_of(np.array([-9.0, 0.1, 3.0], np.float32), np.array([0.0, -0.2, 2.0], np.float32))
+    wanted = action_of(
+        np.array([-9.0, 0.1, 3.0], np.float32), np.array([0.0, -0.2, 2.0], np.float32)
+    )
     assert wanted.tolist() == [0 * 13 + 6, 3 * 13 + 5, 5 * 13 + 12]
     assert len(ACCELERATIONS_MPS2) * len(STEERINGS_RAD) == 91
 
@@ -46,7 +57,12 @@ def test_the_nearest_action_is_chosen() -> None:
 def test_the_log_scores_one(generated: Path, cache: Path) -> None:
     total = evaluate(baseline("log"), DriveConfig(scenes=str(generated))).total
     assert total.agents > 30
-    assert {name: total.rate(name) for name in total.counts} == {"score": 1.0, "goal": 1.0, "collision": 0.0, "offroad": 0.0}
+    assert {name: total.rate(name) for name in total.counts} == {
+        "score": 1.0,
+        "goal": 1.0,
+        "collision": 0.0,
+        "offroad": 0.0,
+    }
 
 
 def test_lane_follow_keeps_its_lane(tiny: DriveConfig) -> None:
@@ -54,22 +70,30 @@ def test_lane_follow_keeps_its_lane(tiny: DriveConfig) -> None:
     assert total.rate("score") == 1.0
 
 
-def test_lane_follow_does_not_know_its_route(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+def test_lane_follow_does_not_know_its_route(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
     tree = tiny_tree(frames=60, cars=1)
     tree["objects"][0]["goalPosition"]["y"] = 1.75  # on the other lane
     (tmp_path / "other.json").write_text(json.dumps(tree))
-    total = evaluate(baseline("lane-follow"), DriveConfig(scenes=str(tmp_path / "other.json"))).total
+    total = evaluate(
+        baseline("lane-follow"), DriveConfig(scenes=str(tmp_path / "other.json"))
+    ).total
     assert total.rate("goal") == 0.0 and total.rate("offroad") == 0.0
 
 
-def test_lane_follow_stops_behind_a_standing_car(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+def test_lane_follow_stops_behind_a_standing_car(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
     tree = tiny_tree(frames=60, cars=3)
     standing = tree["objects"][2]  # same lane as car 0, 24 m ahead
     standing["position"] = [standing["position"][0]] * 60
     standing["goalPosition"] = dict(standing["position"][0])
     del tree["objects"][1]
     (tmp_path / "behind.json").write_text(json.dumps(tree))
-    total = evaluate(baseline("lane-follow"), DriveConfig(scenes=str(tmp_path / "behind.json"))).total
+    total = evaluate(
+        baseline("lane-follow"), DriveConfig(scenes=str(tmp_path / "behind.json"))
+    ).total
     assert total.agents == 1 and total.rate("collision") == 0.0 and total.rate("goal") == 0.0
 
 
@@ -82,10 +106,19 @@ def test_the_lookahead_prefers_the_own_lane() -> None:
     x, y = lookahead(lanes, np.array([8.0], np.float32))
     assert y[0] == pytest.approx(0.2) and abs(x[0] - 8.0) < 2.0
     nothing = {**lanes, "there": np.array([[False, False]])}
-    assert [float(value[0]) for value in lookahead(nothing, np.array([8.0], np.float32))] == [8.0, 0.0]
+    assert [float(value[0]) for value in lookahead(nothing, np.array([8.0], np.float32))] == [
+        8.0,
+        0.0,
+    ]
 
 
-ELSEWHERE: dict[str, Any] = {"row_dtype": "uint8", "range_m": 80.0, "lanes": 3, "segments": "spread", "partner_types": 1}
+ELSEWHERE: dict[str, Any] = {
+    "row_dtype": "uint8",
+    "range_m": 80.0,
+    "lanes": 3,
+    "segments": "spread",
+    "partner_types": 1,
+}
 
 
 @pytest.mark.parametrize("name", thinned(2, sorted(BASELINES)))
@@ -93,7 +126,9 @@ def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name
     outcomes = []
     for preset in (*PRESETS, "compact"):
         for settings in ({}, ELSEWHERE):
-            config = dataclasses.replace(tiny, partners=-1, lanes=-1, lines=-1, edges=-1, roads=-1, observation=preset)
+            config = dataclasses.replace(
+                tiny, partners=-1, lanes=-1, lines=-1, edges=-1, roads=-1, observation=preset
+            )
             outcomes.append(evaluate(baseline(name), dataclasses.replace(config, **settings)).total)
     assert all(outcome == outcomes[0] for outcome in outcomes) and outcomes[0].agents == 2
 
@@ -114,8 +149,12 @@ def test_baselines_drive_alike_whatever_the_run_observes(tiny: DriveConfig, name
     ),
     ids=str,
 )
-def test_baselines_act_in_every_action_space(generated: Path, cache: Path, name: str, settings: dict[str, Any]) -> None:
-    total = evaluate(baseline(name), DriveConfig(scenes=str(generated), max_steps=90, **settings)).total
+def test_baselines_act_in_every_action_space(
+    generated: Path, cache: Path, name: str, settings: dict[str, Any]
+) -> None:
+    total = evaluate(
+        baseline(name), DriveConfig(scenes=str(generated), max_steps=90, **settings)
+    ).total
     assert total.agents > 10
     if name in ("log", "expert"):
         assert total.counts["goal"] >= 0.95 * total.agents

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferDrive's binary scenes: all layouts are told apart, and whatever else the bytes are, nothing but a SceneError comes.
+"""PufferDrive's binary scenes: all layouts are told apart, and whatever else the bytes are, nothing
+but a SceneError comes.
 
 Also of drive_env/scenes/bin_v3.py and of what reads the values, drive_env/scenes/bin_cursor.py.
 """
@@ -45,8 +46,12 @@ def assert_close(found: Scene, expected: Scene) -> None:
     for one, other in zip(found.objects, expected.objects, strict=True):
         np.testing.assert_array_equal(one.valid, other.valid)
         for name in ("position_m", "velocity_mps", "heading_rad", "goal_m"):
-            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-6)
-        assert (one.length_m, one.width_m, one.height_m) == pytest.approx((other.length_m, other.width_m, other.height_m))
+            np.testing.assert_allclose(
+                getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-6
+            )
+        assert (one.length_m, one.width_m, one.height_m) == pytest.approx(
+            (other.length_m, other.width_m, other.height_m)
+        )
         assert (one.type, one.expert) == (other.type, other.expert)
     for mine, its in zip(found.roads, expected.roads, strict=True):
         assert mine.type == its.type
@@ -61,15 +66,21 @@ def test_written_and_read_again(tiny_tree: MakeTree, layout: str) -> None:
     assert_close(found, scene)
     assert [item.id for item in found.objects] == ([-1, -1] if layout == "v1" else [100, 101])
     assert found.metadata == (scene.metadata if layout == "v2" else {})
-    assert data.count(struct.pack("<i", 91)) >= 2, "PufferDrive reads 91 frames, however long the log is"
+    assert data.count(struct.pack("<i", 91)) >= 2, (
+        "PufferDrive reads 91 frames, however long the log is"
+    )
     assert bin_bytes(found, layout) == bin_bytes(dataclasses.replace(found, frame_count=30), layout)
 
 
 def test_objects_that_the_layouts_do_not_know_are_left_out(tiny_tree: MakeTree) -> None:
     scene = small(tiny_tree)
-    odd = dataclasses.replace(scene, objects=(dataclasses.replace(scene.objects[0], type=3), scene.objects[1]))
+    odd = dataclasses.replace(
+        scene, objects=(dataclasses.replace(scene.objects[0], type=3), scene.objects[1])
+    )
     found = parse_scene(bin_bytes(odd), "t", "t")
-    assert len(found.objects) == 1 and found.metadata["tracks_to_predict"] == [{"track_index": 0, "difficulty": 0}]
+    assert len(found.objects) == 1 and found.metadata["tracks_to_predict"] == [
+        {"track_index": 0, "difficulty": 0}
+    ]
     assert found.metadata["sdc_track_index"] == -1
     with pytest.raises(SceneError, match="layout 'v3' cannot be written; there are v0, v1, v2"):
         bin_bytes(scene, "v3")
@@ -83,7 +94,9 @@ def test_the_layout_with_an_id_in_front(tiny_tree: MakeTree) -> None:
 
 
 def test_roads_of_unknown_codes_are_the_unknown_of_their_kind() -> None:
-    """In WOMD a lane has 0 to 3, a line 5 to 13 and an edge 14 to 16; the codes have gaps between them."""
+    """In WOMD a lane has 0 to 3, a line 5 to 13 and an edge 14 to 16; the codes have gaps between
+    them.
+    """
     lane, line, edge = "lane", "road_line", "road_edge"
     assert [ROAD_CODES[code] for code in (3, 4, 9)] == [(lane, 3), (lane, 0), (lane, 0)]
     assert [ROAD_CODES[code] for code in (10, 18, 19)] == [(line, 5), (line, 13), (line, 5)]
@@ -100,10 +113,16 @@ def test_version_3_in_all_its_variants(tiny_tree: MakeTree, variant: Variant) ->
         assert [road.map_element_id for road in found.roads] == [2, 2, 6, 15, 15]
         assert found.scenario_id == "scenario 7" and found.has_height
         assert found.roads[0].links == LaneLinks(exits=(1,), speed_limit_mps=13.5)
-        assert found.roads[1].links == LaneLinks(entries=(0,), speed_limit_mps=13.5) and found.roads[2].links is None
+        assert (
+            found.roads[1].links == LaneLinks(entries=(0,), speed_limit_mps=13.5)
+            and found.roads[2].links is None
+        )
         assert found.controls is not None
         sign, light = found.controls
-        assert [CONTROL_KINDS[item.kind] for item in found.controls] == ["stop_sign", "traffic_light"]
+        assert [CONTROL_KINDS[item.kind] for item in found.controls] == [
+            "stop_sign",
+            "traffic_light",
+        ]
         assert light.states.tolist() == [RED] * 10 + [GREEN] * 20 and sign.states.tolist() == [RED]
         assert sign.lane_id == light.lane_id == 0 and sign.heading_rad == 0.0
         np.testing.assert_allclose(sign.position_m, scene.roads[0].points_m[-1], rtol=1e-6)
@@ -111,8 +130,12 @@ def test_version_3_in_all_its_variants(tiny_tree: MakeTree, variant: Variant) ->
         assert [(item.kind, item.states.tolist()) for item in again] == [
             (item.kind, item.states.tolist()) for item in (sign, light)
         ]
-        assert found.metadata["tracks_to_predict"] == [{"track_index": index, "difficulty": 0} for index in (0, 1)]
-    with pytest.raises(SceneError, match=r"v3: byte \d+: expected the end of the file, found 3 more bytes"):
+        assert found.metadata["tracks_to_predict"] == [
+            {"track_index": index, "difficulty": 0} for index in (0, 1)
+        ]
+    with pytest.raises(
+        SceneError, match=r"v3: byte \d+: expected the end of the file, found 3 more bytes"
+    ):
         parse_scene(v3_bytes(scene, variant, b"abc"), "t", "t")
 
 
@@ -120,7 +143,10 @@ def test_lights_have_a_state_for_each_frame(tiny_tree: MakeTree) -> None:
     """Whatever their own count says; found by the fuzzer."""
     scene = small(tiny_tree)
     given = v3_bytes(scene, Variant())
-    for cut, expected in ((4, [RED] * 10 + [GREEN] * 16 + [0] * 4), (-3, [RED] * 10 + [GREEN] * 20)):
+    for cut, expected in (
+        (4, [RED] * 10 + [GREEN] * 16 + [0] * 4),
+        (-3, [RED] * 10 + [GREEN] * 20),
+    ):
         count = 30 - cut
         states = [1] * 10 + [3] * (count - 10)
         data = given.replace(listed(*[1] * 10, *[3] * 20), listed(*states))
@@ -130,17 +156,24 @@ def test_lights_have_a_state_for_each_frame(tiny_tree: MakeTree) -> None:
 
 def test_another_time_step_is_refused(tiny_tree: MakeTree) -> None:
     data = v3_bytes(small(tiny_tree), Variant())
-    with pytest.raises(SceneError, match=r"v3: byte \d+: log_dt: expected 0.0999 to 0.1001, found 0.05"):
-        parse_scene(data.replace(struct.pack("<if", 30, 0.1), struct.pack("<if", 30, 0.05)), "t", "t")
+    with pytest.raises(
+        SceneError, match=r"v3: byte \d+: log_dt: expected 0.0999 to 0.1001, found 0.05"
+    ):
+        parse_scene(
+            data.replace(struct.pack("<if", 30, 0.1), struct.pack("<if", 30, 0.05)), "t", "t"
+        )
 
 
 def test_ids_that_do_not_tell_objects_apart_are_dropped(tiny_tree: MakeTree) -> None:
     scene = small(tiny_tree)
-    same = dataclasses.replace(scene, objects=tuple(dataclasses.replace(item, id=0) for item in scene.objects))
+    same = dataclasses.replace(
+        scene, objects=tuple(dataclasses.replace(item, id=0) for item in scene.objects)
+    )
     assert [item.id for item in parse_scene(bin_bytes(same), "t", "t").objects] == [-1, -1]
 
 
-# Byte offsets in a file of layout v2: 5 ints, then object 0 with 4 ints in front of its body of 91 frames.
+# Byte offsets in a file of layout v2: 5 ints, then object 0 with 4 ints in front of its body of 91
+# frames.
 FIRST = 20 + 16
 LIES = [
     (12, "<i", 2**31 - 1, "v2: byte 12: num_objects: expected 0 to 4096, found 2147483647"),
@@ -159,22 +192,38 @@ LIES = [
 
 
 @pytest.mark.parametrize(("at", "form", "value", "expected"), LIES)
-def test_a_lie_is_named_with_its_byte(tiny_tree: MakeTree, at: int, form: str, value: Any, expected: str) -> None:
-    data = bytearray(bin_bytes(dataclasses.replace(small(tiny_tree), metadata={"sdc_track_index": 0, "tracks_to_predict": []})))
+def test_a_lie_is_named_with_its_byte(
+    tiny_tree: MakeTree, at: int, form: str, value: Any, expected: str
+) -> None:
+    data = bytearray(
+        bin_bytes(
+            dataclasses.replace(
+                small(tiny_tree), metadata={"sdc_track_index": 0, "tracks_to_predict": []}
+            )
+        )
+    )
     data = bytearray(data[:4] + struct.pack("<ii", 1, 0) + data[8:])  # one track to predict
     struct.pack_into(form, data, at, value)
     with pytest.raises(SceneError) as caught:
         parse_scene(bytes(data), "some/map.bin", "map.bin")
     said = str(caught.value)
-    assert said.startswith("some/map.bin: neither JSON nor one of PufferDrive's layouts. ") and "\n" not in said
+    assert (
+        said.startswith("some/map.bin: neither JSON nor one of PufferDrive's layouts. ")
+        and "\n" not in said
+    )
     assert expected in said
-    assert all(f"{layout}: byte" in said for layout in ("v0", "v1", "v2", "v2b", "v3")), "all layouts were tried"
+    assert all(f"{layout}: byte" in said for layout in ("v0", "v1", "v2", "v2b", "v3")), (
+        "all layouts were tried"
+    )
 
 
 @pytest.mark.parametrize("layout", [*BY_NAME, "v2b", "v3"])
 def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree, layout: str) -> None:
     scene = small(tiny_tree, frames=11)
-    writers = {"v3": lambda: v3_bytes(scene, Variant()), "v2b": lambda: b"0123456789abcdef" + bin_bytes(scene)}
+    writers = {
+        "v3": lambda: v3_bytes(scene, Variant()),
+        "v2b": lambda: b"0123456789abcdef" + bin_bytes(scene),
+    }
     data = writers[layout]() if layout in writers else bin_bytes(scene, layout)
     parse_bin(data, "t", "t")
     for length in [*range(0, 120), *range(120, len(data), 61), len(data) - 1]:
@@ -192,24 +241,42 @@ def test_changed_values_are_read_or_refused(tiny_tree: MakeTree, layout: str) ->
     refused = 0
     for _ in range(100):
         changed = bytearray(data)
-        at = 4 * rng.randrange(min(len(data), 400) if rng.random() < 0.5 else len(data)) // 4 // 4 * 4
-        changed[at : at + 4] = rng.choice([bytes(4), b"\xff" * 4, b"\0\0\xc0\x7f", b"\0\0\0\x80", rng.randbytes(4)])
+        at = (
+            4
+            * rng.randrange(min(len(data), 400) if rng.random() < 0.5 else len(data))
+            // 4
+            // 4
+            * 4
+        )
+        changed[at : at + 4] = rng.choice(
+            [bytes(4), b"\xff" * 4, b"\0\0\xc0\x7f", b"\0\0\0\x80", rng.randbytes(4)]
+        )
         try:
             found = parse_scene(bytes(changed), "t", "t")
         except SceneError:
             refused += 1
             continue
-        assert all(np.isfinite(item.position_m).all() and np.isfinite(item.heading_rad).all() for item in found.objects)
+        assert all(
+            np.isfinite(item.position_m).all() and np.isfinite(item.heading_rad).all()
+            for item in found.objects
+        )
     assert 0 < refused < 100
 
 
 def test_bytes_that_fit_two_layouts_must_mean_the_same() -> None:
     empty = parse_scene(bytes(8), "t", "t")
-    assert (len(empty.objects), len(empty.roads)) == (0, 0), "both v0 and v1 say that there is nothing"
-    words = np.zeros(47, dtype="<i4")  # roads of 1, 4 and 0 points with heads (type, id, size); of 2, 3 and 1 with (type, size)
+    assert (len(empty.objects), len(empty.roads)) == (0, 0), (
+        "both v0 and v1 say that there is nothing"
+    )
+    words = np.zeros(
+        47, dtype="<i4"
+    )  # roads of 1, 4 and 0 points with heads (type, id, size); of 2, 3 and 1 with (type, size)
     for at, value in {1: 3, 2: 4, 3: 2, 4: 1, 15: 4, 17: 4, 18: 3, 35: 4, 36: 1, 37: 4}.items():
         words[at] = value
-    with pytest.raises(SceneError, match=r"t: these 188 bytes fit several layouts \(v0, v1\) that differ in content"):
+    with pytest.raises(
+        SceneError,
+        match=r"t: these 188 bytes fit several layouts \(v0, v1\) that differ in content",
+    ):
         parse_scene(words.tobytes(), "t", "t")
 
 

@@ -44,7 +44,9 @@ def test_a_file_appears_whole(tmp_path: Path) -> None:
     assert os.listdir(path.parent) == ["file"]
 
 
-def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
@@ -55,11 +57,15 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(SceneError, match="file: cannot be written: No space left on device$"):
         write_atomically(path, failing())
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
-    with pytest.raises(SceneError, match="file: cannot be written: No space left on device; set PUFFERVEC_CACHE"):
+    with pytest.raises(
+        SceneError, match="file: cannot be written: No space left on device; set PUFFERVEC_CACHE"
+    ):
         write_atomically(path, failing())
     for name in ("fsync", "rename"):
         with monkeypatch.context() as patch:
-            patch.setattr(os, name, lambda *_, **__: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+            patch.setattr(
+                os, name, lambda *_, **__: (_ for _ in ()).throw(OSError(5, "Input/output error"))
+            )
             with pytest.raises(SceneError, match="Input/output error"):
                 write_atomically(path, [b"more"])
     assert path.read_bytes() == b"old"
@@ -96,7 +102,9 @@ def test_the_command_shows_and_clears_what_is_ours(
     assert main(["cache", "--all"]) == 2
 
 
-def test_a_cache_that_is_a_link_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_a_link_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_atomically(tmp_path / "elsewhere" / f"{key_of(1)}.pvset", [b"data"])
     (tmp_path / cache.SCENES).symlink_to(tmp_path / "elsewhere")
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path))
@@ -121,5 +129,8 @@ def test_no_home_at_all_is_one_error_that_says_what_to_set(monkeypatch: pytest.M
     for name in ("PUFFERVEC_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", unknown)
-    with pytest.raises(ConfigError, match=f"HOME is not set, and user {os.getuid()} has no home folder; set PUFFERVEC_CACHE"):
+    with pytest.raises(
+        ConfigError,
+        match=f"HOME is not set, and user {os.getuid()} has no home folder; set PUFFERVEC_CACHE",
+    ):
         cache.cache_folder()

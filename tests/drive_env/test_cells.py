@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cell index built in C holds, for every point of a cell, the k nearest segments of each type; so does its slow twin."""
+"""The cell index built in C holds, for every point of a cell, the k nearest segments of each type;
+so does its slow twin.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,10 @@ def test_candidates_hold_the_nearest(seed: int, source: str, index_twin: ModuleT
     assert set(np.flatnonzero(cells["first"] != CELL_EMPTY)) == set(np.flatnonzero(grid.wanted))
     for cell in rng.choice(np.flatnonzero(grid.wanted), 30):
         share = rng.uniform(0, 1, 2)
-        point = np.array([grid.x0_m, grid.y0_m]) + (np.array([cell % grid.nx, cell // grid.nx]) + share) * grid.cell_m
+        point = (
+            np.array([grid.x0_m, grid.y0_m])
+            + (np.array([cell % grid.nx, cell // grid.nx]) + share) * grid.cell_m
+        )
         at = int(cells["first"][cell])
         for kind, wanted in enumerate(nearest(segments, point)):
             listed = candidates[at : at + int(cells["count"][cell][kind])]
@@ -84,10 +89,15 @@ def test_an_index_without_segments_or_cells() -> None:
 
 
 def test_an_index_that_grows_too_large_is_given_up() -> None:
-    segments, grid = random_segments(1), choose_grid(np.random.default_rng(1).uniform(-40, 40, (50, 2)), 5.0)
+    segments, grid = (
+        random_segments(1),
+        choose_grid(np.random.default_rng(1).uniform(-40, 40, (50, 2)), 5.0),
+    )
     whole = build_index(segments, grid, K, RANGE_M)[1]
     for most in (0, 1, len(whole) // 2, len(whole) - 1):
-        np.testing.assert_array_equal(build_index(segments, grid, K, RANGE_M, most)[1], whole[: most + 1])
+        np.testing.assert_array_equal(
+            build_index(segments, grid, K, RANGE_M, most)[1], whole[: most + 1]
+        )
     np.testing.assert_array_equal(build_index(segments, grid, K, RANGE_M, len(whole))[1], whole)
 
 

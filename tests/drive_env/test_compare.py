@@ -21,16 +21,24 @@ FRAMES = 91
 
 def lane(offset_m: float, number: int) -> Road:
     x = np.arange(-100.0, 101.0)
-    return Road("lane", 2, number, np.stack([x, np.full(len(x), offset_m), np.zeros(len(x))], axis=-1))
+    return Road(
+        "lane", 2, number, np.stack([x, np.full(len(x), offset_m), np.zeros(len(x))], axis=-1)
+    )
 
 
-def thing(x: Any, y: Any = 0.0, heading: Any = 0.0, kind: int = VEHICLE, first: int = 0) -> SceneObject:
+def thing(
+    x: Any, y: Any = 0.0, heading: Any = 0.0, kind: int = VEHICLE, first: int = 0
+) -> SceneObject:
     """An object whose path is given by frame; it appears in frame `first`."""
-    x, y, heading = (np.broadcast_to(np.asarray(value, dtype=np.float64), (FRAMES,)) for value in (x, y, heading))
+    x, y, heading = (
+        np.broadcast_to(np.asarray(value, dtype=np.float64), (FRAMES,)) for value in (x, y, heading)
+    )
     valid = np.arange(FRAMES) >= first
     place = np.where(valid[:, None], np.stack([x, y, np.zeros(FRAMES)], axis=-1), INVALID)
     speed = np.stack([np.gradient(x, 0.1), np.gradient(y, 0.1)], axis=-1)
-    return SceneObject(kind, -1, 2.0, 4.0, 1.5, False, place, speed, heading.copy(), valid, place[-1])
+    return SceneObject(
+        kind, -1, 2.0, 4.0, 1.5, False, place, speed, heading.copy(), valid, place[-1]
+    )
 
 
 def scene(*objects: SceneObject, roads: tuple[Road, ...] = ()) -> Scene:
@@ -56,9 +64,13 @@ def test_who_stands_beside_the_lanes_is_parked_and_who_stands_on_one_waits() -> 
 
 def test_motion_of_agents() -> None:
     found = compare.measure(scene(thing(2.0 * T * T / 2 + 3 * T)))
-    assert found["speed"] == pytest.approx(3 + 2 * 4.5, abs=0.1) and found["speeding up"] == pytest.approx(2.0, abs=0.05)
+    assert found["speed"] == pytest.approx(3 + 2 * 4.5, abs=0.1) and found[
+        "speeding up"
+    ] == pytest.approx(2.0, abs=0.05)
     assert found["braking"] == pytest.approx(-2.0, abs=0.05) and found["sideways"] == 0
-    assert found["steps to goal"] == 90 and found["way to goal"] == pytest.approx(3 * 9 + 9 * 9, rel=0.01)
+    assert found["steps to goal"] == 90 and found["way to goal"] == pytest.approx(
+        3 * 9 + 9 * 9, rel=0.01
+    )
     radius = 20.0
     circle = thing(radius * np.sin(0.3 * T), radius - radius * np.cos(0.3 * T), 0.3 * T)
     found = compare.measure(scene(circle, thing(4 * T)))
@@ -71,37 +83,62 @@ def test_goals_that_are_passed_early_count_from_then() -> None:
 
 def test_lanes() -> None:
     found = compare.measure(scene(thing(T)))
-    assert found["lane spacing"] == pytest.approx(3.5) and found["lanes"] == pytest.approx(400, rel=0.01)
+    assert found["lane spacing"] == pytest.approx(3.5) and found["lanes"] == pytest.approx(
+        400, rel=0.01
+    )
     assert found["curvature"] == pytest.approx(0.0, abs=1e-9) and found["rise"] == 0
-    assert found["extent"] == pytest.approx(math.hypot(200, 3.5)) and found["segments"] == 2 * math.ceil(200 / 15)
+    assert found["extent"] == pytest.approx(math.hypot(200, 3.5)) and found[
+        "segments"
+    ] == 2 * math.ceil(200 / 15)
     angle = np.linspace(0, np.pi, 200)
-    bend = Road("lane", 2, 1, np.stack([25 * np.cos(angle), 25 * np.sin(angle), 0.1 * angle], axis=-1))
+    bend = Road(
+        "lane", 2, 1, np.stack([25 * np.cos(angle), 25 * np.sin(angle), 0.1 * angle], axis=-1)
+    )
     alone = compare.measure(scene(thing(T), roads=(bend,)))
-    assert alone["curvature"] == pytest.approx(1 / 25, rel=0.01) and math.isnan(alone["lane spacing"])
+    assert alone["curvature"] == pytest.approx(1 / 25, rel=0.01) and math.isnan(
+        alone["lane spacing"]
+    )
     assert math.isnan(compare.measure(scene(roads=(bend,)))["parked"])
 
 
 def test_the_distance_is_the_largest_gap_between_the_shares_below_a_value() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
-        a, b = (np.sort(rng.integers(0, 9, int(rng.integers(1, 12)))).astype(float) for _ in range(2))
+        a, b = (
+            np.sort(rng.integers(0, 9, int(rng.integers(1, 12)))).astype(float) for _ in range(2)
+        )
         slow = max(abs(np.mean(a <= x) - np.mean(b <= x)) for x in np.arange(-1, 10, 0.5))
         assert compare.kolmogorov(a, b) == pytest.approx(slow)
     assert math.isnan(compare.kolmogorov(np.zeros(0), np.zeros(2)))
-    same = np.sort([compare.kolmogorov(np.sort(rng.random(40)), np.sort(rng.random(30))) for _ in range(400)])
+    same = np.sort(
+        [compare.kolmogorov(np.sort(rng.random(40)), np.sort(rng.random(30))) for _ in range(400)]
+    )
     assert np.mean(same < compare.chance(40, 30)) == pytest.approx(0.95, abs=0.03)
 
 
 def test_rows_say_which_medians_are_near() -> None:
     row = dict.fromkeys(compare.MEASURES, 1.0)
     one = compare.Measured("one", {"x": {**row, "walkers": 0.0, "agents": 10.0}}, ())
-    other = compare.Measured("other", {"y": {**row, "walkers": 0.0, "agents": 7.9}, "z": {**row, "speed": math.nan}}, ())
+    other = compare.Measured(
+        "other", {"y": {**row, "walkers": 0.0, "agents": 7.9}, "z": {**row, "speed": math.nan}}, ()
+    )
     rows = {item["measure"]: item for item in compare.rows_of(one, other)}
-    assert rows["walkers"]["a"]["50%"] == 0 and rows["walkers"]["b"]["50%"] == 0.5 and not rows["walkers"]["near"]
+    assert (
+        rows["walkers"]["a"]["50%"] == 0
+        and rows["walkers"]["b"]["50%"] == 0.5
+        and not rows["walkers"]["near"]
+    )
     assert rows["agents"]["ratio"] == pytest.approx(10 / 4.45) and not rows["agents"]["near"]
-    assert rows["speed"]["b"]["scenes"] == 1 and rows["speed"]["near"] and rows["speed"]["distance"] == 0
+    assert (
+        rows["speed"]["b"]["scenes"] == 1
+        and rows["speed"]["near"]
+        and rows["speed"]["distance"] == 0
+    )
     said = compare.table(one, other, list(rows.values()))
-    assert len(said.splitlines()) == 1 + len(rows) + 5 and "A: one, 1 scenes; B: other, 2 scenes" in said
+    assert (
+        len(said.splitlines()) == 1 + len(rows) + 5
+        and "A: one, 1 scenes; B: other, 2 scenes" in said
+    )
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +150,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     found = json.loads(out)
     assert not err and found["b"]["left_out"][str(tmp_path / "broken.json")].startswith("not JSON")
     assert [row["distance"] for row in found["rows"]].count(0.0) >= len(found["rows"]) - 2
-    assert all(row["near"] or row["measure"] == "segments" for row in found["rows"]), "files keep kerbs more exactly"
+    assert all(row["near"] or row["measure"] == "segments" for row in found["rows"]), (
+        "files keep kerbs more exactly"
+    )
     assert len(found["a"]["scenes"]) == len(found["b"]["scenes"]) == 2
     assert main(["compare", "generated:1", str(tmp_path)]) == 0
     assert capsys.readouterr().out.splitlines()[1].startswith("objects")

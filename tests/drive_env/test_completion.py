@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""drive_env/completion.py: what shells complete `puffer-scenes` by. Its scripts are those of puffer-train
-(tests/commands/test_completion.py runs them in shells).
+"""drive_env/completion.py: what shells complete `puffer-scenes` by. Its scripts are those of
+puffer-train (tests/commands/test_completion.py runs them in shells).
 """
 
 from __future__ import annotations

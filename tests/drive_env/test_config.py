@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import inspect
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -15,6 +13,7 @@ from drive_env import config as module
 from drive_env.config import CHOICES, PLAYERS, DriveConfig
 from drive_env.env import ENV, REWARDS
 from drive_env.evaluate.baselines import BASELINES, baseline
+from puffervec.commands.settings_help import field_sentences
 from puffervec.contract.native import c_fields, pack_config
 from puffervec.errors import ConfigError
 from puffervec.train.config.flags import apply_flags, settled
@@ -38,8 +37,17 @@ from puffervec.train.config.sections import TrainConfig, replace_from_table
         ("control", True, "control is True; it must be one of moving, valid"),
         ("control", "movin", "control is 'movin'; it must be one of moving, valid"),
         ("reward_goal", "1", "reward_goal is '1'; it must be a number"),
-        ("scenes", "generated=0", "the weight of generated is 0; it must be above 0, or leave the set out"),
-        ("scenes", "", 'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), "held-out", the same with '),
+        (
+            "scenes",
+            "generated=0",
+            "the weight of generated is 0; it must be above 0, or leave the set out",
+        ),
+        (
+            "scenes",
+            "",
+            'scenes is \'\'; it must be "generated", "generated:N" (N from 1 to 99999), '
+            '"held-out", the same with ',
+        ),
     ],
 )
 def test_values_out_of_bounds_are_named(name: str, value: Any, text: str) -> None:
@@ -56,14 +64,15 @@ def test_bounds_include_their_ends() -> None:
 
 def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
     fields = {item.name for item in dataclasses.fields(DriveConfig)}
-    assert set(module._BOUNDS) | set(CHOICES) == fields - {"scenes", "split", "reward_ranges", "control_ids", "action_values"}
-    body = next(node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)).body
-    described = {
-        node.target.id
-        for node, after in zip(body, body[1:], strict=False)
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-        and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and str(after.value.value).endswith(".")
-    }  # fmt: skip
+    assert set(module._BOUNDS) | set(CHOICES) == fields - {
+        "scenes",
+        "split",
+        "reward_ranges",
+        "control_ids",
+        "action_values",
+    }
+    sentences = field_sentences(DriveConfig)
+    described = {name for name in fields if sentences.get(name, "").endswith(".")}
     assert described == fields
 
 
@@ -71,7 +80,11 @@ def test_every_field_has_bounds_and_a_sentence_of_help() -> None:
 def test_a_name_is_its_place_in_c(setting: str) -> None:
     at = 4 * [item.name for item in c_fields(DriveConfig)].index(setting)
     for number, name in enumerate(CHOICES[setting]):
-        given = {"actions": "continuous", "raster": 16, setting: name}  # what all models of dynamics take, and a view
+        given = {
+            "actions": "continuous",
+            "raster": 16,
+            setting: name,
+        }  # what all models of dynamics take, and a view
         blob = pack_config(DriveConfig(**given))
         assert int.from_bytes(blob[at : at + 4], "little") == number
 
@@ -84,7 +97,10 @@ def test_names_are_taken_wherever_settings_are() -> None:
         assert settled(config, ["--env.control", str(given)]).env.control == "valid"
         assert ENV.configure({"control": given}).control == "valid"
     kept = settled(config, ["--env.control", "valid"]).tables()
-    assert kept["env"]["control"] == "valid" and TrainConfig.bare("drive").merged(kept).env.control == "valid"
+    assert (
+        kept["env"]["control"] == "valid"
+        and TrainConfig.bare("drive").merged(kept).env.control == "valid"
+    )
     space = build_space(config, {"env.control": "moving/valid"}, ["env.control"])
     assert with_values(config, {"env.control": "valid"}).env.control == "valid" and space
     for refused in (lambda: config.merged({"env": {"control": "x"}}), lambda: ENV.configure({"control": "x"}),
@@ -95,14 +111,35 @@ def test_names_are_taken_wherever_settings_are() -> None:
 
 def test_a_table_that_chooses_another_preset_gets_all_of_it() -> None:
     """Of a config that has already taken its values from one, as those of a run have."""
-    driver = {"route": 8, "controls": 4, "partner_types": 1, "observe_motion": 1, "max_lateral_mps2": 4.0}
+    driver = {
+        "route": 8,
+        "controls": 4,
+        "partner_types": 1,
+        "observe_motion": 1,
+        "max_lateral_mps2": 4.0,
+    }
     preset = TrainConfig.of("drive").env
     assert {name: getattr(preset, name) for name in driver} == driver
     given = {"observation": "pufferdrive", "dynamics": "classic_pufferdrive", "lines": 3}
     config = TrainConfig.of("drive", env=given).env
-    assert config == DriveConfig(**{**{name: getattr(config, name) for name in ("scenes", *REWARDS)}, **given})
-    assert (config.partners, config.lanes, config.lines, config.roads, config.max_lateral_mps2) == (63, 0, 3, 200, 0.0)
-    flags = ["--env.observation", "pufferdrive", "--env.dynamics", "classic_pufferdrive", "--env.lines", "3"]
+    assert config == DriveConfig(
+        **{**{name: getattr(config, name) for name in ("scenes", *REWARDS)}, **given}
+    )
+    assert (config.partners, config.lanes, config.lines, config.roads, config.max_lateral_mps2) == (
+        63,
+        0,
+        3,
+        200,
+        0.0,
+    )
+    flags = [
+        "--env.observation",
+        "pufferdrive",
+        "--env.dynamics",
+        "classic_pufferdrive",
+        "--env.lines",
+        "3",
+    ]
     assert settled(TrainConfig.of("drive"), flags).env == config
     far = replace_from_table(DriveConfig(observation="far"), {"observation": "compact"}, "env")
     assert far == DriveConfig()
@@ -111,9 +148,18 @@ def test_a_table_that_chooses_another_preset_gets_all_of_it() -> None:
 def test_a_flag_may_choose_a_model_that_refuses_the_limits_of_the_one_before() -> None:
     """Flags are read over what was given, not over what the preset's model made of it."""
     posed = apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local"]).env
-    assert (posed.dynamics, posed.max_lateral_mps2, posed.max_steering_rate_radps) == ("delta_local", 0.0, 0.0)
-    with pytest.raises(ConfigError, match="max_lateral_mps2 is 3.0, but dynamics=delta_local sets poses"):
-        apply_flags(TrainConfig.of("drive"), ["--env.dynamics", "delta_local", "--env.max-lateral-mps2", "3"])
+    assert (posed.dynamics, posed.max_lateral_mps2, posed.max_steering_rate_radps) == (
+        "delta_local",
+        0.0,
+        0.0,
+    )
+    with pytest.raises(
+        ConfigError, match="max_lateral_mps2 is 3.0, but dynamics=delta_local sets poses"
+    ):
+        apply_flags(
+            TrainConfig.of("drive"),
+            ["--env.dynamics", "delta_local", "--env.max-lateral-mps2", "3"],
+        )
 
 
 @pytest.mark.parametrize("setting", list(CHOICES))
@@ -124,7 +170,10 @@ def test_types_of_settings_name_the_choices_of_the_core(setting: str) -> None:
 
 @pytest.mark.parametrize("other", ["idm_agents", "expert_actions"])
 def test_one_thing_alone_drives_the_agents(other: str) -> None:
-    with pytest.raises(ConfigError, match=f"drive: replay_log and {other} are 1, but each drives .* set one of them"):
+    with pytest.raises(
+        ConfigError,
+        match=f"drive: replay_log and {other} are 1, but each drives .* set one of them",
+    ):
         DriveConfig(replay_log=1, **{other: 1})
 
 

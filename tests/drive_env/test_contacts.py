@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from C to the files of `eval`.
+"""Who hit whom, at which angle and under which rule: hand-made scenes in which the logs meet, from
+C to the files of `eval`.
 
-The tables made of them are those of drive_env/evaluate/causes.py, the events of replays those of drive_env/drawing/events.py.
+The tables made of them are those of drive_env/evaluate/causes.py, the events of replays those of
+drive_env/drawing/events.py.
 """
 
 from __future__ import annotations
@@ -53,13 +55,20 @@ def along(item: dict[str, Any], *points: tuple[float, float], speed_mps: float) 
         headings.append(heading)
         speeds.append(speed)
     item["position"] = [{"x": x, "y": y, "z": 0.0} for x, y in zip(xs, ys, strict=True)]
-    item["velocity"] = [{"x": v * math.cos(h), "y": v * math.sin(h)} for v, h in zip(speeds, headings, strict=True)]
+    item["velocity"] = [
+        {"x": v * math.cos(h), "y": v * math.sin(h)} for v, h in zip(speeds, headings, strict=True)
+    ]
     item["heading"], item["goalPosition"] = headings, {"x": xs[-1], "y": ys[-1], "z": 0.0}
 
 
 def road(number: int, kind: str, element: int, *points: tuple[float, float]) -> dict[str, Any]:
     """A road of a JSON scene."""
-    return {"geometry": [{"x": x, "y": y, "z": 0.0} for x, y in points], "type": kind, "map_element_id": element, "id": number}
+    return {
+        "geometry": [{"x": x, "y": y, "z": 0.0} for x, y in points],
+        "type": kind,
+        "map_element_id": element,
+        "id": number,
+    }
 
 
 def red_at(x: float, lane: str = "0") -> dict[str, Any]:
@@ -75,20 +84,35 @@ CROSSWALK = ((8.0, -6.0), (12.0, -6.0), (12.0, 6.0), (8.0, 6.0))
 
 @pytest.fixture
 def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
-    """Scenes in which car 100 drives along its lane at 5 m/s, and meets 101 or what the name says; car 101 follows its log."""
+    """Scenes in which car 100 drives along its lane at 5 m/s, and meets 101 or what the name says;
+    car 101 follows its log.
+    """
     trees: dict[str, dict[str, Any]] = {}
 
     def scene(
-        name: str, *way: tuple[float, float], speed: float = 5.0, roads: Sequence[dict[str, Any]] = (), **of: Any
+        name: str,
+        *way: tuple[float, float],
+        speed: float = 5.0,
+        roads: Sequence[dict[str, Any]] = (),
+        **of: Any,
     ) -> None:
         tree = trees[name] = tiny_tree(frames=FRAMES, cars=2 if way else 1)
-        tree["roads"] = [item for item in tree["roads"] if item["type"] != "road_edge"] + list(roads)
+        tree["roads"] = [item for item in tree["roads"] if item["type"] != "road_edge"] + list(
+            roads
+        )
         tree["tl_states"] = of.pop("lights", {})
         if way:
             along(tree["objects"][1], *way, speed_mps=speed)
             tree["objects"][1].update({"mark_as_expert": True, **of})
 
-    scene("both", (15.0, -1.75), (30.0, -1.75), speed=1.0, mark_as_expert=False, goalPosition={"x": 90.0, "y": -1.75, "z": 0.0})
+    scene(
+        "both",
+        (15.0, -1.75),
+        (30.0, -1.75),
+        speed=1.0,
+        mark_as_expert=False,
+        goalPosition={"x": 90.0, "y": -1.75, "z": 0.0},
+    )
     scene("chase", (-12.0, -1.75), (40.0, -1.75), speed=10.0)
     scene("head", (30.0, -1.75), (0.0, -1.75))
     scene("cross", (10.0, -14.5), (10.0, 12.0), roads=[road(90, "lane", 2, *UP)])
@@ -140,12 +164,20 @@ def test_each_class_is_told(folder: Path, actor: str) -> None:
     """Where the car drives by itself, and where it follows its log, which leads straight on too."""
     from drive_env.evaluate.baselines import baseline
 
-    result = evaluate(Straight() if actor == "straight" else baseline("log"), DriveConfig(scenes=str(folder)))
+    result = evaluate(
+        Straight() if actor == "straight" else baseline("log"), DriveConfig(scenes=str(folder))
+    )
     rows = {(str(row["scene"]).removesuffix(".json"), row["id"]): row for row in result.agents}
     found = {key: tuple(row[name] for name in COLUMNS) for key, row in rows.items()}
-    assert found == {**{(name, 100): values for name, values in FOUND.items()}, ("both", 101): OTHER}
+    assert found == {
+        **{(name, 100): values for name, values in FOUND.items()},
+        ("both", 101): OTHER,
+    }
     assert (rows["both", 100]["other_id"], rows["both", 101]["other_id"]) == (101, 100)
-    speeds = {name: (rows[name, 100]["speed_mps"], rows[name, 100]["other_speed_mps"]) for name in ("chase", "head", "walker")}
+    speeds = {
+        name: (rows[name, 100]["speed_mps"], rows[name, 100]["other_speed_mps"])
+        for name in ("chase", "head", "walker")
+    }
     assert speeds == {
         "chase": pytest.approx((5, 10), abs=0.01), "head": pytest.approx((5, 5), abs=0.01),
         "walker": pytest.approx((5, 1), abs=0.01),
@@ -154,8 +186,15 @@ def test_each_class_is_told(folder: Path, actor: str) -> None:
 
 @pytest.mark.parametrize("metrics", [1, 0])
 def test_a_replay_tells_each_contact_once(folder: Path, metrics: int) -> None:
-    """With the other party, and with the same angle and fault as `eval`; boxes that stay in contact are one event."""
-    settings = {"scenes": str(folder), "metrics": metrics, "collision_behavior": "ignore", "goal_behavior": "respawn"}
+    """With the other party, and with the same angle and fault as `eval`; boxes that stay in contact
+    are one event.
+    """
+    settings = {
+        "scenes": str(folder),
+        "metrics": metrics,
+        "collision_behavior": "ignore",
+        "goal_behavior": "respawn",
+    }
     with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1) as vec:
         told = {}
         for task, name in enumerate(sorted(FOUND)):
@@ -168,9 +207,16 @@ def test_a_replay_tells_each_contact_once(folder: Path, metrics: int) -> None:
             for _ in range(FRAMES - 2):
                 vec.step(Straight().act(np.zeros(vec.num_agents), vec))
                 before, state = state, vec.peek(0)
-                found += [s for s in drawn.shapes(state, before) if isinstance(s, Event) and s.role == "collision"]
+                found += [
+                    s
+                    for s in drawn.shapes(state, before)
+                    if isinstance(s, Event) and s.role == "collision"
+                ]
             told[name] = [f"{event.of} {event.did} {event.other}: {event.how}" for event in found]
-    blame = {name: f", car 0{' not' * (name in ('chase', 'cross'))} at fault" for name in ("both", "chase", "head", "cross")}
+    blame = {
+        name: f", car 0{' not' * (name in ('chase', 'cross'))} at fault"
+        for name in ("both", "chase", "head", "cross")
+    }
     assert {name: told[name] for name in (*blame, "walker", "late")} == {
         "both": [f"car 0 hit car 1: rear-end{blame['both'] * metrics}"],
         "chase": [f"car 1 hit car 0: rear-end{blame['chase'] * metrics}"],
@@ -186,7 +232,9 @@ def test_a_replay_tells_each_contact_once(folder: Path, metrics: int) -> None:
             assert not metrics or ("not at fault" in told[name][0]) == (values[5] == 0), name
 
 
-def test_who_starts_at_its_goal_does_not_fail_to_arrive(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+def test_who_starts_at_its_goal_does_not_fail_to_arrive(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
     tree = tiny_tree(frames=FRAMES, cars=1, speed_mps=0.0)
     (tmp_path / "parked.json").write_text(json.dumps(tree))
     config = DriveConfig(scenes=str(tmp_path / "parked.json"), control="sdc")
@@ -203,26 +251,57 @@ def test_tables_count_causes_and_contacts(folder: Path) -> None:
         "collision": 14, "red light": 1, "off-road": 1, "did not arrive": 1, "any": 17,
     }  # fmt: skip
     share = causes["collision"]["share"]
-    assert isinstance(share, Interval) and share.value == pytest.approx(14 / 17) and 0.4 < share.low < share.value < share.high
+    assert (
+        isinstance(share, Interval)
+        and share.value == pytest.approx(14 / 17)
+        and 0.4 < share.low < share.value < share.high
+    )
     assert causes["collision"]["at_fault"] == sum(values[-1] or 0 for values in FOUND.values())
     contacts = contacts_of(agents)
     assert sum(int(str(row["agents"])) for row in contacts[:-1]) == contacts[-1]["agents"] == 14
-    assert contacts[-1]["other"] == "any" and contacts_of([{**row, "cause": None} for row in agents]) == []
+    assert (
+        contacts[-1]["other"] == "any"
+        and contacts_of([{**row, "cause": None} for row in agents]) == []
+    )
 
 
-def test_the_command_prints_and_writes_them(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["eval", "drive", "--baseline", "log", "--scenes", str(folder), "--csv", str(tmp_path / "a.csv")]
+def test_the_command_prints_and_writes_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "eval",
+        "drive",
+        "--baseline",
+        "log",
+        "--scenes",
+        str(folder),
+        "--csv",
+        str(tmp_path / "a.csv"),
+    ]
     assert cli.main([*command, "--json", str(tmp_path / "a.json")]) == 0
     out = capsys.readouterr().out
-    assert "causes: " in out and "did not arrive" in out and "crossing lanes" in out and "other_speed_mps" not in out
+    assert (
+        "causes: " in out
+        and "did not arrive" in out
+        and "crossing lanes" in out
+        and "other_speed_mps" not in out
+    )
     with (tmp_path / "a.failures.csv").open() as file:
         lines = {(line["scene"], line["id"]): line for line in csv.DictReader(file)}
-    assert lines["turn.json", "100"]["rule"] == "left turn" and lines["kerb.json", "100"]["cause"] == "off-road"
+    assert (
+        lines["turn.json", "100"]["rule"] == "left turn"
+        and lines["kerb.json", "100"]["cause"] == "off-road"
+    )
     with (tmp_path / "a.causes.csv").open() as file:
         (collision,) = [line for line in csv.DictReader(file) if line["cause"] == "collision"]
     assert collision["agents"] == "14" and float(collision["share_low"]) < float(collision["share"])
     tables = json.loads((tmp_path / "a.json").read_text())["tables"]
-    assert {row["rule"] for row in tables["contacts"]} >= {"red light", "stop sign", "left turn", None}
+    assert {row["rule"] for row in tables["contacts"]} >= {
+        "red light",
+        "stop sign",
+        "left turn",
+        None,
+    }
     assert cli.main([*command, "--failures"]) == 0
     assert "other_speed_mps" in capsys.readouterr().out
 
@@ -243,7 +322,11 @@ def car(x: float, y: float, heading_deg: float, speed: float = 5.0) -> Body:
         (car(5.0, 0.5, 136), "head-on", "front"),
         (car(1.0, 2.2, -170), "side", "side"),
         (car(0.0, -3.6, 90), "side", "side"),
-        (car(4.0, 1.5, 0, 4.0), "rear-end", "front"),  # they overlap already, by more across than along
+        (
+            car(4.0, 1.5, 0, 4.0),
+            "rear-end",
+            "front",
+        ),  # they overlap already, by more across than along
         (car(5.0, 4.5, -90, 1.0), "side", "side"),  # both gaps are open; that across closes last
         (car(5.0, 4.5, -90, 30.0), "side", "front"),  # ... that along
     ],
@@ -285,20 +368,32 @@ def test_shares_are_of_all_agents_with_scenes_as_clusters() -> None:
     together = [row(f"{n // 10}", "collision" if n // 10 % 2 else None) for n in range(40)]
     wide, narrow = (causes_of(agents)[0]["share"] for agents in (together, apart))
     assert isinstance(wide, Interval) and isinstance(narrow, Interval)
-    assert wide.value == narrow.value == 0.5 and wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
+    assert wide.value == narrow.value == 0.5 and wide.high - wide.low > 1.5 * (
+        narrow.high - narrow.low
+    )
     assert causes_of([row("a", None)]) == []
 
 
 class Lanes(Roads):
-    """Lanes of a scene that is made here: each a straight line of one segment; `links`: the lanes that go on from each."""
+    """Lanes of a scene that is made here: each a straight line of one segment; `links`: the lanes
+    that go on from each.
+    """
 
-    def __init__(self, lines: Sequence[tuple[float, float, float, float]], links: Sequence[Sequence[int]]) -> None:
+    def __init__(
+        self, lines: Sequence[tuple[float, float, float, float]], links: Sequence[Sequence[int]]
+    ) -> None:
         ends = np.array(lines, float).reshape(-1, 2, 2)
         step = ends[:, 1] - ends[:, 0]
         length, middle = np.hypot(*step.T), ends.mean(axis=1)
-        dtype = [(name, np.int64) for name in ("exits", "exit_count", "first_segment", "segment_count")]
+        dtype = [
+            (name, np.int64) for name in ("exits", "exit_count", "first_segment", "segment_count")
+        ]
         lanes = np.zeros(len(lines), dtype)
-        lanes["exit_count"], lanes["first_segment"], lanes["segment_count"] = [len(of) for of in links], range(len(lines)), 1
+        lanes["exit_count"], lanes["first_segment"], lanes["segment_count"] = (
+            [len(of) for of in links],
+            range(len(lines)),
+            1,
+        )
         lanes["exits"] = np.cumsum([0, *lanes["exit_count"][:-1]])
         arrays = {
             "x": middle[:, 0], "y": middle[:, 1], "ux": step[:, 0] / length, "uy": step[:, 1] / length, "half": length / 2,
@@ -307,7 +402,9 @@ class Lanes(Roads):
         super().__init__(arrays, len(lines))
 
 
-@pytest.mark.parametrize(("links", "rule"), [(1, "following"), (2, "following"), (3, "lane change")])
+@pytest.mark.parametrize(
+    ("links", "rule"), [(1, "following"), (2, "following"), (3, "lane change")]
+)
 def test_two_lanes_on_it_is_still_the_same_way(links: int, rule: str) -> None:
     lines = [(10.0 * number, 0.0, 10.0 * number + 10.0, 0.0) for number in range(4)]
     roads = Lanes(lines, [[1], [2], [3], []])
@@ -315,7 +412,9 @@ def test_two_lanes_on_it_is_still_the_same_way(links: int, rule: str) -> None:
     assert rule_of_lanes(car(5.0 + 10.0 * links, 0.0, 0), car(5.0, 0.0, 0), roads) == rule
 
 
-@pytest.mark.parametrize(("speed", "angle"), [(-1.0, "head-on"), (-0.05, "rear-end"), (1.0, "rear-end")])
+@pytest.mark.parametrize(
+    ("speed", "angle"), [(-1.0, "head-on"), (-0.05, "rear-end"), (1.0, "rear-end")]
+)
 def test_a_car_that_drives_backward_is_taken_by_its_motion(speed: float, angle: str) -> None:
     """One ahead of us, with its rear towards us, drives back into us; what hardly moves stands."""
     state = {f"{of}_{part}": [value] for of, values in
@@ -347,8 +446,13 @@ def test_gaps_between_boxes_are_those_of_their_corners() -> None:
     draw = np.random.default_rng(4)
     signs = set()
     for _ in range(300):
-        a, b = (Body(*draw.uniform(-4, 4, 2), draw.uniform(-7, 7), 0.0, *draw.uniform(0.5, 6, 2)) for _ in range(2))
+        a, b = (
+            Body(*draw.uniform(-4, 4, 2), draw.uniform(-7, 7), 0.0, *draw.uniform(0.5, 6, 2))
+            for _ in range(2)
+        )
         gap = gap_m(a, b)
-        assert gap == pytest.approx(gap_of_corners(a, b), abs=1e-9) and gap == pytest.approx(gap_m(b, a), abs=1e-9)
+        assert gap == pytest.approx(gap_of_corners(a, b), abs=1e-9) and gap == pytest.approx(
+            gap_m(b, a), abs=1e-9
+        )
         signs.add(gap > 0)
     assert signs == {True, False}

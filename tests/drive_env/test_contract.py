@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""drive under the contract of envs (tests/env_contract.py), with each of the covering settings; all but one are slow."""
+"""drive under the contract of envs (tests/env_contract.py), with each of the covering settings; all
+but one are slow.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ WORLD: list[Path] = []
 def _world(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Three scenes of random numbers with traffic lights."""
     WORLD[:] = [tmp_path_factory.mktemp("contract") / "set"]
-    write_world(WORLD[0], [lit(random_scene(seed, objects=12, spread_m=20.0 * seed, frames=25), seed) for seed in (1, 2, 3)])
+    write_world(
+        WORLD[0],
+        [
+            lit(random_scene(seed, objects=12, spread_m=20.0 * seed, frames=25), seed)
+            for seed in (1, 2, 3)
+        ],
+    )
 
 
 class DriveContract(EnvContract):

@@ -25,7 +25,9 @@ LANES = (
 
 
 def scene_with(*roads: Road, **fields: Any) -> Scene:
-    return dataclasses.replace(random_scene(0, objects=1, roads=0), roads=(*LANES, *roads), **fields)
+    return dataclasses.replace(
+        random_scene(0, objects=1, roads=0), roads=(*LANES, *roads), **fields
+    )
 
 
 def packed_controls(scene: Scene) -> tuple[np.ndarray, np.ndarray]:
@@ -44,11 +46,20 @@ def test_numbers_are_those_of_c() -> None:
 def test_a_sign_holds_for_the_lane_that_it_stands_to_the_right_of() -> None:
     """And traffic stops on the lane beside it; a sign far from all lanes has no stop line."""
     signs = [
-        Road("stop_sign", 17, 40 + i, np.array([place])) for i, place in enumerate([(47.0, -3, 4), (3.0, 6.5, 4), (9.0, 60, 4)])
+        Road("stop_sign", 17, 40 + i, np.array([place]))
+        for i, place in enumerate([(47.0, -3, 4), (3.0, 6.5, 4), (9.0, 60, 4)])
     ]
     controls, states = packed_controls(scene_with(*signs))
-    assert controls["lane"].tolist() == [0, 1, packed.NO_LANE] and controls["id"].tolist() == [40, 41, 42]
-    np.testing.assert_allclose(controls[["x_m", "y_m", "z_m"]].tolist(), [(37, -3, 3), (-7, 6.5, 3), (-1, 60, 3)], atol=1e-6)
+    assert controls["lane"].tolist() == [0, 1, packed.NO_LANE] and controls["id"].tolist() == [
+        40,
+        41,
+        42,
+    ]
+    np.testing.assert_allclose(
+        controls[["x_m", "y_m", "z_m"]].tolist(),
+        [(37, -3, 3), (-7, 6.5, 3), (-1, 60, 3)],
+        atol=1e-6,
+    )
     np.testing.assert_allclose(np.abs(controls["heading"]), [0, np.pi, 0], atol=1e-6)
     left = controls[["line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m"]][0].tolist()
     np.testing.assert_allclose(left, [37, 1.75, 37, -1.75], atol=1e-6)
@@ -56,11 +67,19 @@ def test_a_sign_holds_for_the_lane_that_it_stands_to_the_right_of() -> None:
 
 
 def test_lights_of_json_scenes() -> None:
-    """One light per lane, a state per frame; odd entries are unknown, and a light without a place is left out."""
+    """One light per lane, a state per frame; odd entries are unknown, and a light without a place
+    is left out.
+    """
     words = ["stop", "go", "arrow_caution", "flashing_stop", "purple", 7]
     ones = [10.0] * 6
     lights = {
-        "30": {"state": words, "x": ones, "y": [0.5] * 6, "z": [1.0] * 6, "time_index": [0, 1, 2, 3, 4, 5]},
+        "30": {
+            "state": words,
+            "x": ones,
+            "y": [0.5] * 6,
+            "z": [1.0] * 6,
+            "time_index": [0, 1, 2, 3, 4, 5],
+        },
         "77": {"state": ["go"], "x": [20.0], "y": [0.0], "z": [0.0], "time_index": [19]},
         "31": {"state": ["go"], "x": [None], "y": [0.0], "z": [0.0]},
         "32": "broken",
@@ -68,8 +87,18 @@ def test_lights_of_json_scenes() -> None:
     controls, states = packed_controls(scene_with(traffic_lights=lights))
     assert controls["lane"].tolist() == [0, packed.NO_LANE] and controls["kind"].tolist() == [1, 1]
     frames = 20
-    assert controls["state_count"].tolist() == [frames, frames] and controls["states"].tolist() == [0, frames]
-    assert states[:6].tolist() == [RED, GREEN, YELLOW | packed.STATE_ARROW, RED | packed.STATE_FLASHING, UNKNOWN, UNKNOWN]
+    assert controls["state_count"].tolist() == [frames, frames] and controls["states"].tolist() == [
+        0,
+        frames,
+    ]
+    assert states[:6].tolist() == [
+        RED,
+        GREEN,
+        YELLOW | packed.STATE_ARROW,
+        RED | packed.STATE_FLASHING,
+        UNKNOWN,
+        UNKNOWN,
+    ]
     assert not states[6 : 2 * frames - 1].any() and states[-1] == GREEN
     np.testing.assert_allclose(controls[["x_m", "y_m", "z_m"]][0].tolist(), (0, 0.5, 0))
 
@@ -81,12 +110,21 @@ def test_controls_of_a_scene_replace_what_would_follow_from_its_roads() -> None:
     assert controls_of(scene) == (own,)
     controls, _ = packed_controls(scene)
     assert controls[["kind", "lane", "id"]].tolist() == [(2, 1, 5)] and controls["heading"][0] == 1
-    assert controls[["line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m"]][0].tolist() == (-2, 2, -2, -2)
+    assert controls[["line_x0_m", "line_y0_m", "line_x1_m", "line_y1_m"]][0].tolist() == (
+        -2,
+        2,
+        -2,
+        -2,
+    )
 
 
 def test_areas_keep_their_points_without_the_closing_one() -> None:
     square = np.array([[0.0, 0, 2], [4, 0, 2], [4, 3, 2], [0, 0, 2]])
-    roads = [Road("crosswalk", 18, 50, square), Road("driveway", 20, 51, square[:3]), Road("speed_bump", 19, 52, square[:0])]
+    roads = [
+        Road("crosswalk", 18, 50, square),
+        Road("driveway", 20, 51, square[:3]),
+        Road("speed_bump", 19, 52, square[:0]),
+    ]
     areas, points = pack_areas(scene_with(*roads), np.array([1.0, 0, 2]))
     assert areas[["first", "count", "id", "kind"]].tolist() == [(0, 3, 50, 0), (3, 3, 51, 2)]
     np.testing.assert_array_equal(points, np.concatenate([square[:3], square[:3]]) - [1, 0, 2])
@@ -105,14 +143,25 @@ def test_lights_and_signs_of_real_scenes(real_scenes: Path) -> None:
         assert len(lights) == len(scene.traffic_lights)
         signs += len(controls) - len(lights)
         if len(lights):
-            assert len(lights) == 12 and set(states[lights["states"][0] :].tolist()) == {UNKNOWN, RED, GREEN}
+            assert len(lights) == 12 and set(states[lights["states"][0] :].tolist()) == {
+                UNKNOWN,
+                RED,
+                GREEN,
+            }
     assert signs == 25
 
 
 def test_a_sign_to_the_left_of_its_nearest_lane_holds_for_the_next_one() -> None:
-    """It stands between two lanes of one direction, nearer to the right one: it is to the right of the left one alone."""
-    lanes = [Road("lane", 2, 60 + i, np.array([[0.0, y, 1], [50, y, 1]])) for i, y in enumerate((100.0, 104.0))]
+    """It stands between two lanes of one direction, nearer to the right one: it is to the right of
+    the left one alone.
+    """
+    lanes = [
+        Road("lane", 2, 60 + i, np.array([[0.0, y, 1], [50, y, 1]]))
+        for i, y in enumerate((100.0, 104.0))
+    ]
     sign = Road("stop_sign", 17, 70, np.array([[20.0, 101.0, 1]]))
     controls, _ = packed_controls(scene_with(*lanes, sign))
     assert controls["lane"].tolist() == [3]
-    np.testing.assert_allclose(controls[["line_y0_m", "line_y1_m"]][0].tolist(), (105.75, 102.25), atol=1e-6)
+    np.testing.assert_allclose(
+        controls[["line_y0_m", "line_y1_m"]][0].tolist(), (105.75, 102.25), atol=1e-6
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The summary of scenes says what is there: counts, what was left out, padding, and how far agents see."""
+"""The summary of scenes says what is there: counts, what was left out, padding, and how far agents
+see.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,12 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     """Three scenes with 2, 3 and 0 agents, and one that is left out."""
     path = tmp_path / "scenes"
     path.mkdir()
-    trees = {"a": tiny_tree(), "b": tiny_tree(cars=3), "c": tiny_tree(speed_mps=0.0), "d": tiny_tree(frames=1)}
+    trees = {
+        "a": tiny_tree(),
+        "b": tiny_tree(cars=3),
+        "c": tiny_tree(speed_mps=0.0),
+        "d": tiny_tree(frames=1),
+    }
     for name, tree in trees.items():
         (path / f"{name}.json").write_text(json.dumps(tree))
     return path

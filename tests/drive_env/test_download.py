@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sets of scenes, fetched from a server on this machine that answers as the Hugging Face Hub does; and strangers' archives."""
+"""Sets of scenes, fetched from a server on this machine that answers as the Hugging Face Hub does;
+and strangers' archives.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub(ThreadingHTTPServer):
-    """Serves files as a dataset repository. asked: (name, range) of each file; cut: bytes after which the next answer ends."""
+    """Serves files as a dataset repository. asked: (name, range) of each file; cut: bytes after
+    which the next answer ends.
+    """
 
     daemon_threads = False  # server_close waits for all answers
 
@@ -60,7 +64,9 @@ class _Answer(BaseHTTPRequestHandler):
             ]).encode(), body)  # fmt: skip
         if path.startswith(f"/api/datasets/{REPOSITORY}"):
             siblings = [{"rfilename": name} for name in files]
-            return self._send(json.dumps({"id": REPOSITORY, "sha": COMMIT, "siblings": siblings}).encode(), body)
+            return self._send(
+                json.dumps({"id": REPOSITORY, "sha": COMMIT, "siblings": siblings}).encode(), body
+            )
         name = path.removeprefix(f"/datasets/{REPOSITORY}/resolve/{COMMIT}/")
         if name not in files:
             return self._send(b"", body, status=404)
@@ -73,7 +79,9 @@ class _Answer(BaseHTTPRequestHandler):
         start = int(wanted.removeprefix("bytes=").partition("-")[0]) if wanted and etag else 0
         self.send_response(206 if start else status)
         self.send_header("Content-Length", str(len(data) - start))
-        self.send_header("Connection", "close")  # else a thread waits for what the client may still ask
+        self.send_header(
+            "Connection", "close"
+        )  # else a thread waits for what the client may still ask
         if start:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         if etag:
@@ -111,7 +119,9 @@ def endpoint_of(hub: Hub) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")  # of huggingface_hub and what it imports
-def test_a_set_is_fetched_once(hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_is_fetched_once(
+    hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     words = ["download", REPOSITORY, "--out", str(out), "--endpoint", endpoint_of(hub)]
     assert main(words) == 0
@@ -119,8 +129,16 @@ def test_a_set_is_fetched_once(hub: Hub, tmp_path: Path, capsys: pytest.CaptureF
         "data/processed/d.json", "data/processed/e.json", "training/a.json", "training/b.json", "training/c.json",
     ]  # fmt: skip
     said = capsys.readouterr().out
-    assert "2 scenes unpacked, 0 were there already, 1 other files passed over" in said and "5 scene files in" in said
-    assert sorted(name for name, _ in hub.asked) == ["training.zip", "training/a.json", "training/b.json", "training/c.json"]
+    assert (
+        "2 scenes unpacked, 0 were there already, 1 other files passed over" in said
+        and "5 scene files in" in said
+    )
+    assert sorted(name for name, _ in hub.asked) == [
+        "training.zip",
+        "training/a.json",
+        "training/b.json",
+        "training/c.json",
+    ]
     hub.asked.clear()
     (out / "training/b.json").unlink()
     assert main(words) == 0 and "0 scenes unpacked, 2 were there already" in capsys.readouterr().out
@@ -128,9 +146,13 @@ def test_a_set_is_fetched_once(hub: Hub, tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_file_that_was_cut_off_goes_on(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_cut_off_goes_on(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # between two attempts
-    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)  # what has not come in whole pieces is lost
+    monkeypatch.setattr(
+        "huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100
+    )  # what has not come in whole pieces is lost
     hub.cut = 1000
     fetch(REPOSITORY, tmp_path, match="training/a.json", endpoint=endpoint_of(hub))
     assert (tmp_path / "training/a.json").read_bytes() == hub.files["training/a.json"]
@@ -139,7 +161,10 @@ def test_a_file_that_was_cut_off_goes_on(hub: Hub, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.filterwarnings("ignore")
 def test_part_of_a_set(hub: Hub, tmp_path: Path) -> None:
-    assert fetch(REPOSITORY, tmp_path / "few", match="training/*", limit=2, endpoint=endpoint_of(hub)) == []
+    assert (
+        fetch(REPOSITORY, tmp_path / "few", match="training/*", limit=2, endpoint=endpoint_of(hub))
+        == []
+    )
     assert [path.name for path in scene_files(tmp_path / "few")] == ["a.json", "b.json"]
     with pytest.raises(SceneError, match=r"none of its 5 files is a scene or an archive that fits"):
         fetch(REPOSITORY, tmp_path / "none", match="*.md", limit=2, endpoint=endpoint_of(hub))
@@ -154,10 +179,13 @@ def test_a_set_that_is_not_there(hub: Hub, tmp_path: Path) -> None:
 def test_sets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["download"]) == 0
     said = capsys.readouterr().out
-    assert all(f"({repository})" in said for repository, _ in SETS.values()) and "no commercial use" in said
+    assert (
+        all(f"({repository})" in said for repository, _ in SETS.values())
+        and "no commercial use" in said
+    )
 
 
-# ---- archives ----------------------------------------------------------------------------------------------
+# ---- archives ------------------------------------------------------------------------------------
 
 ODD = ["../out.json", "/etc/out.json", "a/../../out.json", "..\\out.json", "a\\..\\out.json"]
 
@@ -178,14 +206,20 @@ def test_nothing_leaves_the_folder(tmp_path: Path, kind: str) -> None:
                 member = tarfile.TarInfo(name)
                 member.size = 2
                 tar.addfile(member, io.BytesIO(b"{}"))
-            for name, how in (("link.json", tarfile.SYMTYPE), ("hard.json", tarfile.LNKTYPE), ("pipe.json", tarfile.FIFOTYPE)):
+            for name, how in (
+                ("link.json", tarfile.SYMTYPE),
+                ("hard.json", tarfile.LNKTYPE),
+                ("pipe.json", tarfile.FIFOTYPE),
+            ):
                 member = tarfile.TarInfo(name)
                 member.type, member.linkname = how, "/etc/passwd"
                 tar.addfile(member)
     folder = tmp_path / "deep" / "folder"
     folder.mkdir(parents=True)
     result = unpack(path, folder)
-    assert [str(item.relative_to(folder)) for item in folder.rglob("*") if not item.is_dir()] == ["fine/a.json"]
+    assert [str(item.relative_to(folder)) for item in folder.rglob("*") if not item.is_dir()] == [
+        "fine/a.json"
+    ]
     assert set(ODD) <= set(result.refused) and "link.json" in result.refused
     assert (result.written, result.passed_over) == (1, 1)
     assert sorted(item.name for item in tmp_path.iterdir()) == [path.name, "deep"]
@@ -216,7 +250,9 @@ def test_a_damaged_archive_is_named(tmp_path: Path, kind: str) -> None:
         unpack(path, tmp_path)
 
 
-def test_members_that_are_too_large_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_that_are_too_large_stay_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("drive_env.download.MAX_FILE_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("big.json", bytes(100_000))

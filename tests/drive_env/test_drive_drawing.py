@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""drive_env/drawing/: drawing.py, ground.py, objects.py and sight.py beside what the env says of itself.
+"""drive_env/drawing/: drawing.py, ground.py, objects.py and sight.py beside what the env says of
+itself.
 
-drive_env/drawing/drawing.py, drive_env/render/ground.py, drive_env/drawing/objects.py and drive_env/drawing/sight.py are
-tested together: what agents observe in C must lie where the same things are drawn.
+drive_env/drawing/drawing.py, drive_env/render/ground.py, drive_env/drawing/objects.py and
+drive_env/drawing/sight.py are tested together: what agents observe in C must lie where the same
+things are drawn.
 """
 
 from __future__ import annotations
@@ -48,9 +50,13 @@ class Ride:
             group = self.vec.spec.groups[0]
             size = (self.vec.num_agents, *group.action_shape)
             if group.action_kind == "continuous":
-                actions = self.random.uniform(group.action_low, group.action_high, size).astype(np.float32)
+                actions = self.random.uniform(group.action_low, group.action_high, size).astype(
+                    np.float32
+                )
             else:
-                actions = self.random.integers(group.action_sizes, size=(self.vec.num_agents, group.action_dims)).reshape(size)
+                actions = self.random.integers(
+                    group.action_sizes, size=(self.vec.num_agents, group.action_dims)
+                ).reshape(size)
             self.vec.step(actions)
             self.before, self.state = self.state, self.vec.peek(0)
         return actions
@@ -61,12 +67,18 @@ class Ride:
     def bodies(self) -> dict[str, Box | Circle]:
         """What is there, by name: not goals and lights."""
         roles = ("agent", "car", "pedestrian", "cyclist", "object")
-        return {shape.name: shape for shape in self.shapes() if shape.role in roles and isinstance(shape, (Box, Circle))}
+        return {
+            shape.name: shape
+            for shape in self.shapes()
+            if shape.role in roles and isinstance(shape, (Box, Circle))
+        }
 
     def seen(self) -> dict[str, list[Shape]]:
         view = self.vec.halves[0].groups["agents"]
         assert self.drawing.observed is not None
-        found = self.drawing.observed(fields_of(self.vec.spec.groups[0], view.observations), self.state)
+        found = self.drawing.observed(
+            fields_of(self.vec.spec.groups[0], view.observations), self.state
+        )
         return {name: list(shapes) for name, shapes in found.items()}
 
 
@@ -76,7 +88,9 @@ def ride() -> Iterator[Any]:
     made = []
 
     def make(**settings: Any) -> Ride:
-        vec = puffervec.make("drive", env_kwargs={**STREETS, **settings}, backend="serial", num_envs=1)
+        vec = puffervec.make(
+            "drive", env_kwargs={**STREETS, **settings}, backend="serial", num_envs=1
+        )
         made.append(vec)
         return Ride(vec)
 
@@ -86,7 +100,11 @@ def ride() -> Iterator[Any]:
 
 
 def of_kind(shapes: list[Shape], kind: type[Shape], **parts: Any) -> list[Any]:
-    return [s for s in shapes if isinstance(s, kind) and all(getattr(s, key) == value for key, value in parts.items())]
+    return [
+        s
+        for s in shapes
+        if isinstance(s, kind) and all(getattr(s, key) == value for key, value in parts.items())
+    ]
 
 
 def test_agents_are_where_the_env_says(ride: Any) -> None:
@@ -101,11 +119,20 @@ def test_agents_are_where_the_env_says(ride: Any) -> None:
             assert name not in facts and name not in car.bodies()
             continue
         shape = car.bodies()[name]
-        assert (shape.x, shape.y, shape.angle_rad) == tuple(float(state[key][row]) for key in ("x", "y", "heading"))
-        assert (shape.width, shape.height) == (float(state["length"][row]), float(state["width"][row]))
+        assert (shape.x, shape.y, shape.angle_rad) == tuple(
+            float(state[key][row]) for key in ("x", "y", "heading")
+        )
+        assert (shape.width, shape.height) == (
+            float(state["length"][row]),
+            float(state["width"][row]),
+        )
         assert facts[name]["speed m/s"] == float(state["speed"][row])
         goal = next(s for s in car.shapes() if s.name == f"goal of {name}")
-        assert (goal.x, goal.y, goal.of) == (float(state["goal_x"][row]), float(state["goal_y"][row]), name)
+        assert (goal.x, goal.y, goal.of) == (
+            float(state["goal_x"][row]),
+            float(state["goal_y"][row]),
+            name,
+        )
     assert drawn.title == prepare_scenes(car.vec.config).scenes.names[1] and drawn.fps == 10
 
 
@@ -123,7 +150,9 @@ def test_agents_are_where_the_env_says(ride: Any) -> None:
     ids=lambda settings: "-".join(map(str, settings.values())) or "default",
 )
 def test_what_is_observed_lies_where_it_is_drawn(settings: dict[str, Any], ride: Any) -> None:
-    """Cars, cyclists and pedestrians that agents see are drawn bodies; segments lie on lanes, lines and kerbs."""
+    """Cars, cyclists and pedestrians that agents see are drawn bodies; segments lie on lanes, lines
+    and kerbs.
+    """
     car = ride(**settings)
     scenes = prepare_scenes(car.vec.config).scenes
     _, arrays = scenes.scene(1)
@@ -139,13 +168,18 @@ def test_what_is_observed_lies_where_it_is_drawn(settings: dict[str, Any], ride:
                 body = list(bodies.values())[int(away.argmin())]
                 assert away.min() < PLACE_M, "a car that is not drawn"
                 if isinstance(body, Box):
-                    assert (shape.width, shape.height) == pytest.approx((body.width, body.height), abs=PLACE_M)
+                    assert (shape.width, shape.height) == pytest.approx(
+                        (body.width, body.height), abs=PLACE_M
+                    )
                     assert np.cos(shape.angle_rad - body.angle_rad) > 1 - 1e-4
                 boxes += 1
             lines = of_kind(shapes, Line)
             for line in lines[:: max(1, len(lines) // 20)]:
                 middle = np.mean(line.points, axis=0)
-                on_stop_line = any(np.hypot(*(np.mean(s.points, axis=0) - middle)) < PLACE_M for s in stop_lines(car))
+                on_stop_line = any(
+                    np.hypot(*(np.mean(s.points, axis=0) - middle)) < PLACE_M
+                    for s in stop_lines(car)
+                )
                 assert on_stop_line or np.hypot(*(middles - middle).T).min() < PLACE_M
                 segments += 1
     assert boxes > 10 and segments > 50
@@ -153,14 +187,20 @@ def test_what_is_observed_lies_where_it_is_drawn(settings: dict[str, Any], ride:
 
 def stop_lines(car: Ride) -> list[Line]:
     shapes = [*car.drawing.still, *car.shapes()]
-    return [shape for shape in shapes if isinstance(shape, Line) and shape.role.endswith((" light", " sign", " is off"))]
+    return [
+        shape
+        for shape in shapes
+        if isinstance(shape, Line) and shape.role.endswith((" light", " sign", " is off"))
+    ]
 
 
 def test_rays_end_at_kerbs_and_bodies(ride: Any) -> None:
     car = ride(lidar_rays=24, lidar_fov_deg=200, lanes=0, lines=0, edges=0)
     car.go(5)
     _, arrays = prepare_scenes(car.vec.config).scenes.scene(1)
-    edges = arrays["x"][-int(np.asarray(prepare_scenes(car.vec.config).scenes.scene(1)[0]["segment_count"])[2]) :]
+    edges = arrays["x"][
+        -int(np.asarray(prepare_scenes(car.vec.config).scenes.scene(1)[0]["segment_count"])[2]) :
+    ]
     kerbs = slice(len(arrays["x"]) - len(edges), None)
     ends = 0
     for name, shapes in car.seen().items():
@@ -203,32 +243,46 @@ def test_events_are_what_the_env_counts(metrics: int, ride: Any) -> None:
         for event in of_kind(car.shapes(), Event):
             counted[event.role] = counted.get(event.role, 0) + 1
             if event.role == "collision":  # It counts for each agent that is a party.
-                counted[event.role] += sum(name in car.drawing.agents for name in (event.of, event.other)) - 1
+                counted[event.role] += (
+                    sum(name in car.drawing.agents for name in (event.of, event.other)) - 1
+                )
                 continue
             row = car.drawing.agents.index(event.of)
             assert (event.x, event.y) == (float(car.state["x"][row]), float(car.state["y"][row]))
         if not metrics:
             for role, flag in flags.items():
-                expected[role] += int((car.state[flag] > car.before[flag])[car.state["slot"] == 0].sum())
+                expected[role] += int(
+                    (car.state[flag] > car.before[flag])[car.state["slot"] == 0].sum()
+                )
     if metrics:
         sums = {"collision": "contacts", "off-road": "departures"}
-        expected |= {role: int(car.state[key][car.state["slot"] == 0].sum()) for role, key in sums.items()}
+        expected |= {
+            role: int(car.state[key][car.state["slot"] == 0].sum()) for role, key in sums.items()
+        }
         expected["at goal"] = int((car.state["goal_step"] > 0).sum())
     assert {role: counted[role] for role in expected} == expected and counted["off-road"] > 3
 
 
 @pytest.mark.parametrize("actions", ["discrete", "multi_discrete", "continuous"])
 @pytest.mark.parametrize("values", [(), ("steering=-0.3,0,0.2,0.1",)])
-def test_actions_mean_what_the_env_takes_them_for(actions: str, values: tuple[str, ...], ride: Any) -> None:
+def test_actions_mean_what_the_env_takes_them_for(
+    actions: str, values: tuple[str, ...], ride: Any
+) -> None:
     """The next observation shows what was chosen."""
     car = ride(actions=actions, action_values=values, observe_previous_action=1, dynamics="bicycle")
     for _ in range(3):
         told = car.drawing.actions(car.go())
-        assert list(told) == [f"action: {axis.name} {axis.unit}".replace("^", "") for axis in axes_of("bicycle")]
-        rows = fields_of(car.vec.spec.groups[0], car.vec.halves[0].groups["agents"].observations)["previous_action"]
+        assert list(told) == [
+            f"action: {axis.name} {axis.unit}".replace("^", "") for axis in axes_of("bicycle")
+        ]
+        rows = fields_of(car.vec.spec.groups[0], car.vec.halves[0].groups["agents"].observations)[
+            "previous_action"
+        ]
         active = np.flatnonzero(car.state["active"])
         for number, (numbers, scale) in enumerate(zip(told.values(), (4.0, 1.0), strict=True)):
-            assert np.asarray(numbers)[active] == pytest.approx(rows[active, number] * scale, abs=1e-5)
+            assert np.asarray(numbers)[active] == pytest.approx(
+                rows[active, number] * scale, abs=1e-5
+            )
 
 
 @pytest.mark.parametrize("alone", [0, 1])
@@ -243,7 +297,9 @@ def test_the_birds_eye_view_is_shown(alone: int, ride: Any) -> None:
     for row in there:
         picture = shown[car.drawing.agents[row]]
         assert picture.shape == (16, 16, 3)
-        np.testing.assert_array_equal(picture, as_colours(dict(zip(channel_names(), raster[row], strict=False))))
+        np.testing.assert_array_equal(
+            picture, as_colours(dict(zip(channel_names(), raster[row], strict=False)))
+        )
     assert len({picture.tobytes() for picture in shown.values()}) > 1
     without = ride()
     assert without.drawing.pictures(rows_of(without.vec), without.state) == {}
@@ -255,8 +311,15 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
     scenes = prepare_scenes(DriveConfig(**STREETS)).scenes
     head, arrays = scenes.scene(1)
     counts, half = np.cumsum(head["segment_count"]), arrays["half"].astype(np.float64)
-    for role, part in (("road", slice(0, counts[0])), ("lane", slice(0, counts[0])), ("kerb", slice(counts[1], counts[2]))):
-        drawn = sum(np.hypot(*np.diff(line.points, axis=0).T).sum() for line in of_kind(still, Line, role=role))
+    for role, part in (
+        ("road", slice(0, counts[0])),
+        ("lane", slice(0, counts[0])),
+        ("kerb", slice(counts[1], counts[2])),
+    ):
+        drawn = sum(
+            np.hypot(*np.diff(line.points, axis=0).T).sum()
+            for line in of_kind(still, Line, role=role)
+        )
         assert drawn == pytest.approx(2 * half[part].sum(), rel=0.01), role
     drawn_areas = [shape for shape in of_kind(still, Polygon) if shape.role in AREAS]
     assert len(drawn_areas) == int((arrays["areas"]["kind"] < 2).sum())
@@ -265,17 +328,33 @@ def test_the_ground_is_the_scene(ride: Any) -> None:
 
 
 @pytest.mark.parametrize("init_step", [0, 20])
-def test_lights_are_drawn_as_they_are_at_that_moment(ride: Any, tmp_path: Path, init_step: int) -> None:
-    """In each step the colour of each light is that of its log, in the frame that the episode has reached."""
+def test_lights_are_drawn_as_they_are_at_that_moment(
+    ride: Any, tmp_path: Path, init_step: int
+) -> None:
+    """In each step the colour of each light is that of its log, in the frame that the episode has
+    reached.
+    """
     scenes = [street_scene(7, number, family="signal") for number in (2, 3)]
     for scene in scenes:
         (tmp_path / scene.name).write_bytes(json_bytes(scene))
-    words = {"stop": "red light", "caution": "yellow light", "go": "green light", "unknown": "light that is off"}
+    words = {
+        "stop": "red light",
+        "caution": "yellow light",
+        "go": "green light",
+        "unknown": "light that is off",
+    }
     found = ride(scenes=str(tmp_path), init_step=init_step)
-    logs = [light["state"] for light in sorted(scenes, key=lambda scene: scene.name)[1].traffic_lights.values()]
+    logs = [
+        light["state"]
+        for light in sorted(scenes, key=lambda scene: scene.name)[1].traffic_lights.values()
+    ]
     seen = set()
     for step in range(60):
-        shown = [shape.role for shape in found.shapes() if shape.role in words.values() and not isinstance(shape, Line)]
+        shown = [
+            shape.role
+            for shape in found.shapes()
+            if shape.role in words.values() and not isinstance(shape, Line)
+        ]
         assert sorted(shown) == sorted(words[log[init_step + step]] for log in logs), step
         seen.add(tuple(sorted(shown)))
         found.go()
@@ -285,7 +364,11 @@ def test_lights_are_drawn_as_they_are_at_that_moment(ride: Any, tmp_path: Path, 
 def test_lights_show_their_colour(ride: Any) -> None:
     """Colours change with the frame, and hold after the last one."""
     _, arrays = prepare_scenes(DriveConfig(**STREETS)).scenes.scene(1)
-    control = arrays["controls"][:1].copy() if len(arrays["controls"]) else np.zeros(1, arrays["controls"].dtype)
+    control = (
+        arrays["controls"][:1].copy()
+        if len(arrays["controls"])
+        else np.zeros(1, arrays["controls"].dtype)
+    )
     control["kind"], control["states"], control["state_count"] = 1, 0, 4
     made = {"controls": control, "states": np.array([1, 2 | 8, 3 | 16, 4], np.uint8)}
     roles = [list(lights_of(made, frame))[-1].role for frame in range(6)]

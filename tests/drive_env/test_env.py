@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The env as the registry knows it: built from a config, the same in every backend, refusing bad scenes at once."""
+"""The env as the registry knows it: built from a config, the same in every backend, refusing bad
+scenes at once.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,14 @@ def scenes(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> str:
 def test_the_registry_knows_it() -> None:
     assert puffervec.envs.get("drive") is ENV
     own = ENV.own_evaluation()
-    assert own is not None and set(own.baselines) == {"random", "stop", "lane-follow", "log", "expert", "idm"}
+    assert own is not None and set(own.baselines) == {
+        "random",
+        "stop",
+        "lane-follow",
+        "log",
+        "expert",
+        "idm",
+    }
 
 
 def test_build_gives_a_file(scenes: str, cache: Path) -> None:
@@ -45,7 +54,9 @@ def test_a_warning_says_what_was_left_out(scenes: str) -> None:
     Path(scenes, "b.json").write_text("{")
     with (
         pytest.warns(SceneWarning, match="drive: left out b.json: not JSON") as said,
-        puffervec.make("drive", env_kwargs={"scenes": scenes, "num_agents": 6}, backend="serial", num_envs=1),
+        puffervec.make(
+            "drive", env_kwargs={"scenes": scenes, "num_agents": 6}, backend="serial", num_envs=1
+        ),
     ):
         pass
     assert len(said) == 1 and said[0].filename == __file__

@@ -17,7 +17,15 @@ import pytest
 from drive_env.config import HELD_OUT_SCENES, DriveConfig
 from drive_env.evaluate import evaluate as module
 from drive_env.evaluate.baselines import action_of, baseline
-from drive_env.evaluate.evaluate import EVALUATION, RATES, SUITES, draw, evaluate, held_out, summarise
+from drive_env.evaluate.evaluate import (
+    EVALUATION,
+    RATES,
+    SUITES,
+    draw,
+    evaluate,
+    held_out,
+    summarise,
+)
 from drive_env.evaluate.intervals import clustered
 from puffervec.errors import ConfigError, SceneError
 
@@ -31,15 +39,17 @@ class Straight:
         self.resets = getattr(self, "resets", 0) + 1
 
     def act(self, obs: Any, vec: Any) -> np.ndarray:
-        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
+        return np.full(
+            len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32
+        )
 
 
 @pytest.fixture
 def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
     """Scenes with a known outcome for `Straight`.
 
-    a: two cars reach their goals. b: one reaches its goal, one's goal is on the other lane. c: a standing car is in the way
-    of one. d: nobody to control. e: one car drives into the edge.
+    a: two cars reach their goals. b: one reaches its goal, one's goal is on the other lane. c: a
+    standing car is in the way of one. d: nobody to control. e: one car drives into the edge.
     """
     path = tmp_path / "scenes"
     path.mkdir()
@@ -58,7 +68,10 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
 
 def test_known_outcomes(folder: Path) -> None:
     result = evaluate(Straight(), DriveConfig(scenes=str(folder)))
-    found = {scene.name: (scene.agents, *(scene.counts[rate] for rate in RATES)) for scene in result.scenes}
+    found = {
+        scene.name: (scene.agents, *(scene.counts[rate] for rate in RATES))
+        for scene in result.scenes
+    }
     assert found == {  # agents, score, goal, collision, off-road
         "a.json": (2, 2, 2, 0, 0),
         "b.json": (2, 1, 1, 0, 0),
@@ -72,7 +85,9 @@ def test_known_outcomes(folder: Path) -> None:
     assert result.scenes[2].mean_return == pytest.approx(0.5)
     assert result.scenes[4].mean_return == pytest.approx(-0.5)
     assert result.scenes[1].mean_length == 39 and result.scenes[0].mean_length < 39
-    assert total.intervals["score"] == clustered(np.array([2.0, 1, 0, 0, 0]), np.array([2.0, 2, 1, 0, 1]))
+    assert total.intervals["score"] == clustered(
+        np.array([2.0, 1, 0, 0, 0]), np.array([2.0, 2, 1, 0, 1])
+    )
 
 
 def test_every_scene_runs_as_often_as_asked(folder: Path) -> None:
@@ -86,12 +101,16 @@ def test_every_scene_runs_as_often_as_asked(folder: Path) -> None:
 def test_seeds_are_driven_one_after_another(folder: Path) -> None:
     config = DriveConfig(scenes=str(folder))
     once, twice = evaluate(Straight(), config), evaluate(Straight(), config, seeds=2)
-    assert twice.total.agents == 2 * once.total.agents and [scene.episodes for scene in twice.scenes] == [2, 2, 2, 0, 2]
+    assert twice.total.agents == 2 * once.total.agents and [
+        scene.episodes for scene in twice.scenes
+    ] == [2, 2, 2, 0, 2]
     assert twice.total.intervals["score"] == pytest.approx(once.total.intervals["score"], abs=0.02)
     assert any("all 2 seeds are alike" in remark for remark in twice.report().remarks)
     assert {(row["seed"], row["episode"]) for row in twice.agents} == {(0, 0), (1, 1)}
     drawn = evaluate(baseline("random"), config, seeds=2, episodes=2)
-    assert drawn.total.agents == 4 * once.total.agents and not any("alike" in remark for remark in drawn.remarks)
+    assert drawn.total.agents == 4 * once.total.agents and not any(
+        "alike" in remark for remark in drawn.remarks
+    )
     with pytest.raises(ConfigError, match="seeds is 0; it must be a whole number"):
         evaluate(Straight(), config, seeds=0)
 
@@ -116,7 +135,10 @@ def test_backends_agree(folder: Path) -> None:
 
 def test_shaping_does_not_matter(folder: Path) -> None:
     plain = table(Straight(), DriveConfig(scenes=str(folder), reward_progress=0.0, reward_step=0.0))
-    shaped = table(Straight(), DriveConfig(scenes=str(folder), reward_progress=5.0, reward_step=-1.0, num_agents=64))
+    shaped = table(
+        Straight(),
+        DriveConfig(scenes=str(folder), reward_progress=5.0, reward_step=-1.0, num_agents=64),
+    )
     assert plain == shaped
 
 
@@ -142,7 +164,9 @@ def test_the_report_lists_every_scene_and_a_total(folder: Path) -> None:
 
 def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
     config = DriveConfig(scenes=str(folder), control="valid")
-    found = {name: suite.settings(config) if suite.settings else config for name, suite in SUITES.items()}
+    found = {
+        name: suite.settings(config) if suite.settings else config for name, suite in SUITES.items()
+    }
     assert {name: (own.control, own.others) for name, own in found.items() if own.control != "valid"} == {
         "self-play": ("moving", "log"), "human-replay": ("sdc", "log"), "idm": ("sdc", "idm"),
     }  # fmt: skip
@@ -151,20 +175,32 @@ def test_suites_drive_other_cars_and_scenes(folder: Path) -> None:
     for generated in ("held-out-streets", "generated:10"):
         own = dataclasses.replace(config, scenes=generated)
         assert SUITES["generated"].settings(own) == own  # type: ignore[misc]
-        with pytest.raises(ConfigError, match=f"--suite real: the scenes '{generated}' are generated: give --scenes FOLDER"):
+        with pytest.raises(
+            ConfigError,
+            match=f"--suite real: the scenes '{generated}' are generated: give --scenes FOLDER",
+        ):
             SUITES["real"].evaluate(Straight(), own)
-    assert SUITES["real"].evaluate(Straight(), config).names() == evaluate(Straight(), config).report().names()
+    assert (
+        SUITES["real"].evaluate(Straight(), config).names()
+        == evaluate(Straight(), config).report().names()
+    )
 
 
 def test_no_records_no_rates() -> None:
     result = summarise(["x"], {}, ("agents", "goals", "collisions", "offroads", "score"))
-    assert result.total.agents == 0 and math.isnan(result.total.rate("score")) and math.isnan(result.total.mean_return)
+    assert (
+        result.total.agents == 0
+        and math.isnan(result.total.rate("score"))
+        and math.isnan(result.total.mean_return)
+    )
     assert result.total.intervals["score"] == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("episodes", [0, -1, 1.5, True])
 def test_bad_numbers_of_episodes(folder: Path, episodes: Any) -> None:
-    with pytest.raises(ConfigError, match="episodes is .*; it must be a whole number of at least 1"):
+    with pytest.raises(
+        ConfigError, match="episodes is .*; it must be a whole number of at least 1"
+    ):
         evaluate(Straight(), DriveConfig(scenes=str(folder)), episodes=episodes)
 
 
@@ -183,19 +219,27 @@ def test_drawing_a_scene(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("control", ["moving", "valid"])
 def test_parked_cars_are_never_successes(folder: Path, control: str) -> None:
-    """A car whose goal lies within the goal radius of its start is no agent: it would count without having driven."""
+    """A car whose goal lies within the goal radius of its start is no agent: it would count without
+    having driven.
+    """
     near = dataclasses.replace(DriveConfig(scenes=str(folder)), control=control, goal_radius_m=2.0)
     stopped = evaluate(baseline("stop"), near)
     assert {scene.name: scene.agents for scene in stopped.scenes} == dict(
         zip((f"{name}.json" for name in "abcde"), (2, 2, 1, 0, 1), strict=True)
     )
     assert stopped.total.counts["goal"] == stopped.total.counts["score"] == 0
-    wide = evaluate(baseline("stop"), dataclasses.replace(near, goal_radius_m=19.6))  # the cars' goals are 19.5 m ahead
+    wide = evaluate(
+        baseline("stop"), dataclasses.replace(near, goal_radius_m=19.6)
+    )  # the cars' goals are 19.5 m ahead
     assert wide.total.agents == 1  # the one whose goal lies across
 
 
 def test_runs_on_generated_scenes_are_evaluated_on_others(folder: Path) -> None:
-    assert held_out(DriveConfig(scenes="generated:5")).scenes == held_out(DriveConfig()).scenes == "held-out"
+    assert (
+        held_out(DriveConfig(scenes="generated:5")).scenes
+        == held_out(DriveConfig()).scenes
+        == "held-out"
+    )
     assert held_out(DriveConfig(scenes=str(folder))).scenes == str(folder)
 
 
@@ -215,7 +259,9 @@ def test_a_run_is_evaluated_on_scenes_that_it_has_not_seen(tmp_path: Path) -> No
 def test_an_evaluation_says_which_part_of_the_scenes_it_drives(folder: Path) -> None:
     said = "only the scenes of the split train are driven; --env.split all takes every scene"
     assert said in evaluate(Straight(), DriveConfig(scenes=str(folder), split="train")).remarks
-    assert not any("split" in line for line in evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks)
+    assert not any(
+        "split" in line for line in evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks
+    )
 
 
 def test_files_have_every_reason(folder: Path) -> None:
@@ -230,7 +276,11 @@ def test_files_have_every_reason(folder: Path) -> None:
 
 
 def test_scenes_that_nobody_is_evaluated_in_are_told(folder: Path) -> None:
-    (said,) = [line for line in evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks if "NOT DRIVEN" in line]
+    (said,) = [
+        line
+        for line in evaluate(Straight(), DriveConfig(scenes=str(folder))).remarks
+        if "NOT DRIVEN" in line
+    ]
     assert "1 of the 5 scenes have no agent to evaluate (with control=moving): d.json" in said
     for name in "bcde":
         tree = json.loads((folder / f"{name}.json").read_text())
@@ -238,7 +288,10 @@ def test_scenes_that_nobody_is_evaluated_in_are_told(folder: Path) -> None:
         (folder / f"{name}.json").write_text(json.dumps(tree))
     marked = evaluate(Straight(), DriveConfig(scenes=str(folder), control="sdc"))
     (said,) = [line for line in marked.remarks if "NOT DRIVEN" in line]
-    assert "4 of the 5 scenes" in said and "no self-driving car is marked in them): b.json, c.json, d.json, ..." in said
+    assert (
+        "4 of the 5 scenes" in said
+        and "no self-driving car is marked in them): b.json, c.json, d.json, ..." in said
+    )
     assert marked.total.agents == 1
 
 
@@ -246,11 +299,22 @@ def test_evaluations_on_what_was_trained_on_are_marked(folder: Path, tmp_path: P
     (tmp_path / "other").mkdir()
     own, others = DriveConfig(scenes=str(folder)), DriveConfig(scenes=str(tmp_path / "other"))
     seen = EVALUATION.seen
-    assert seen is not None and "TRAINED ON THESE" in seen(own, held_out(own)) and seen(own, others) == ""
+    assert (
+        seen is not None
+        and "TRAINED ON THESE" in seen(own, held_out(own))
+        and seen(own, others) == ""
+    )
     train, validation = (dataclasses.replace(own, split=split) for split in ("train", "validation"))
-    assert seen(train, held_out(train)) == "" and seen(train, train) and seen(train, own) and not seen(train, validation)
+    assert (
+        seen(train, held_out(train)) == ""
+        and seen(train, train)
+        and seen(train, own)
+        and not seen(train, validation)
+    )
     generated = DriveConfig(scenes="generated:50")
-    assert seen(generated, held_out(generated)) == "" and seen(generated, DriveConfig(scenes="generated:7"))
+    assert seen(generated, held_out(generated)) == "" and seen(
+        generated, DriveConfig(scenes="generated:7")
+    )
 
 
 def test_objects_without_ids_are_named_by_their_place(folder: Path) -> None:

@@ -19,7 +19,9 @@ DT_S = 0.1
 def crowd(seed: int, objects: int = 12, times: int = 12) -> Boxes:
     """Boxes that drive about, many of them one behind the other."""
     rng = np.random.default_rng(seed)
-    heading = rng.uniform(-np.pi, np.pi, (objects, 1)) * (rng.random((objects, 1)) < 0.5) + 0.02 * np.arange(times)
+    heading = rng.uniform(-np.pi, np.pi, (objects, 1)) * (
+        rng.random((objects, 1)) < 0.5
+    ) + 0.02 * np.arange(times)
     heading = (heading + np.pi) % (2 * np.pi) - np.pi
     speed = rng.uniform(0, 14, (objects, 1))
     x = rng.uniform(-30, 30, (objects, 1)) + np.cumsum(speed * np.cos(heading), 1) * DT_S
@@ -30,7 +32,10 @@ def crowd(seed: int, objects: int = 12, times: int = 12) -> Boxes:
 
 def at(boxes: Boxes, t: int) -> list[wosac.Box | None]:
     parts = (boxes.x[:, t], boxes.y[:, t], boxes.heading[:, t], boxes.length, boxes.width)
-    return [tuple(map(float, box)) if ok else None for *box, ok in zip(*parts, boxes.valid[:, t], strict=True)]  # type: ignore[misc]
+    return [
+        tuple(map(float, box)) if ok else None
+        for *box, ok in zip(*parts, boxes.valid[:, t], strict=True)
+    ]  # type: ignore[misc]
 
 
 def test_motion_equals_the_twin() -> None:
@@ -45,7 +50,9 @@ def test_motion_equals_the_twin() -> None:
 
 def test_validity_of_differences() -> None:
     valid = np.array([[1, 1, 1, 0, 1, 1, 1]], bool)
-    assert features.central_valid(valid).tolist() == [[False, True, False, True, False, True, False]]
+    assert features.central_valid(valid).tolist() == [
+        [False, True, False, True, False, True, False]
+    ]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -74,7 +81,9 @@ def test_times_to_collision_equal_the_twin(seed: int) -> None:
     found, short = features.time_to_collision(boxes, evaluated, DT_S), 0
     for i in evaluated:
         for t in range(1, 7):
-            now = at(dataclasses.replace(boxes, valid=boxes.valid | (np.arange(16) == i)[:, None]), t)
+            now = at(
+                dataclasses.replace(boxes, valid=boxes.valid | (np.arange(16) == i)[:, None]), t
+            )
             expected = wosac.time_to_collision(now, speeds[:, t], int(i))
             assert found[i, t] == pytest.approx(expected, abs=1e-9)
             short += expected < 5
@@ -92,7 +101,10 @@ def polylines() -> list[np.ndarray]:
 
 def test_distances_to_road_edges_equal_the_twin() -> None:
     lines = polylines()
-    start, end = np.concatenate([line[:-1] for line in lines]), np.concatenate([line[1:] for line in lines])
+    start, end = (
+        np.concatenate([line[:-1] for line in lines]),
+        np.concatenate([line[1:] for line in lines]),
+    )
     numbers = np.repeat(np.arange(len(lines)), [len(line) - 1 for line in lines])
     points = np.random.default_rng(5).uniform((-45, -25), (45, 25), (40, 10, 2))
     found = features.distance_to_road_edge(points, features.edges_of(start, end, numbers))
@@ -102,9 +114,14 @@ def test_distances_to_road_edges_equal_the_twin() -> None:
 
 
 def test_inside_and_outside_of_a_corner() -> None:
-    """The road lies to the left: within the right angle of the last line, and in the ring that runs counter-clockwise."""
+    """The road lies to the left: within the right angle of the last line, and in the ring that runs
+    counter-clockwise.
+    """
     lines = polylines()[3:]
-    start, end = np.concatenate([line[:-1] for line in lines]), np.concatenate([line[1:] for line in lines])
+    start, end = (
+        np.concatenate([line[:-1] for line in lines]),
+        np.concatenate([line[1:] for line in lines]),
+    )
     edges = features.edges_of(start, end, np.repeat([0, 1], [8, 2]))
     points = np.array([[30.0, 0.0], [39.0, 0.1], [-31.0, 1.0], [-29.0, -1.0], [-29.0, 5.0]])
     assert np.sign(features.distance_to_road_edge(points, edges)).tolist() == [-1, 1, -1, 1, 1]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Planned traffic: the driver model, cars that wait for others, for lights and at signs, and who is planned first."""
+"""Planned traffic: the driver model, cars that wait for others, for lights and at signs, and who is
+planned first.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SIZE = (4.6, 1.9, 1.5)
 
 
 def route(stops: tuple[tuple[float, int, bool], ...] = (), rank: int = 5) -> Route:
-    return Route(line(np.array([0.0, 0.0]), np.array([220.0, 0.0])), stops, (0,), "straight", rank, 1.0, 0)
+    return Route(
+        line(np.array([0.0, 0.0]), np.array([220.0, 0.0])), stops, (0,), "straight", rank, 1.0, 0
+    )
 
 
 def wish(at_m: float = 10.0, cruise: float = 10.0, lane: int = 0, **more: object) -> Wish:
@@ -26,7 +30,9 @@ def wish(at_m: float = 10.0, cruise: float = 10.0, lane: int = 0, **more: object
     return Wish(lane, at_m, cruise, given, SIZE, False, **more)  # type: ignore[arg-type]
 
 
-def planned(car: Wish, others: list[flow.Actor] | None = None, red: np.ndarray | None = None) -> flow.Actor:
+def planned(
+    car: Wish, others: list[flow.Actor] | None = None, red: np.ndarray | None = None
+) -> flow.Actor:
     lights = np.zeros((1, FRAMES), dtype=bool) if red is None else red
     found = plan_actor(np.random.default_rng(0), car, others or [], lights, NO_EDGES)
     assert found is not None
@@ -42,7 +48,9 @@ def test_the_driver_model_keeps_its_distance() -> None:
     far, near = (flow.follow(v, np.array([12.0]), np.array([gap]), v)[0] for gap in (200.0, 6.0))
     assert 0 < far < flow.ACCELERATE_MPS2 and near < -1.0
     balance = (flow.STANDSTILL_M + flow.HEADWAY_S * 10.0) / np.sqrt(1 - (10.0 / 12.0) ** 4)
-    assert flow.follow(v, np.array([12.0]), np.array([balance]), v)[0] == pytest.approx(0.0, abs=1e-9)
+    assert flow.follow(v, np.array([12.0]), np.array([balance]), v)[0] == pytest.approx(
+        0.0, abs=1e-9
+    )
     assert flow.follow(v, np.array([10.0]), np.array([1e9]), v)[0] == pytest.approx(0.0, abs=1e-6)
     assert flow.follow(v, np.array([12.0]), np.array([0.1]), np.zeros(1))[0] == -flow.HARDEST_MPS2
 
@@ -74,7 +82,11 @@ def test_a_red_light_is_waited_for_and_green_lets_go() -> None:
 def test_a_sign_is_stopped_at() -> None:
     car = planned(wish(route=route(((45.0, -1, True),))))
     standing = speed(car) < 0.45
-    assert standing.sum() * 0.1 >= 0.8 and (car.x_m[standing] + 2.3 < 45.6).all() and car.x_m[-1] + 2.3 > 46.5
+    assert (
+        standing.sum() * 0.1 >= 0.8
+        and (car.x_m[standing] + 2.3 < 45.6).all()
+        and car.x_m[-1] + 2.3 > 46.5
+    )
 
 
 def test_who_crosses_is_given_way() -> None:
@@ -82,7 +94,16 @@ def test_who_crosses_is_given_way() -> None:
     zero = np.zeros(FRAMES)
     for arrives in (30, 45, 60):
         across = flow.Actor(
-            *SIZE, zero + 50.0, (frames - arrives) * 0.9, zero + np.pi / 2, zero, zero + 9.0, 0, 90, False, "straight"
+            *SIZE,
+            zero + 50.0,
+            (frames - arrives) * 0.9,
+            zero + np.pi / 2,
+            zero,
+            zero + 9.0,
+            0,
+            90,
+            False,
+            "straight",
         )
         car = planned(wish(), [across])
         gap = np.hypot(car.x_m - across.x_m, car.y_m - across.y_m)
@@ -94,13 +115,22 @@ def test_other_levels_do_not_meet() -> None:
     from drive_env.generate.network import Streets
 
     found = flow.plan_traffic(
-        np.random.default_rng(0), Streets(), [wish()], np.zeros((1, FRAMES), bool), [above], {0: NO_EDGES, 1: NO_EDGES}
+        np.random.default_rng(0),
+        Streets(),
+        [wish()],
+        np.zeros((1, FRAMES), bool),
+        [above],
+        {0: NO_EDGES, 1: NO_EDGES},
     )
     assert len(found) == 1 and found[0].displacement_m > 75
 
 
 def test_who_is_in_front_is_planned_first_and_then_who_has_priority() -> None:
-    behind, front, minor = wish(at_m=10.0, lane=1), wish(at_m=30.0, lane=1), wish(lane=2, route=route(rank=-8))
+    behind, front, minor = (
+        wish(at_m=10.0, lane=1),
+        wish(at_m=30.0, lane=1),
+        wish(lane=2, route=route(rank=-8)),
+    )
     for seed in range(5):
         found = flow.in_order(np.random.default_rng(seed), [minor, behind, front])
         assert found.index(front) < found.index(behind) and found[-1] is minor
@@ -115,4 +145,6 @@ def test_positions_between_the_steps_of_the_plan_lie_on_the_motion() -> None:
     t = np.arange(0.0, 5.0, 0.2)
     s = 3.0 * t + 0.8 * t**2
     fine = flow.refined(s, 3.0 + 1.6 * t)
-    np.testing.assert_allclose(fine, 3.0 * np.arange(len(fine)) * 0.1 + 0.8 * (np.arange(len(fine)) * 0.1) ** 2, atol=1e-9)
+    np.testing.assert_allclose(
+        fine, 3.0 * np.arange(len(fine)) * 0.1 + 0.8 * (np.arange(len(fine)) * 0.1) ** 2, atol=1e-9
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Vehicles that drive by the intelligent driver model equal their twin, step by step, and behave as its formulas say."""
+"""Vehicles that drive by the intelligent driver model equal their twin, step by step, and behave as
+its formulas say.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,28 @@ from drive_env.scenes.json_scene import scene_from_tree
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import Road, Scene
 from puffervec.vec.vector_env import VectorEnv
-from tests.drive_env.worlds import agents_of, make_env, moving_object, obstacles_of, pose_of, random_scene, write_world
+from tests.drive_env.worlds import (
+    agents_of,
+    make_env,
+    moving_object,
+    obstacles_of,
+    pose_of,
+    random_scene,
+    write_world,
+)
 from tests.twins.drive import SceneTwin
 from tests.twins.drive_follow import LOG, WAITS, followers, step
 
 SAME = 2e-3  # m, m/s, rad
 
 
-def compare_step(vec: VectorEnv, twins: dict[int, SceneTwin], before: dict[str, Any], seed: int, seen: Counter[str]) -> None:
+def compare_step(
+    vec: VectorEnv,
+    twins: dict[int, SceneTwin],
+    before: dict[str, Any],
+    seed: int,
+    seen: Counter[str],
+) -> None:
     """Compare what a step has made of the followers of all slots that went on."""
     after = vec.peek(0)
     for slot, scene in enumerate(before["slot_scene"]):
@@ -35,19 +51,39 @@ def compare_step(vec: VectorEnv, twins: dict[int, SceneTwin], before: dict[str, 
             continue
         twin, config = twins[int(scene)], vec.config
         mine, theirs = (followers(twins, state, slot, config, seed) for state in (before, after))
-        # agents whose row has ended leave before the step, and others' followers are seen where they were
-        rows = {o: row for o, row in agents_of(before, slot).items() if not before["ended"][row] and not before["alone"][row]}
-        parked = {o: (*pose_of(before, row)[:3], 0.0) for o, row in obstacles_of(after, slot).items()}
+        # agents whose row has ended leave before the step, and others' followers are seen where
+        # they were
+        rows = {
+            o: row
+            for o, row in agents_of(before, slot).items()
+            if not before["ended"][row] and not before["alone"][row]
+        }
+        parked = {
+            o: (*pose_of(before, row)[:3], 0.0) for o, row in obstacles_of(after, slot).items()
+        }
         poses = {item.o: item.pose() if item.there else None for item in mine}
         clock = int(before["slot_clock"][slot])
-        bodies = twin.bodies(clock, {o: pose_of(before, row) for o, row in rows.items()} | parked, config, poses)
-        for item, expected, found in zip(mine, step(mine, bodies, clock + config.init_step), theirs, strict=True):
+        bodies = twin.bodies(
+            clock, {o: pose_of(before, row) for o, row in rows.items()} | parked, config, poses
+        )
+        for item, expected, found in zip(
+            mine, step(mine, bodies, clock + config.init_step), theirs, strict=True
+        ):
             seen[f"from {item.state['phase']} to {found.state['phase']}"] += 1
-            if abs(float(found.state["along"]) - expected.get("along", 0.0)) > SAME and expected["to"] != found.state["to"]:
+            if (
+                abs(float(found.state["along"]) - expected.get("along", 0.0)) > SAME
+                and expected["to"] != found.state["to"]
+            ):
                 seen["at the end of a piece"] += 1  # rounding decides on which
                 continue
             for name, value in expected.items():
-                assert float(found.state[name]) == pytest.approx(value, abs=SAME), (item.o, clock, name, expected, found.state)
+                assert float(found.state[name]) == pytest.approx(value, abs=SAME), (
+                    item.o,
+                    clock,
+                    name,
+                    expected,
+                    found.state,
+                )
             seen["compared"] += 1
 
 
@@ -67,7 +103,13 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int) -> Counter[s
     [
         {"control": "predict"},
         pytest.param(
-            {"control": "sdc", "init_step": 6, "idm_speed_mps": 9.0, "idm_gap_m": 1.0, "collision_behavior": "stop"},
+            {
+                "control": "sdc",
+                "init_step": 6,
+                "idm_speed_mps": 9.0,
+                "idm_gap_m": 1.0,
+                "collision_behavior": "stop",
+            },
             marks=pytest.mark.slow,
         ),
     ],
@@ -75,23 +117,33 @@ def follow(vec: VectorEnv, scenes: SceneSet, steps: int, seed: int) -> Counter[s
 )
 def test_followers_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     scenes = write_world(tmp_path / "set", [random_scene(22, objects=12, spread_m=25.0, frames=25)])
-    with make_env(tmp_path / "set", num_agents=2, others="idm", partners=3, lines=0, **settings) as vec:
+    with make_env(
+        tmp_path / "set", num_agents=2, others="idm", partners=3, lines=0, **settings
+    ) as vec:
         seen = follow(vec, scenes, 27, seed=3)
-    assert seen["compared"] > 100 and (seen[f"from {WAITS} to {LOG}"] > 0 or "init_step" in settings), seen
+    assert seen["compared"] > 100 and (
+        seen[f"from {WAITS} to {LOG}"] > 0 or "init_step" in settings
+    ), seen
     assert seen["at the end of a piece"] < 0.01 * seen["compared"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["generated", "tfrecord-00000-of-00150_2a173b334be3d32c.json"])
 def test_followers_equal_the_twin_on_roads(
-    tmp_path: Path, name: str, shared_cache: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    tmp_path: Path,
+    name: str,
+    shared_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """Lanes that part, and a real crossing with lights."""
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     if name == "generated":
         scenes = write_world(tmp_path / "set", [generate_scene(3, index) for index in range(2)])
     else:
-        scenes = prepare_scenes(DriveConfig(scenes=str(request.getfixturevalue("real_scenes") / name))).scenes
+        scenes = prepare_scenes(
+            DriveConfig(scenes=str(request.getfixturevalue("real_scenes") / name))
+        ).scenes
     ids = tuple({int(scenes.scene(index)[1]["objects"]["id"][0]) for index in range(len(scenes))})
     settings = {"num_agents": 40, "max_steps": 200, "control": "ids", "control_ids": ids}
     with make_env(scenes.path, others="idm", partners=3, **settings) as vec:
@@ -104,25 +156,39 @@ def test_followers_equal_the_twin_on_roads(
 
 
 def on_a_road(
-    tmp_path: Path, start_m: dict[int, float], frames: int = 300, kinds: dict[int, int] | None = None, **fields: Any
+    tmp_path: Path,
+    start_m: dict[int, float],
+    frames: int = 300,
+    kinds: dict[int, int] | None = None,
+    **fields: Any,
 ) -> SceneSet:
     """Cars on one lane along +x at 5 m/s, by id and start; and an agent far away."""
     rng, items = np.random.default_rng(0), []
     for number, x in {**start_m, 99: 0.0}.items():
         item = moving_object(rng, frames, 0.0, (kinds or {}).get(number, 0))
         item.valid[:], item.heading_rad[:], item.velocity_mps[:] = True, 0.0, (5.0, 0.0)
-        item.position_m[:, 0], item.position_m[:, 1] = x + 0.5 * np.arange(frames), 500.0 if number == 99 else 0.0
+        item.position_m[:, 0], item.position_m[:, 1] = (
+            x + 0.5 * np.arange(frames),
+            500.0 if number == 99 else 0.0,
+        )
         item.goal_m[:2] = 1000.0, 500.0
         items.append(dataclasses.replace(item, id=number, length_m=4.0, width_m=2.0, expert=False))
     lane = Road("lane", 2, 30, np.array([[-50.0, 0.0, 0.0], [900.0, 0.0, 0.0]]))
     roads = (lane, *fields.pop("roads", ()))
-    return write_world(tmp_path / "set", [Scene("road", "", frames, tuple(items), roads, fields.pop("lights", {}), {})])
+    return write_world(
+        tmp_path / "set",
+        [Scene("road", "", frames, tuple(items), roads, fields.pop("lights", {}), {})],
+    )
 
 
 def drive_on(scenes: SceneSet, steps: int, **settings: Any) -> np.ndarray:
-    """(steps, 2): place along the road and speed of the only follower, metres in the scene's world frame."""
+    """(steps, 2): place along the road and speed of the only follower, metres in the scene's world
+    frame.
+    """
     track = []
-    with make_env(scenes.path, num_agents=1, others="idm", control="ids", control_ids=(99,), **settings) as vec:
+    with make_env(
+        scenes.path, num_agents=1, others="idm", control="ids", control_ids=(99,), **settings
+    ) as vec:
         vec.reset(0)
         twins = {0: SceneTwin(scenes, 0)}
         for _ in range(steps):
@@ -133,8 +199,8 @@ def drive_on(scenes: SceneSet, steps: int, **settings: Any) -> np.ndarray:
 
 
 def test_the_gap_behind_a_steady_leader_is_the_models(tmp_path: Path) -> None:
-    """s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4): Treiber, Hennecke, Helbing 2000, equation 7. A cyclist leads at 5 m/s, and
-    another one in front of that, who does not matter.
+    """s_e(v) = (s0 + v T) / sqrt(1 - (v / v0)^4): Treiber, Hennecke, Helbing 2000, equation 7. A
+    cyclist leads at 5 m/s, and another one in front of that, who does not matter.
     """
     scenes = on_a_road(tmp_path, {1: 0.0, 2: 30.0, 3: 40.0}, kinds={2: 2, 3: 2})
     track = drive_on(scenes, 298, idm_speed_mps=9.0)
@@ -156,9 +222,17 @@ def test_a_free_car_nears_the_speed_it_wants(tmp_path: Path) -> None:
 def test_red_lights_and_stop_signs(tmp_path: Path) -> None:
     """A light at 60 m is red for 15 s; at 105 m there is a stop sign."""
     words = ["stop"] * 150 + ["go"] * 150
-    light = {"state": words, "x": [60.0] * 300, "y": [0.0] * 300, "z": [0.0] * 300, "time_index": list(range(300))}
+    light = {
+        "state": words,
+        "x": [60.0] * 300,
+        "y": [0.0] * 300,
+        "z": [0.0] * 300,
+        "time_index": list(range(300)),
+    }
     sign = Road("stop_sign", 17, 40, np.array([[105.0, -3.0, 0.0]]))
-    track = drive_on(on_a_road(tmp_path, {1: 0.0}, roads=(sign,), lights={"30": light}), 299, idm_speed_mps=9.0)
+    track = drive_on(
+        on_a_road(tmp_path, {1: 0.0}, roads=(sign,), lights={"30": light}), 299, idm_speed_mps=9.0
+    )
     front, speed = track[:, 0] + 2.0, track[:, 1]
     assert front[:149].max() < 60.0 and front[148] > 56.0 and speed[148] < 0.3  # waits at the line
     at_the_sign = (front > 99.0) & (front < 105.0)
@@ -166,11 +240,15 @@ def test_red_lights_and_stop_signs(tmp_path: Path) -> None:
 
 
 def test_agents_by_idm_drive_as_followers_do(tmp_path: Path) -> None:
-    """Their actions do nothing. One that leads drives as if it were alone; the one behind it keeps its distance."""
+    """Their actions do nothing. One that leads drives as if it were alone; the one behind it keeps
+    its distance.
+    """
     alone = drive_on(on_a_road(tmp_path, {1: 30.0}), 200, idm_speed_mps=9.0)[:, 0]
     scenes, track = on_a_road(tmp_path, {1: 0.0, 2: 30.0}), []
     ids = {"control": "ids", "control_ids": (1, 2), "goal_behavior": "drive_on"}
-    with make_env(scenes.path, num_agents=2, idm_agents=1, idm_speed_mps=9.0, metrics=1, **ids) as vec:
+    with make_env(
+        scenes.path, num_agents=2, idm_agents=1, idm_speed_mps=9.0, metrics=1, **ids
+    ) as vec:
         vec.reset(0)
         for _ in range(200):
             vec.step(np.array([0, 90]))
@@ -182,11 +260,15 @@ def test_agents_by_idm_drive_as_followers_do(tmp_path: Path) -> None:
     assert state["contacts"].sum() == state["wrong_way"].sum() == 0
 
 
-def test_an_agent_by_idm_returns_with_what_moves_it(tmp_path: Path, tiny_tree: Callable[..., dict[str, Any]]) -> None:
+def test_an_agent_by_idm_returns_with_what_moves_it(
+    tmp_path: Path, tiny_tree: Callable[..., dict[str, Any]]
+) -> None:
     """The goal is 29.5 m away; there it returns to its start, and drives on from there."""
     write_world(tmp_path / "set", [scene_from_tree(tiny_tree(frames=60, cars=1), "tiny", "tiny")])
     track = []
-    with make_env(tmp_path / "set", num_agents=1, idm_agents=1, goal_behavior="respawn", max_steps=90) as vec:
+    with make_env(
+        tmp_path / "set", num_agents=1, idm_agents=1, goal_behavior="respawn", max_steps=90
+    ) as vec:
         vec.reset(0)
         start = float(vec.peek(0)["x"][0])
         for _ in range(85):

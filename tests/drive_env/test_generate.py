@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Generated scenes: the same for a seed, in the current schema, varied, and writable from the command line."""
+"""Generated scenes: the same for a seed, in the current schema, varied, and writable from the
+command line.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,20 @@ def scenes() -> list[Scene]:
 def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
     text = json.dumps(generate_tree(5, 3))
     assert json.dumps(generate_tree(5, 3)) == text
-    assert len({text, *(json.dumps(generate_tree(*key)) for key in ((5, 4), (6, 3), (5, 3, True)))}) == 4
+    assert (
+        len({text, *(json.dumps(generate_tree(*key)) for key in ((5, 4), (6, 3), (5, 3, True)))})
+        == 4
+    )
 
 
 def test_scenes_of_this_version_stay_what_they_are() -> None:
-    assert generate.GENERATOR_VERSION == 2, "new version: renew the list, and the baselines in docs/drive.md"
-    agents = [(scene.name.split("-")[1], *scene.agent_counts) for scene in (generate_scene(1, index) for index in range(8))]
+    assert generate.GENERATOR_VERSION == 2, (
+        "new version: renew the list, and the baselines in docs/drive.md"
+    )
+    agents = [
+        (scene.name.split("-")[1], *scene.agent_counts)
+        for scene in (generate_scene(1, index) for index in range(8))
+    ]
     assert agents == [
         ("cross", 4, 22), ("curve", 6, 6), ("tee", 4, 9), ("cross", 6, 7),
         ("tee", 5, 15), ("cross", 7, 7), ("cross", 6, 6), ("tee", 5, 5),
@@ -53,7 +63,9 @@ def test_they_are_of_the_current_schema(scenes: list[Scene]) -> None:
     keys = "position velocity heading valid width length height goalPosition type id mark_as_expert"
     assert set(tree["objects"][0]) == set(keys.split())
     absent = [item["position"][-1] for item in tree["objects"] if not item["valid"][-1]]
-    assert absent and all(point == {"x": -10000.0, "y": -10000.0, "z": -10000.0} for point in absent)
+    assert absent and all(
+        point == {"x": -10000.0, "y": -10000.0, "z": -10000.0} for point in absent
+    )
     assert all(scene.frame_count == 91 for scene in scenes)
 
 
@@ -62,7 +74,12 @@ def test_they_are_varied(scenes: list[Scene]) -> None:
     assert set(families) == {"straight", "curve", "tee", "cross"}
     agents = [scene.agent_counts[0] for scene in scenes]
     assert min(agents) >= generate.MIN_CARS and max(agents) <= 16 and len(set(agents)) > 4
-    speeds = [np.hypot(*item.velocity_mps[0]) for scene in scenes for item in scene.objects if item.controllable]
+    speeds = [
+        np.hypot(*item.velocity_mps[0])
+        for scene in scenes
+        for item in scene.objects
+        if item.controllable
+    ]
     assert np.percentile(speeds, 10) < 5 and np.percentile(speeds, 90) > 8
     assert any(item.expert for scene in scenes for item in scene.objects)
     assert any(item.valid_at_start and not item.moves for scene in scenes for item in scene.objects)

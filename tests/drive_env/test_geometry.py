@@ -9,7 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, fit, pieces_of, simplify, split
+from drive_env.scenes.geometry import (
+    box_crosses_segment,
+    boxes_overlap,
+    fit,
+    pieces_of,
+    simplify,
+    split,
+)
 from drive_env.scenes.reader import read_scene
 from drive_env.scenes.schema import SEGMENT_TYPES
 from tests.helpers import slow_but
@@ -38,7 +45,9 @@ def cut(line: np.ndarray, longest_m: float) -> np.ndarray:
 
 
 def distance_to_polyline(points: np.ndarray, line: np.ndarray) -> np.ndarray:
-    return np.min([segment_distance(points, line[i], line[i + 1]) for i in range(len(line) - 1)], axis=0)
+    return np.min(
+        [segment_distance(points, line[i], line[i + 1]) for i in range(len(line) - 1)], axis=0
+    )
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 0.1, 0.5])
@@ -65,8 +74,12 @@ def test_real_roads_become_the_same_as_their_twins(real_scenes: Path) -> None:
     for path in sorted(real_scenes.glob("*.json")):
         for road in read_scene(path).roads:
             if road.type in SEGMENT_TYPES:
-                np.testing.assert_array_equal(simplify(road.points_m, 0.1), twin.simplify(road.points_m, 0.1))
-                np.testing.assert_allclose(fit(road.points_m, 0.02), twin.fit(road.points_m, 0.02), rtol=0, atol=1e-8)
+                np.testing.assert_array_equal(
+                    simplify(road.points_m, 0.1), twin.simplify(road.points_m, 0.1)
+                )
+                np.testing.assert_allclose(
+                    fit(road.points_m, 0.02), twin.fit(road.points_m, 0.02), rtol=0, atol=1e-8
+                )
 
 
 def test_it_pays() -> None:
@@ -93,20 +106,30 @@ def test_split_keeps_the_shape_and_bounds_the_length() -> None:
 
 
 def test_lines_are_split_apart_from_each_other() -> None:
-    lines = [np.array([[0.0, 0, 1], [40, 0, 3]]), np.array([[90.0, 0, 0]]), np.array([[0.0, 0, 0], [1, 0, 0], [31, 0, 0]])]
+    lines = [
+        np.array([[0.0, 0, 1], [40, 0, 3]]),
+        np.array([[90.0, 0, 0]]),
+        np.array([[0.0, 0, 0], [1, 0, 0], [31, 0, 0]]),
+    ]
     sizes = np.array([len(line) for line in lines])
     pieces = pieces_of(np.concatenate(lines), sizes, 15.0)
     assert pieces.tolist() == [3, 1, 1, 1, 2, 1]
-    np.testing.assert_array_equal(split(np.concatenate(lines), pieces), np.concatenate([cut(line, 15.0) for line in lines]))
+    np.testing.assert_array_equal(
+        split(np.concatenate(lines), pieces), np.concatenate([cut(line, 15.0) for line in lines])
+    )
 
 
 def test_distance_from_a_segment() -> None:
     points = np.array([[-3.0, 4.0], [5.0, 2.0], [13.0, 4.0]])
-    np.testing.assert_allclose(segment_distance(points, np.array([0.0, 0]), np.array([10.0, 0])), [5, 2, 5])
+    np.testing.assert_allclose(
+        segment_distance(points, np.array([0.0, 0]), np.array([10.0, 0])), [5, 2, 5]
+    )
     np.testing.assert_allclose(segment_distance(points[:1], np.zeros(2), np.zeros(2)), [5])
 
 
-def inside(points: np.ndarray, centre: np.ndarray, heading: float, half_length: float, half_width: float) -> np.ndarray:
+def inside(
+    points: np.ndarray, centre: np.ndarray, heading: float, half_length: float, half_width: float
+) -> np.ndarray:
     """By the definition: in the box's own frame."""
     d = points - centre
     along = d[:, 0] * np.cos(heading) + d[:, 1] * np.sin(heading)
@@ -116,7 +139,9 @@ def inside(points: np.ndarray, centre: np.ndarray, heading: float, half_length: 
 
 def filled(centre: np.ndarray, heading: float, half_length: float, half_width: float) -> np.ndarray:
     """A dense grid of points of a box, its border included."""
-    a, b = np.meshgrid(np.linspace(-half_length, half_length, 81), np.linspace(-half_width, half_width, 41))
+    a, b = np.meshgrid(
+        np.linspace(-half_length, half_length, 81), np.linspace(-half_width, half_width, 41)
+    )
     turn = np.array([[np.cos(heading), np.sin(heading)], [-np.sin(heading), np.cos(heading)]])
     return np.stack([a.ravel(), b.ravel()], axis=-1) @ turn + centre
 
@@ -126,14 +151,35 @@ def test_boxes_overlap_where_they_share_points(seed: int) -> None:
     rng = np.random.default_rng(seed)
     verdicts = []
     for _ in range(60):
-        sizes, headings, gap = rng.uniform(0.5, 3.0, 4), rng.uniform(-4, 4, 2), rng.uniform(-5, 5, 2)
-        shared = inside(filled(gap, headings[1], sizes[2], sizes[3]), np.zeros(2), headings[0], sizes[0], sizes[1]).any()
-        shared |= inside(filled(np.zeros(2), headings[0], sizes[0], sizes[1]), gap, headings[1], sizes[2], sizes[3]).any()
+        sizes, headings, gap = (
+            rng.uniform(0.5, 3.0, 4),
+            rng.uniform(-4, 4, 2),
+            rng.uniform(-5, 5, 2),
+        )
+        shared = inside(
+            filled(gap, headings[1], sizes[2], sizes[3]),
+            np.zeros(2),
+            headings[0],
+            sizes[0],
+            sizes[1],
+        ).any()
+        shared |= inside(
+            filled(np.zeros(2), headings[0], sizes[0], sizes[1]),
+            gap,
+            headings[1],
+            sizes[2],
+            sizes[3],
+        ).any()
 
-        def verdict(grow: float, s: np.ndarray = sizes, h: np.ndarray = headings, g: np.ndarray = gap) -> bool:
-            return bool(boxes_overlap(g, h[0], h[1], (s[0] + grow, s[1] + grow), (s[2] + grow, s[3] + grow)))
+        def verdict(
+            grow: float, s: np.ndarray = sizes, h: np.ndarray = headings, g: np.ndarray = gap
+        ) -> bool:
+            return bool(
+                boxes_overlap(g, h[0], h[1], (s[0] + grow, s[1] + grow), (s[2] + grow, s[3] + grow))
+            )
 
-        # The grid of points misses overlaps thinner than its spacing, so the boxes may differ by that.
+        # The grid of points misses overlaps thinner than its spacing, so the boxes may differ by
+        # that.
         assert verdict(0.0) or not shared
         assert not verdict(-0.08) or shared
         verdicts.append(verdict(0.0))
@@ -160,12 +206,16 @@ def test_a_segment_inside_a_box_and_one_along_its_side() -> None:
     centre, heading = np.zeros((1, 2)), np.zeros(1)
     start = np.array([[-0.5, 0.0], [-5.0, 1.0], [-5.0, 1.01], [2.0, -5.0]])
     end = np.array([[0.5, 0.2], [5.0, 1.0], [5.0, 1.01], [2.0, 5.0]])
-    assert box_crosses_segment(centre, heading, 2.0, 1.0, start, end).tolist() == [[True, True, False, True]]
+    assert box_crosses_segment(centre, heading, 2.0, 1.0, start, end).tolist() == [
+        [True, True, False, True]
+    ]
 
 
 @pytest.mark.parametrize("tolerance_m", [0.02, 0.1])
 def test_a_fitted_line_lies_on_both_sides_of_a_bend(tolerance_m: float) -> None:
-    """And its points are within the tolerance; ends stay, heights follow, and corners are not rounded."""
+    """And its points are within the tolerance; ends stay, heights follow, and corners are not
+    rounded.
+    """
     angle = np.linspace(0.0, np.pi / 2, 80)
     bend = np.stack([20 * np.cos(angle), 20 * np.sin(angle), 0.1 * angle], axis=-1)
     plain, fitted = simplify(bend, tolerance_m), fit(bend, tolerance_m)

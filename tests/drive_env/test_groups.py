@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Groups of neighbouring segments: each segment is in one place, its box holds it, and the places lie together."""
+"""Groups of neighbouring segments: each segment is in one place, its box holds it, and the places
+lie together.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ def test_groups_hold_each_segment_once(tmp_path: Path, roads: int) -> None:
     np.testing.assert_array_equal(groups["type"][used], kinds[groups["segment"][used]])
     for sign in (-1, 1):
         ends = np.stack(
-            [groups["x"] + sign * groups["half"] * groups["ux"], groups["y"] + sign * groups["half"] * groups["uy"]]
+            [
+                groups["x"] + sign * groups["half"] * groups["ux"],
+                groups["y"] + sign * groups["half"] * groups["uy"],
+            ]
         )
         low, high = boxes[:2, : len(groups), None], boxes[2:, : len(groups), None]
         assert ((ends >= low - 1e-3) & (ends <= high + 1e-3))[:, used].all()

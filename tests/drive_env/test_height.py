@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Heights (csrc/drive/height.c): no contact across levels, cars stand on their road, and flat scenes are as they were."""
+"""Heights (csrc/drive/height.c): no contact across levels, cars stand on their road, and flat
+scenes are as they were.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ Height = Callable[[np.ndarray], np.ndarray]
 
 
 def car(
-    points: np.ndarray, heading: float, speed_mps: float = 10.0, size: tuple[float, float, float] = (4.5, 2.0, 1.5)
+    points: np.ndarray,
+    heading: float,
+    speed_mps: float = 10.0,
+    size: tuple[float, float, float] = (4.5, 2.0, 1.5),
 ) -> SceneObject:
     """A vehicle whose underside is at the points (T, 3); its goal is far away."""
     frames = len(points)
@@ -48,10 +53,14 @@ def car(
 
 
 def scene_of(objects: list[SceneObject], roads: list[Road], has_height: bool = True) -> Scene:
-    return Scene("levels", "", len(objects[0].valid), tuple(objects), tuple(roads), {}, {}, has_height)
+    return Scene(
+        "levels", "", len(objects[0].valid), tuple(objects), tuple(roads), {}, {}, has_height
+    )
 
 
-def along(start: tuple[float, float], heading: float, frames: int, height: Height, step_m: float = 1.0) -> np.ndarray:
+def along(
+    start: tuple[float, float], heading: float, frames: int, height: Height, step_m: float = 1.0
+) -> np.ndarray:
     """Points (T, 3) of a straight drive over ground of some height."""
     xy = np.array(start) + step_m * np.arange(frames)[:, None] * [np.cos(heading), np.sin(heading)]
     return np.column_stack([xy, height(xy)])
@@ -88,7 +97,9 @@ def drive(path: Path, scene: Scene, steps: int, **settings: Any) -> list[dict[st
 
 
 def crossing(above: Height, has_height: bool = True) -> Scene:
-    """One car along +x at height 0; one along -y, which it meets at (20, 0), over the road edges of the first."""
+    """One car along +x at height 0; one along -y, which it meets at (20, 0), over the road edges of
+    the first.
+    """
     low = car(along((0, 0), 0.0, 60, flat), 0.0)
     high = car(along((20, 20), -np.pi / 2, 60, above), -np.pi / 2)
     roads = [
@@ -101,7 +112,9 @@ def crossing(above: Height, has_height: bool = True) -> Scene:
 @pytest.mark.parametrize("replay_log", [0, 1])
 @pytest.mark.parametrize("level", ["bridge", "one level", "unknown"])
 def test_cars_that_cross(tmp_path: Path, replay_log: int, level: str) -> None:
-    """8 m apart they touch neither each other nor the edges of the other road; on one level, or if nobody knows, they do."""
+    """8 m apart they touch neither each other nor the edges of the other road; on one level, or if
+    nobody knows, they do.
+    """
     scene = crossing(flat if level == "one level" else bridge, level != "unknown")
     states = drive(tmp_path / "set", scene, 35, replay_log=replay_log)
     touched = [any(state[flag].any() for state in states) for flag in ("collided", "offroad")]
@@ -109,15 +122,21 @@ def test_cars_that_cross(tmp_path: Path, replay_log: int, level: str) -> None:
 
 
 def test_a_car_stands_on_its_ramp(tmp_path: Path) -> None:
-    """It follows the road up 8 m, while another goes straight on below the bridge that the ramp becomes."""
+    """It follows the road up 8 m, while another goes straight on below the bridge that the ramp
+    becomes.
+    """
     up = car(along((-20, 0), 0.0, 90, ramp), 0.0)
     below = car(along((60, -40), np.pi / 2, 90, flat), np.pi / 2)
     roads = [road("lane", (-30, 0), (90, 0), ramp), road("lane", (60, -50), (60, 60), flat)]
     states = drive(tmp_path / "set", scene_of([up, below], roads), 85)
     for state in states:
-        expected = ramp(np.array([[state["x"][0], state["y"][0]]]) + origin_of(tmp_path / "set")[:2])
+        expected = ramp(
+            np.array([[state["x"][0], state["y"][0]]]) + origin_of(tmp_path / "set")[:2]
+        )
         ground = state["ground"] + origin_of(tmp_path / "set")[2]
-        assert ground[0] == pytest.approx(expected[0], abs=0.2) and ground[1] == pytest.approx(0.0, abs=1e-3)
+        assert ground[0] == pytest.approx(expected[0], abs=0.2) and ground[1] == pytest.approx(
+            0.0, abs=1e-3
+        )
     assert not any(state["collided"].any() for state in states)
     assert states[0]["surface"].tolist() == [-1, -1] and (states[-1]["surface"] >= 0).all()
 
@@ -128,10 +147,14 @@ def origin_of(path: Path) -> np.ndarray:
 
 
 def test_what_a_car_climbs(tmp_path: Path) -> None:
-    """A step of 1.8 m in the road, as soon as it looks; one of 2.5 m is a wall, and the car stays on its level."""
+    """A step of 1.8 m in the road, as soon as it looks; one of 2.5 m is a wall, and the car stays
+    on its level.
+    """
     for rise, expected in ((1.8, 1.8), (2.5, 0.0)):
         upper = road("lane", (10, 0), (60, 0), lambda xy, rise=rise: np.full(len(xy), rise))  # type: ignore[misc]
-        scene = scene_of([car(along((0, 0), 0.0, 40, flat), 0.0)], [road("lane", (-10, 0), (10, 0), flat), upper])
+        scene = scene_of(
+            [car(along((0, 0), 0.0, 40, flat), 0.0)], [road("lane", (-10, 0), (10, 0), flat), upper]
+        )
         ground = [float(state["ground"][0]) for state in drive(tmp_path / "set", scene, 30)]
         assert ground[-1] - ground[0] == pytest.approx(expected, abs=1e-3)
 
@@ -139,7 +162,10 @@ def test_what_a_car_climbs(tmp_path: Path) -> None:
 def test_a_flat_scene_at_any_height_is_the_same(tmp_path: Path) -> None:
     """Heights that differ by less than a metre change nothing, and nothing is computed for them."""
     lifted = crossing(lambda xy: np.full(len(xy), 0.4))
-    low, high = (drive(tmp_path / name, scene, 30) for name, scene in (("low", crossing(flat)), ("high", lifted)))
+    low, high = (
+        drive(tmp_path / name, scene, 30)
+        for name, scene in (("low", crossing(flat)), ("high", lifted))
+    )
     for one, two in zip(low, high, strict=True):
         for name in ("x", "y", "collided", "offroad"):
             np.testing.assert_array_equal(one[name], two[name])
@@ -147,26 +173,43 @@ def test_a_flat_scene_at_any_height_is_the_same(tmp_path: Path) -> None:
     assert head["flags"] & packed.HAS_HEIGHT and not head["flags"] & packed.LEVELS
 
 
-# ---- against polygons ----------------------------------------------------------------------------------------------
+# ---- against polygons ----------------------------------------------------------------------------
 
 
 def crowded(seed: int, cars: int = 40) -> Scene:
-    """Boxes and edges everywhere, at any height up to 8 m: about half of what touches in the plane is on another level."""
+    """Boxes and edges everywhere, at any height up to 8 m: about half of what touches in the plane
+    is on another level.
+    """
     rng = np.random.default_rng(seed)
     objects = []
     for _ in range(cars):
         point = np.array([[*rng.uniform(-25, 25, 2), rng.uniform(0, 8)]])
-        size = (float(rng.uniform(0.5, 9)), float(rng.uniform(0.5, 2.5)), float(rng.uniform(0.2, 3.5)))
-        objects.append(car(np.repeat(point, 2, axis=0), float(rng.uniform(-np.pi, np.pi)), 0.0, size))
+        size = (
+            float(rng.uniform(0.5, 9)),
+            float(rng.uniform(0.5, 2.5)),
+            float(rng.uniform(0.2, 3.5)),
+        )
+        objects.append(
+            car(np.repeat(point, 2, axis=0), float(rng.uniform(-np.pi, np.pi)), 0.0, size)
+        )
     roads = []
     for _ in range(25):
         steps = np.column_stack([rng.normal(0, 4, (4, 2)), rng.normal(0, 0.5, 4)])
-        roads.append(Road("road_edge", 15, -1, np.cumsum([[*rng.uniform(-25, 25, 2), rng.uniform(0, 8)], *steps], axis=0)))
+        roads.append(
+            Road(
+                "road_edge",
+                15,
+                -1,
+                np.cumsum([[*rng.uniform(-25, 25, 2), rng.uniform(0, 8)], *steps], axis=0),
+            )
+        )
     return scene_of(objects, roads)
 
 
 def check_scene(vec: VectorEnv, scenes: SceneSet, index: int) -> tuple[int, int]:
-    """Compare the flags of an env that was just reset with polygons. Returns the pairs of boxes, and of boxes and edges."""
+    """Compare the flags of an env that was just reset with polygons. Returns the pairs of boxes,
+    and of boxes and edges.
+    """
     _, arrays = scenes.scene(index)
     state = vec.peek(index)
     objects = arrays["objects"]
@@ -175,8 +218,13 @@ def check_scene(vec: VectorEnv, scenes: SceneSet, index: int) -> tuple[int, int]
     heading *= np.pi / 32768
     low = frames["z_m"].astype(float) - objects["height_m"].astype(float) / 2
     high = low + np.maximum(objects["height_m"], LEAST_HEIGHT_M)
-    boxes = [corners(*item) for item in zip(x, y, heading, objects["length_m"], objects["width_m"], strict=True)]
-    apart = np.maximum(low[:, None] - high, low - high[:, None])  # metres between two heights, negative: they overlap
+    boxes = [
+        corners(*item)
+        for item in zip(x, y, heading, objects["length_m"], objects["width_m"], strict=True)
+    ]
+    apart = np.maximum(
+        low[:, None] - high, low - high[:, None]
+    )  # metres between two heights, negative: they overlap
     touching, unclear = np.zeros(len(objects), bool), np.zeros(len(objects), bool)
     for i in range(len(objects)):
         for j in range(i):
@@ -194,7 +242,9 @@ def check_scene(vec: VectorEnv, scenes: SceneSet, index: int) -> tuple[int, int]
     return len(objects) * (len(objects) - 1) // 2, len(objects) * len(arrays["x"])
 
 
-def assert_offroad(arrays: dict[str, np.ndarray], box: tuple[Any, ...], ground: float, found: bool) -> None:
+def assert_offroad(
+    arrays: dict[str, np.ndarray], box: tuple[Any, ...], ground: float, found: bool
+) -> None:
     at = np.array(box[:2])
     any_sure, any_unclear = False, False
     for s in range(len(arrays["x"])):
@@ -229,10 +279,14 @@ def test_flags_equal_polygons_with_height(tmp_path: Path, count: int) -> None:
 
 
 def test_a_car_that_finds_its_road_is_on_it_after_a_step(tmp_path: Path) -> None:
-    """It starts 1.5 m above a lane, looks for one in every fourth step only, and may then sink by 2 m at once."""
+    """It starts 1.5 m above a lane, looks for one in every fourth step only, and may then sink by 2
+    m at once.
+    """
     above = car(along((0, 0), 0.0, 20, lambda xy: np.full(len(xy), 1.5)), 0.0)
     roads = [road("lane", (-10, 0), (90, 0), flat), road("lane", (60, 60), (60, -60), bridge)]
     states = drive(tmp_path / "set", scene_of([above], roads), 8)
-    grounds = [round(float(state["ground"][0] + origin_of(tmp_path / "set")[2]), 3) for state in states]
+    grounds = [
+        round(float(state["ground"][0] + origin_of(tmp_path / "set")[2]), 3) for state in states
+    ]
     found = grounds.index(0.0)
     assert 1 <= found <= 4 and grounds == [1.5] * found + [0.0] * (9 - found)

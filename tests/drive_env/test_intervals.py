@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Intervals of rates: published values, ends, and how often they cover the truth where agents of a scene are alike."""
+"""Intervals of rates: published values, ends, and how often they cover the truth where agents of a
+scene are alike.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,17 @@ from drive_env.evaluate.intervals import clustered, mean_interval, wilson
 
 def test_wilson_against_published_values() -> None:
     # Newcombe 1998, Statistics in Medicine 17, table I, method 3.
-    table = ((81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718))
+    table = (
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    )
     for hits, count, low, high in table:
         found = wilson(hits, count)
-        assert found[0] == pytest.approx(low, abs=1e-4) and found[1] == pytest.approx(high, abs=1e-4)
+        assert found[0] == pytest.approx(low, abs=1e-4) and found[1] == pytest.approx(
+            high, abs=1e-4
+        )
 
 
 def test_wilson_at_the_ends() -> None:
@@ -48,7 +57,9 @@ def test_coverage_with_dependent_agents() -> None:
     covered = naive = 0
     for _ in range(400):
         counts = rng.integers(2, 15, 60).astype(float)
-        hits = rng.binomial(counts.astype(int), rng.beta(1.4, 0.6, 60)).astype(float)  # mean 0.7, scenes differ a lot
+        hits = rng.binomial(counts.astype(int), rng.beta(1.4, 0.6, 60)).astype(
+            float
+        )  # mean 0.7, scenes differ a lot
         low, high = clustered(hits, counts)
         covered += low <= 0.7 <= high
         low, high = wilson(hits.sum(), counts.sum())
@@ -63,8 +74,12 @@ def test_seeds_that_are_alike_say_nothing_new() -> None:
     hits = np.floor(counts * rng.random(30))
     alone = clustered(hits, counts)
     assert clustered(hits[None], counts[None]) == alone
-    assert clustered(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(alone, abs=1e-3)
-    assert mean_interval(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(mean_interval(hits, counts))
+    assert clustered(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(
+        alone, abs=1e-3
+    )
+    assert mean_interval(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(
+        mean_interval(hits, counts)
+    )
 
 
 def test_intervals_cover_the_spread_of_seeds_and_scenes() -> None:
@@ -86,7 +101,9 @@ def test_one_scene_with_several_seeds() -> None:
     for alone in (np.array([5.0]), np.array([[5.0, 0.0]])):  # One scene tells nothing of others.
         assert all(math.isnan(end) for end in mean_interval(alone, 2 * alone))
     low, high = mean_interval(np.array([[2.0], [4.0], [6.0], [8.0]]), counts)
-    assert (low + high) / 2 == pytest.approx(0.5) and high - low == pytest.approx(2 * 1.96 * 0.258 / 2, abs=0.01)
+    assert (low + high) / 2 == pytest.approx(0.5) and high - low == pytest.approx(
+        2 * 1.96 * 0.258 / 2, abs=0.01
+    )
     assert mean_interval(np.full((4, 1), 5.0), counts) == (0.5, 0.5)
 
 

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""JSON scenes of every generation: what is taken, what is filled in, and what exactly is said of a bad value.
+"""JSON scenes of every generation: what is taken, what is filled in, and what exactly is said of a
+bad value.
 
 Also of what checks the values, drive_env/scenes/check.py.
 """
@@ -46,8 +47,20 @@ def test_a_good_scene_becomes_arrays(tiny_tree: MakeTree) -> None:
     car = scene.objects[1]
     assert car.position_m.shape == (30, 3) and car.velocity_mps.shape == (30, 2)
     np.testing.assert_allclose(car.position_m[4], [14.0, 1.75, 0.0])
-    assert (car.length_m, car.width_m, car.height_m, car.id, car.expert) == (4.5, 2.0, 1.5, 101, False)
-    assert [road.type for road in scene.roads] == ["lane", "lane", "road_line", "road_edge", "road_edge"]
+    assert (car.length_m, car.width_m, car.height_m, car.id, car.expert) == (
+        4.5,
+        2.0,
+        1.5,
+        101,
+        False,
+    )
+    assert [road.type for road in scene.roads] == [
+        "lane",
+        "lane",
+        "road_line",
+        "road_edge",
+        "road_edge",
+    ]
     assert scene.roads[2].map_element_id == 6
 
 
@@ -78,7 +91,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("keys", "value", "expected"), BAD)
-def test_a_bad_value_is_named(tiny_tree: MakeTree, keys: tuple[Any, ...], value: Any, expected: str) -> None:
+def test_a_bad_value_is_named(
+    tiny_tree: MakeTree, keys: tuple[Any, ...], value: Any, expected: str
+) -> None:
     tree = change(tiny_tree(), keys, value)
     with pytest.raises(SceneError) as caught:
         scene_from_tree(tree, "some/tiny.json", "tiny.json")
@@ -93,16 +108,24 @@ def test_a_cut_off_file_is_refused_at_every_length(tiny_tree: MakeTree) -> None:
     data = json.dumps(tree, separators=(",", ":")).encode()
     assert parse_json(data, "whole.json", "whole.json").frame_count == 2
     for length in range(len(data)):
-        with pytest.raises(SceneError, match=r"^cut\.json: not JSON, or cut off: .* at character \d+ of \d+ \(line 1, "):
+        with pytest.raises(
+            SceneError,
+            match=r"^cut\.json: not JSON, or cut off: .* at character \d+ of \d+ \(line 1, ",
+        ):
             parse_json(data[:length], "cut.json", "cut.json")
 
 
 def test_a_control_character_is_named_once() -> None:
-    with pytest.raises(SceneError, match=r"cut off: Invalid control character at character 9 of 11 \(line 1, column 10\)$"):
+    with pytest.raises(
+        SceneError,
+        match=r"cut off: Invalid control character at character 9 of 11 \(line 1, column 10\)$",
+    ):
         parse_json(b'{"name":"\n"', "t", "t")
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe{}", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"3"])
+@pytest.mark.parametrize(
+    "data", [b"\xff\xfe{}", b"[" * 200_000, b'{"a": ' + b"9" * 5000 + b"}", b"[]", b"3"]
+)
 def test_what_is_no_scene_is_a_scene_error(data: bytes) -> None:
     with pytest.raises(SceneError, match=r"^odd\.json: "):
         parse_scene(data, "odd.json", "odd.json")
@@ -116,7 +139,11 @@ def test_values_of_frames_in_which_an_object_is_absent_do_not_matter(tiny_tree: 
     item["heading"][25] = -10000.0
     item["velocity"][25] = {"x": math.inf, "y": -10000}
     car = scene_from_tree(tree, "t", "t").objects[1]
-    assert np.isfinite(car.position_m).all() and np.isfinite(car.velocity_mps).all() and np.isfinite(car.heading_rad).all()
+    assert (
+        np.isfinite(car.position_m).all()
+        and np.isfinite(car.velocity_mps).all()
+        and np.isfinite(car.heading_rad).all()
+    )
 
 
 def test_headings_are_wrapped(tiny_tree: MakeTree) -> None:
@@ -146,17 +173,27 @@ def test_a_road_without_heights_is_read(tiny_tree: MakeTree) -> None:
 def test_null_heights_are_missing_ones(tiny_tree: MakeTree) -> None:
     tree = tiny_tree()
     tree["objects"][0]["height"] = tree["objects"][0]["goalPosition"]["z"] = None
-    tree["objects"][0]["position"] = [{**point, "z": 3.0} for point in tree["objects"][0]["position"]]
+    tree["objects"][0]["position"] = [
+        {**point, "z": 3.0} for point in tree["objects"][0]["position"]
+    ]
     tree["roads"][0]["geometry"] = [{**point, "z": None} for point in tree["roads"][0]["geometry"]]
     scene = parse_json(json.dumps(tree).encode(), "t", "t")
-    assert scene.objects[0].height_m == 1.5 and scene.objects[0].goal_m[2] == 3.0 and scene.has_height
+    assert (
+        scene.objects[0].height_m == 1.5 and scene.objects[0].goal_m[2] == 3.0 and scene.has_height
+    )
     assert (scene.roads[0].points_m[:, 2] == 0).all()
     for item in tree["objects"]:
         item["position"] = [{**point, "z": None} for point in item["position"]]
     scene = parse_json(json.dumps(tree).encode(), "t", "t")
-    assert not scene.has_height and (scene.objects[0].position_m[:, 2] == 0).all() and scene.objects[0].goal_m[2] == 0.0
+    assert (
+        not scene.has_height
+        and (scene.objects[0].position_m[:, 2] == 0).all()
+        and scene.objects[0].goal_m[2] == 0.0
+    )
     tree["objects"][0]["position"][0]["z"] = 3.0
-    with pytest.raises(SceneError, match=r"objects\[0\]\.position\[1\]\.z: expected a number, found null"):
+    with pytest.raises(
+        SceneError, match=r"objects\[0\]\.position\[1\]\.z: expected a number, found null"
+    ):
         parse_json(json.dumps(tree).encode(), "t", "t")
 
 
@@ -169,7 +206,9 @@ def test_unknown_object_types_become_other(tiny_tree: MakeTree) -> None:
 
 
 def older(tree: dict[str, Any], generation: str, degrees: bool = True) -> dict[str, Any]:
-    """Turn a scene into one of an older generation: keys are missing, headings are degrees and go on past 360."""
+    """Turn a scene into one of an older generation: keys are missing, headings are degrees and go
+    on past 360.
+    """
     del tree["metadata"]
     for item in tree["objects"]:
         del item["id"], item["mark_as_expert"]
@@ -203,8 +242,13 @@ def test_older_generations_are_told_by_content(tiny_tree: MakeTree, generation: 
         assert (one.id, one.expert, one.height_m) == (-1, False, 1.5)
     assert found.agent_counts == expected.agent_counts
     assert [road.type for road in found.roads] == [road.type for road in expected.roads]
-    assert {road.map_element_id for road in found.roads} == ({-1} if generation == "A" else {2, 6, 15})
-    assert (found.scenario_id, found.metadata) == ("" if generation == "A" else expected.scenario_id, {})
+    assert {road.map_element_id for road in found.roads} == (
+        {-1} if generation == "A" else {2, 6, 15}
+    )
+    assert (found.scenario_id, found.metadata) == (
+        "" if generation == "A" else expected.scenario_id,
+        {},
+    )
 
 
 @pytest.mark.parametrize("generation", ["A", "C"])
@@ -212,7 +256,9 @@ def test_the_motion_tells_degrees_from_radians(tiny_tree: MakeTree, generation: 
     """Cars that drive along +y: pi / 2, or 90 degrees, whatever the generation usually has."""
     tree = tiny_tree()
     for item in tree["objects"]:
-        item["position"] = [{"x": point["y"], "y": point["x"], "z": 0.0} for point in item["position"]]
+        item["position"] = [
+            {"x": point["y"], "y": point["x"], "z": 0.0} for point in item["position"]
+        ]
         item["velocity"] = [{"x": 0.0, "y": point["x"]} for point in item["velocity"]]
         item["heading"] = [math.pi / 2 if generation == "A" else 90.0 for _ in item["heading"]]
     tree = older(tree, "A", degrees=False) if generation == "A" else tree
@@ -223,15 +269,20 @@ def test_the_motion_tells_degrees_from_radians(tiny_tree: MakeTree, generation: 
         item["velocity"] = [{"x": 0.0, "y": 1.0} for _ in item["velocity"]]
     if generation == "C":
         with pytest.raises(
-            SceneError, match=r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, found 90"
+            SceneError,
+            match=r"objects\[0\].heading\[0\]: expected radians between -6.28419 and 6.28419, found 90",
         ):
             scene_from_tree(tree, "t", "t")
     else:
-        np.testing.assert_allclose(scene_from_tree(tree, "t", "t").objects[0].heading_rad, math.radians(math.pi / 2))
+        np.testing.assert_allclose(
+            scene_from_tree(tree, "t", "t").objects[0].heading_rad, math.radians(math.pi / 2)
+        )
 
 
 def test_radians_that_go_on_past_a_turn_are_wrapped(tiny_tree: MakeTree) -> None:
-    """The car in front turns on and on, and the parked one has turned before; the motion agrees with radians."""
+    """The car in front turns on and on, and the parked one has turned before; the motion agrees
+    with radians.
+    """
     tree, turns = tiny_tree(), [2 * math.pi, -4 * math.pi]
     for item, turn in zip(tree["objects"], turns, strict=False):
         item["heading"] = [angle + turn for angle in item["heading"]]
@@ -282,10 +333,12 @@ def test_angles_in_range_keep_every_bit() -> None:
     angles = np.random.default_rng(1).uniform(-math.pi, math.pi, 1000)
     np.testing.assert_array_equal(wrapped(angles), angles)
     np.testing.assert_allclose(np.exp(1j * wrapped(37 * angles)), np.exp(37j * angles), atol=1e-12)
-    assert (np.abs(wrapped(37 * angles)) <= math.pi).all() and wrapped(np.array([math.pi]))[0] == -math.pi
+    assert (np.abs(wrapped(37 * angles)) <= math.pi).all() and wrapped(np.array([math.pi]))[
+        0
+    ] == -math.pi
 
 
-# ---- with lists read as arrays, and by the module json alone -----------------------------------------------------------------
+# ---- with lists read as arrays, and by the module json alone -------------------------------------
 
 
 def slowly(_: bytes) -> None:
@@ -294,10 +347,14 @@ def slowly(_: bytes) -> None:
 
 
 def with_values(tree: dict[str, Any], **values: str) -> bytes:
-    """A scene as JSON text, with other text in some places of its metadata, and of the first object."""
+    """A scene as JSON text, with other text in some places of its metadata, and of the first
+    object.
+    """
     text = json.dumps(tree)
     for name, value in values.items():
-        text = text.replace('"objects_of_interest": []', f'"objects_of_interest": [], "{name}": {value}', 1)
+        text = text.replace(
+            '"objects_of_interest": []', f'"objects_of_interest": [], "{name}": {value}', 1
+        )
     return text.encode()
 
 
@@ -306,7 +363,9 @@ def with_values(tree: dict[str, Any], **values: str) -> bytes:
     ["1e30", "NaN", "-Infinity", "1e400", "1" * 30, "-" + "1" * 30, str(2**64), str(2**63), str(2**53 + 1), "-0", "-0.0",
      "5e-324", '"\\ud800"', '{"a": 1, "a": [2]}', "[" * 600 + "]" * 600, "0.1e1", "2.2250738585072011e-308"],
 )  # fmt: skip
-def test_both_readers_of_json_read_the_same(tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_both_readers_of_json_read_the_same(
+    tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
     data = with_values(tiny_tree(), value=value)
     fast = parse_json(data, "a.json", "a.json")
     monkeypatch.setattr(json_scene, "tree_with_columns", slowly)

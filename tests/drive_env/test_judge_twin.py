@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What each step is paid and adds to the metrics equals the twin's; so do the records made of the sums.
+"""What each step is paid and adds to the metrics equals the twin's; so do the records made of the
+sums.
 
 Contacts, departures and goals are those of the state, which test_step_twin.py checks.
 """
@@ -60,7 +61,10 @@ class Judge:
             twin = SceneTwin(self.scenes, int(scene))
             if after["slot_clock"][slot] == 0:
                 rows = np.flatnonzero(after["slot"] == slot)
-                assert all(not after[name][rows].any() for name in SUMS) and (after["least_ttc"][rows] == 5).all()
+                assert (
+                    all(not after[name][rows].any() for name in SUMS)
+                    and (after["least_ttc"][rows] == 5).all()
+                )
                 self.seen["starts"] += 1
                 continue
             poses = {o: pose_of(after, row) for o, row in agents_of(after, slot).items()}
@@ -71,21 +75,54 @@ class Judge:
                 self.agent(twin, bodies, o, row, before, after, float(rewards[row]))
         return after
 
-    def agent(self, twin: SceneTwin, bodies: Any, o: int, row: int, before: State, after: State, reward: float) -> None:
-        old, new, clock = pose_of(before, row), pose_of(after, row), int(after["slot_clock"][after["slot"][row]])
+    def agent(
+        self,
+        twin: SceneTwin,
+        bodies: Any,
+        o: int,
+        row: int,
+        before: State,
+        after: State,
+        reward: float,
+    ) -> None:
+        old, new, clock = (
+            pose_of(before, row),
+            pose_of(after, row),
+            int(after["slot_clock"][after["slot"][row]]),
+        )
         found = judge.motion(old, new, twin.dt_s)
         known = before["judged_steps"][row] > 0
-        found["jerk"] = (found["acceleration"] - float(before["acceleration"][row])) / twin.dt_s if known else 0.0
+        found["jerk"] = (
+            (found["acceleration"] - float(before["acceleration"][row])) / twin.dt_s
+            if known
+            else 0.0
+        )
         assert after["acceleration"][row] == pytest.approx(found["acceleration"], abs=1e-2)
         lane = judge.lane_of(twin, new)
         frame = twin.frame(o, clock + self.config.init_step)
-        log_m = None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
-        red, stop, clear = judge.lines_crossed(twin, clock + self.config.init_step - 1, old, new, float(after["length"][row]))
+        log_m = (
+            None if frame is None else float(np.hypot(new[0] - frame["x_m"], new[1] - frame["y_m"]))
+        )
+        red, stop, clear = judge.lines_crossed(
+            twin, clock + self.config.init_step - 1, old, new, float(after["length"][row])
+        )
         unknown = self.config.unknown_speed_limit_mps
-        value = judge.values(found, lane, log_m, unknown, new[3]) | self.events(before, after, row) | {"red_light": float(red)}
-        left_s = max((self.config.max_steps or twin.steps - self.config.init_step) - clock, 1) * twin.dt_s
-        parked = judge.distance_to_goal(twin.frame(o, self.config.init_step), twin.objects[o]) <= self.config.goal_radius_m
-        value["haste"] = 0.0 if parked or after["reached"][row] else judge.haste(new, twin.objects[o], left_s)
+        value = (
+            judge.values(found, lane, log_m, unknown, new[3])
+            | self.events(before, after, row)
+            | {"red_light": float(red)}
+        )
+        left_s = (
+            max((self.config.max_steps or twin.steps - self.config.init_step) - clock, 1)
+            * twin.dt_s
+        )
+        parked = (
+            judge.distance_to_goal(twin.frame(o, self.config.init_step), twin.objects[o])
+            <= self.config.goal_radius_m
+        )
+        value["haste"] = (
+            0.0 if parked or after["reached"][row] else judge.haste(new, twin.objects[o], left_s)
+        )
         if lane.clear and clear:
             expected = sum(self.weight(after, row, name) * value[name] for name in NAMES)
             assert reward == pytest.approx(expected, abs=2e-3, rel=1e-4), (o, clock)
@@ -95,7 +132,9 @@ class Judge:
             self.seen["hasty"] += value["haste"] > 0
         if self.config.metrics:
             self.contacts(twin, self.before, bodies, o, row, before, after)
-            assert not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
+            assert (
+                not clear or int(after["red_lights"][row]) - int(before["red_lights"][row]) == red
+            )
             self.stops(stop if clear else None, abs(new[3]), twin.dt_s, row, before, after)
             self.span(twin, o, new, row, before, after)
             for name, sums in (
@@ -104,20 +143,48 @@ class Judge:
             ):  # fmt: skip
                 first = before[name][row] == 0 and after[sums][row] > before[sums][row]
                 assert after[name][row] == (clock if first else before[name][row])
-        self.sums(found, lane, log_m, judge.time_to_collision(bodies, bodies.at(o)), twin.dt_s, row, before, after)
+        self.sums(
+            found,
+            lane,
+            log_m,
+            judge.time_to_collision(bodies, bodies.at(o)),
+            twin.dt_s,
+            row,
+            before,
+            after,
+        )
 
-    def stops(self, at_line: bool | None, speed: float, dt_s: float, row: int, before: State, after: State) -> None:
-        """How far the car has come since it stood, and lines that it crossed without a stop. at_line None: not clear."""
+    def stops(
+        self, at_line: bool | None, speed: float, dt_s: float, row: int, before: State, after: State
+    ) -> None:
+        """How far the car has come since it stood, and lines that it crossed without a stop.
+        at_line None: not clear.
+        """
         since = 0.0 if speed < 0.5 else float(before["since_stop"][row]) + speed * dt_s
-        assert abs(speed - 0.5) < judge.NEAR or after["since_stop"][row] == pytest.approx(since, abs=1e-3)
+        assert abs(speed - 0.5) < judge.NEAR or after["since_stop"][row] == pytest.approx(
+            since, abs=1e-3
+        )
         run = int(after["signs_run"][row]) - int(before["signs_run"][row])
         if at_line is not None and abs(since - 10) > judge.NEAR:
             assert run == (at_line and since > 10)
             self.seen["signs"] += run
 
-    def span(self, twin: SceneTwin, o: int, pose: tuple[float, ...], row: int, before: State, after: State) -> None:
-        """Every fifth step of an agent: whether these five were comfortable, and how far it is from its log's path."""
-        more = {name: float(after[name][row]) - float(before[name][row]) for name in ("spans", "comfortable_spans", "path_sum")}
+    def span(
+        self,
+        twin: SceneTwin,
+        o: int,
+        pose: tuple[float, ...],
+        row: int,
+        before: State,
+        after: State,
+    ) -> None:
+        """Every fifth step of an agent: whether these five were comfortable, and how far it is from
+        its log's path.
+        """
+        more = {
+            name: float(after[name][row]) - float(before[name][row])
+            for name in ("spans", "comfortable_spans", "path_sum")
+        }
         assert more["spans"] == (after["judged_steps"][row] % 5 == 0)
         if not more["spans"]:
             assert more["comfortable_spans"] == more["path_sum"] == 0
@@ -125,14 +192,20 @@ class Judge:
         marked = (0.0, 0.0, float(before["span_heading"][row]), float(before["span_speed"][row]))
         found = judge.motion(marked, pose, 5 * twin.dt_s)  # type: ignore[arg-type]
         then = float(before["span_acceleration"][row])
-        found["jerk"] = (found["acceleration"] - then) / (5 * twin.dt_s) if before["spans"][row] else 0.0
+        found["jerk"] = (
+            (found["acceleration"] - then) / (5 * twin.dt_s) if before["spans"][row] else 0.0
+        )
         comfortable, clear = judge.comfortable(found)
         assert not clear or more["comfortable_spans"] == comfortable
         self.seen["comfortable"] += comfortable
         assert more["path_sum"] == pytest.approx(judge.path_distance(twin, o, *pose[:2]), abs=1e-2)
-        assert (after["span_speed"][row], after["span_heading"][row]) == pytest.approx((pose[3], pose[2]))
+        assert (after["span_speed"][row], after["span_heading"][row]) == pytest.approx(
+            (pose[3], pose[2])
+        )
 
-    def contacts(self, twin: SceneTwin, was: Any, bodies: Any, o: int, row: int, before: State, after: State) -> None:
+    def contacts(
+        self, twin: SceneTwin, was: Any, bodies: Any, o: int, row: int, before: State, after: State
+    ) -> None:
         """Contacts that begin, by whose fault they are, and what is kept of the first one."""
         own, faults, clear = bodies.at(o), 0, True
         counted, begun = int(after["faults"][row]) - int(before["faults"][row]), []
@@ -148,27 +221,49 @@ class Judge:
                 self.seen["at fault" if fault else "not at fault"] += 1
         assert counted == faults or not clear, (o, counted, faults)
         if before["contact_object"][row]:
-            assert all(after[name][row] == before[name][row] for name in after if name.startswith(("contact_", "other_")))
+            assert all(
+                after[name][row] == before[name][row]
+                for name in after
+                if name.startswith(("contact_", "other_"))
+            )
         elif clear:
             self.first_contact(was, bodies, own, begun, row, after)
 
     def first_contact(
-        self, was: Any, bodies: Any, own: int, begun: list[tuple[int, int, bool]], row: int, after: State
+        self,
+        was: Any,
+        bodies: Any,
+        own: int,
+        begun: list[tuple[int, int, bool]],
+        row: int,
+        after: State,
     ) -> None:
-        """What is kept is of one of the contacts that have begun. Poses are those before the step, if both were there."""
+        """What is kept is of one of the contacts that have begun. Poses are those before the step,
+        if both were there.
+        """
         kept = int(after["contact_object"][row]) - 1
-        assert [kept] == [other for _, other, _ in begun if other == kept] or (kept == -1 and not begun)
+        assert [kept] == [other for _, other, _ in begun if other == kept] or (
+            kept == -1 and not begun
+        )
         for i, other, fault in begun:
             if other != kept:
                 continue
-            policies = set(after["object"][(after["slot"] == after["slot"][row]) & (after["active"] == 1)].tolist())
-            assert after["contact_fault"][row] == fault and after["contact_driver"][row] == (other in policies)
+            policies = set(
+                after["object"][
+                    (after["slot"] == after["slot"][row]) & (after["active"] == 1)
+                ].tolist()
+            )
+            assert after["contact_fault"][row] == fault and after["contact_driver"][row] == (
+                other in policies
+            )
             source, places = (was, (was.at(int(after["object"][row])), was.at(other)))
             if min(places) < 0:
                 source, places = bodies, (own, i)
             for name, at, now in zip(("contact", "other"), places, (own, i), strict=True):
                 expected = source.x[at], source.y[at], bodies.speed[now]
-                assert [after[f"{name}_{part}"][row] for part in ("x", "y", "speed")] == pytest.approx(expected, abs=1e-2)
+                assert [
+                    after[f"{name}_{part}"][row] for part in ("x", "y", "speed")
+                ] == pytest.approx(expected, abs=1e-2)
                 turn = after[f"{name}_heading"][row] - source.heading[at]
                 assert abs((turn + np.pi) % (2 * np.pi) - np.pi) < 1e-3
             self.seen["first contact"] += 1
@@ -222,7 +317,15 @@ class Judge:
             self.seen["followed"] += seconds < 5
             self.seen["short"] += seconds < 0.95
 
-    def in_lane(self, lane: judge.Lane, way_m: float, more: dict[str, int], row: int, before: State, after: State) -> None:
+    def in_lane(
+        self,
+        lane: judge.Lane,
+        way_m: float,
+        more: dict[str, int],
+        row: int,
+        before: State,
+        after: State,
+    ) -> None:
         if abs(lane.cosine - np.cos(np.radians(15))) > judge.NEAR:
             assert more["aligned_steps"] == (lane.there and lane.cosine >= np.cos(np.radians(15)))
             self.seen["aligned"] += more["aligned_steps"]
@@ -232,7 +335,9 @@ class Judge:
             assert more["speeding_steps"] == (more["limit_steps"] and way_m / 0.1 > limit)
         against = float(after["wrong_way"][row]) - float(before["wrong_way"][row])
         if abs(lane.cosine + 0.5) > judge.NEAR:
-            assert against == pytest.approx(way_m if lane.there and lane.cosine <= -0.5 else 0.0, abs=1e-3)
+            assert against == pytest.approx(
+                way_m if lane.there and lane.cosine <= -0.5 else 0.0, abs=1e-3
+            )
             self.seen["against"] += against > 0
         if lane.there:
             offset = float(after["lane_offset_sum"][row]) - float(before["lane_offset_sum"][row])
@@ -253,13 +358,25 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
     straight = np.clip(part["progress"] / np.maximum(way, 1e-9), 0, 1)
     twin = SceneTwin(scenes, int(state["slot_scene"][slot]))
     starts = [twin.frame(int(o), vec.config.init_step) for o in part["object"]]
-    poses = [(float(f["x_m"]), float(f["y_m"]), float(f["heading"]) * np.pi / 32768) for f in starts if f is not None]
+    poses = [
+        (float(f["x_m"]), float(f["y_m"]), float(f["heading"]) * np.pi / 32768)
+        for f in starts
+        if f is not None
+    ]
     goals, places = (list(zip(part[f"{of}x"], part[f"{of}y"], strict=True)) for of in ("goal_", ""))
     along = np.array([judge.way_share(twin, *of) for of in zip(poses, goals, places, strict=True)])
     share = np.where(part["reached"] == 1, 1.0, np.where(along < 0, straight, along))
-    arrivals = [judge.log_arrival(twin, int(o), vec.config.init_step, vec.config.goal_radius_m) for o in part["object"]]
+    arrivals = [
+        judge.log_arrival(twin, int(o), vec.config.init_step, vec.config.goal_radius_m)
+        for o in part["object"]
+    ]
     log_steps = np.where(part["goal_step"] > 0, arrivals, 0)
-    lawful = (part["red_lights"] == 0) & (part["signs_run"] == 0) & (part["wrong_way"] <= 6) & (part["most_over_limit"] <= 2.23)
+    lawful = (
+        (part["red_lights"] == 0)
+        & (part["signs_run"] == 0)
+        & (part["wrong_way"] <= 6)
+        & (part["most_over_limit"] <= 2.23)
+    )
     return {
         "at_fault": (part["faults"] > 0).sum(),
         "red_light": (part["red_lights"] > 0).sum(),
@@ -276,12 +393,21 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
         **{
             name: part[name].sum()
             for name in (
-                *("lane_steps", "aligned_steps", "short_ttc_steps", "limit_steps", "speeding_steps"),
+                *(
+                    "lane_steps",
+                    "aligned_steps",
+                    "short_ttc_steps",
+                    "limit_steps",
+                    "speeding_steps",
+                ),
                 *("spans", "comfortable_spans"),
             )
         },
         "least_ttc_s": part["least_ttc"].sum(),
-        **{f"peak_{name}": part[f"peak_{name}"].sum() for name in ("acceleration", "braking", "lateral", "jerk")},
+        **{
+            f"peak_{name}": part[f"peak_{name}"].sum()
+            for name in ("acceleration", "braking", "lateral", "jerk")
+        },
         "logged": logged.sum(),
         "ade_m": (part["displacement_sum"][logged] / part["displacement_steps"][logged]).sum(),
         "fde_m": part["displacement"].sum(),
@@ -289,9 +415,13 @@ def record_of(vec: VectorEnv, scenes: SceneSet, state: State, slot: int) -> dict
 
 
 def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
-    """On generated scenes, whose lanes lead on. Cars that speed up straight ahead from their start reach some goals."""
+    """On generated scenes, whose lanes lead on. Cars that speed up straight ahead from their start
+    reach some goals.
+    """
     trees = [generate_tree(5, number) for number in range(6)]
-    scenes = write_world(tmp_path / "set", [scene_from_tree(tree, "", tree["name"]) for tree in trees])
+    scenes = write_world(
+        tmp_path / "set", [scene_from_tree(tree, "", tree["name"]) for tree in trees]
+    )
     shares: list[float] = []
     with make_env(tmp_path / "set", num_agents=96, metrics=1, max_steps=45) as vec:
         vec.reset(3)
@@ -307,13 +437,28 @@ def test_the_way_along_the_lanes_equals_the_twin(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("goal", "way_m"), [((93.0, 0.0), 88.0), ((98.6, 0.8), 94.0)])
-def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path, goal: tuple[float, float], way_m: float) -> None:
-    """A lane that parts: the first exit leads to the goal by a detour of 40 m, the second straight. The lane bends 4 m before
-    the end, and the way does not end at the bend where the goal lies behind it."""
-    ways = {1: [(0, 0), (20, 0)], 2: [(20, 0), (40, 34.64), (60, 0)], 3: [(20, 0), (60, 0)], 4: [(60, 0), (98, 0), (101, 4)]}
+def test_the_way_to_the_goal_is_the_shortest(
+    tmp_path: Path, goal: tuple[float, float], way_m: float
+) -> None:
+    """A lane that parts: the first exit leads to the goal by a detour of 40 m, the second straight.
+    The lane bends 4 m before the end, and the way does not end at the bend where the goal lies
+    behind it.
+    """
+    ways = {
+        1: [(0, 0), (20, 0)],
+        2: [(20, 0), (40, 34.64), (60, 0)],
+        3: [(20, 0), (60, 0)],
+        4: [(60, 0), (98, 0), (101, 4)],
+    }
     exits = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}
     lanes = [
-        Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits[number]))
+        Road(
+            "lane",
+            2,
+            number,
+            np.c_[np.array(points, float), np.zeros(len(points))],
+            LaneLinks(exits[number]),
+        )
         for number, points in ways.items()
     ]
     scene = random_scene(0, objects=0, roads=0, frames=31)
@@ -331,7 +476,9 @@ def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path, goal: tuple[float, 
         for _ in range(30):
             infos = vec.step(np.array([45]))[4]
         (record,) = infos.episodes
-        share = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"]
+        share = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))[
+            "route_share"
+        ]
     assert share == pytest.approx(30 / way_m, abs=1e-3)
 
 
@@ -340,29 +487,47 @@ def test_the_way_to_the_goal_is_the_shortest(tmp_path: Path, goal: tuple[float, 
     [
         {"metrics": 1, "goal_behavior": "drive_on", "unknown_speed_limit_mps": 6.0, **WEIGHTS},
         pytest.param(
-            {**WEIGHTS, "metrics": 1, "replay_log": 1, "control": "valid", "autoreset": "same_step", "num_agents": 30},
+            {
+                **WEIGHTS,
+                "metrics": 1,
+                "replay_log": 1,
+                "control": "valid",
+                "autoreset": "same_step",
+                "num_agents": 30,
+            },
             marks=pytest.mark.slow,
         ),
-        {"reward_ranges": " ".join(f"{name}=-0.5:0.5" for name in NAMES[::2]), **WEIGHTS, "max_steps": 12},
+        {
+            "reward_ranges": " ".join(f"{name}=-0.5:0.5" for name in NAMES[::2]),
+            **WEIGHTS,
+            "max_steps": 12,
+        },
     ],
     ids=("metrics", "log", "ranges"),
 )
 def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
     settings = dict(settings)
     mode = settings.pop("autoreset", "next_step")
-    scenes = write_world(tmp_path / "set", [lit(random_scene(seed, spread_m=20.0, frames=25), seed) for seed in (21, 22)])
+    scenes = write_world(
+        tmp_path / "set",
+        [lit(random_scene(seed, spread_m=20.0, frames=25), seed) for seed in (21, 22)],
+    )
     rng = np.random.default_rng(2)
     with make_env(tmp_path / "set", autoreset=mode, **{"num_agents": 20, **settings}) as vec:
         vec.reset(3)
         found, state = Judge(vec, scenes), vec.peek(0)
         for _ in range(27 if vec.config.metrics else 15):
-            actions = np.where(rng.random(vec.num_agents) < 0.5, 4 * 13 + 6, rng.integers(0, 91, vec.num_agents))
+            actions = np.where(
+                rng.random(vec.num_agents) < 0.5, 4 * 13 + 6, rng.integers(0, 91, vec.num_agents)
+            )
             _, rewards, _, _, infos = vec.step(actions)
             state = found.step(state, rewards)
             for record in infos.episodes if vec.config.metrics and mode == "next_step" else ():
                 expected = record_of(vec, scenes, state, int(record["slot"]))
                 values = dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))
-                assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-3, abs=1e-3)
+                assert {name: values[name] for name in expected} == pytest.approx(
+                    expected, rel=1e-3, abs=1e-3
+                )
                 found.seen["records"] += 1
     assert found.seen["paid"] > 200 and found.seen["starts"] > 0
     if vec.config.metrics:
@@ -384,8 +549,12 @@ def test_steps_equal_the_twin(tmp_path: Path, settings: dict[str, Any]) -> None:
         assert found.seen["records"] or mode != "next_step"
 
 
-def route_share(path: Path, lanes: list[Road], start: tuple[float, float], end: tuple[float, float], goal: Any) -> float:
-    """The share of its way that a car has come whose log leads straight from start to end, and heads along x at first."""
+def route_share(
+    path: Path, lanes: list[Road], start: tuple[float, float], end: tuple[float, float], goal: Any
+) -> float:
+    """The share of its way that a car has come whose log leads straight from start to end, and
+    heads along x at first.
+    """
     scene = random_scene(0, objects=0, roads=0, frames=31)
     places = np.linspace([*start, 0.0], [*end, 0.0], 31)
     car = dataclasses.replace(
@@ -398,15 +567,21 @@ def route_share(path: Path, lanes: list[Road], start: tuple[float, float], end: 
         for _ in range(30):
             infos = vec.step(np.array([45]))[4]
         (record,) = infos.episodes
-    return float(dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"])
+    return float(
+        dict(zip(vec.spec.record_names, record["values"].tolist(), strict=False))["route_share"]
+    )
 
 
 def way(number: int, exits: tuple[int, ...], *points: tuple[float, float]) -> Road:
-    return Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits))
+    return Road(
+        "lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))], LaneLinks(exits)
+    )
 
 
 @pytest.mark.parametrize(("first_leads_on", "share"), [(True, 15 / 55), (False, 15 / 75)])
-def test_of_two_lanes_in_one_place_the_first_counts(tmp_path: Path, first_leads_on: bool, share: float) -> None:
+def test_of_two_lanes_in_one_place_the_first_counts(
+    tmp_path: Path, first_leads_on: bool, share: float
+) -> None:
     """A car starts on both. One leads straight to the goal, 55 m; the other by a detour, 75 m."""
     straight, detour = (3,), (4,)
     lanes = [
@@ -415,13 +590,22 @@ def test_of_two_lanes_in_one_place_the_first_counts(tmp_path: Path, first_leads_
         way(3, (), (20, 0), (60, 0)),
         way(4, (), (20, 0), (20, 10), (60, 10), (60, 0)),
     ]
-    assert route_share(tmp_path / "set", lanes, (5.0, 0.0), (20.0, 0.0), (60.0, 0.0)) == pytest.approx(share, abs=1e-3)
+    assert route_share(
+        tmp_path / "set", lanes, (5.0, 0.0), (20.0, 0.0), (60.0, 0.0)
+    ) == pytest.approx(share, abs=1e-3)
 
 
 @pytest.mark.parametrize(("order", "length_m"), [((2, 3), 15 + np.hypot(18, 27)), ((3, 2), 15.0)])
-def test_of_two_ways_of_one_length_that_to_the_first_lane_counts(tmp_path: Path, order: Any, length_m: float) -> None:
-    """Left and right around a block, 72 m each. The car goes left: by the way to the right it has come to the fork only."""
+def test_of_two_ways_of_one_length_that_to_the_first_lane_counts(
+    tmp_path: Path, order: Any, length_m: float
+) -> None:
+    """Left and right around a block, 72 m each. The car goes left: by the way to the right it has
+    come to the fork only.
+    """
     sides = {2: 30.0, 3: -30.0}
-    lanes = [way(1, (2, 3), (0, 0), (20, 0)), *(way(n, (), (20, 0), (40, sides[n]), (60, 0)) for n in order)]
+    lanes = [
+        way(1, (2, 3), (0, 0), (20, 0)),
+        *(way(n, (), (20, 0), (40, sides[n]), (60, 0)) for n in order),
+    ]
     found = route_share(tmp_path / "set", lanes, (5.0, 0.0), (38.0, 27.0), (60.0, 0.0))
     assert found == pytest.approx(length_m / (15 + 2 * np.hypot(20, 30)), abs=1e-3)

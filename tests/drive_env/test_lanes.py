@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The lane graph: connections of the file where it has them, else inferred from ends that meet and lanes side by side."""
+"""The lane graph: connections of the file where it has them, else inferred from ends that meet and
+lanes side by side.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,16 @@ def graph(*roads: Road) -> tuple[Any, list[set[int]], list[set[int]], bool]:
     return lanes, exits, entries, inferred
 
 
-def lane(number: int, *points: tuple[float, float], z: float = 0.0, links: LaneLinks | None = None) -> Road:
+def lane(
+    number: int, *points: tuple[float, float], z: float = 0.0, links: LaneLinks | None = None
+) -> Road:
     return Road("lane", 2, number, np.array([[x, y, z] for x, y in points]), links)
 
 
 def test_a_lane_goes_on_where_it_ends() -> None:
-    """0 leads to 1 (straight) and 2 (a turn), not to 3 (a wall of a turn), 4 (half a metre off) or 5 (on a bridge)."""
+    """0 leads to 1 (straight) and 2 (a turn), not to 3 (a wall of a turn), 4 (half a metre off) or
+    5 (on a bridge).
+    """
     lanes, exits, entries, inferred = graph(
         lane(10, (0, 0), (20, 0)),
         lane(11, (20, 0.05), (40, 0)),
@@ -56,7 +62,9 @@ def test_a_lane_goes_on_where_it_ends() -> None:
 
 
 def test_neighbours_run_beside_in_the_same_direction() -> None:
-    """Three lanes side by side, one the other way, one above, one that is beside 1 for a quarter of its length."""
+    """Three lanes side by side, one the other way, one above, one that is beside 1 for a quarter of
+    its length.
+    """
     lanes, *_ = graph(
         lane(1, (0, 0), (60, 0)),
         lane(2, (0, 3.5), (60, 3.5)),
@@ -70,16 +78,27 @@ def test_neighbours_run_beside_in_the_same_direction() -> None:
 
 
 def test_the_file_knows_better() -> None:
-    """What it says of one side holds for both; ids of no lane are left out; neighbours it does not name are inferred."""
+    """What it says of one side holds for both; ids of no lane are left out; neighbours it does not
+    name are inferred.
+    """
     lanes, exits, entries, inferred = graph(
         lane(7, (0, 0), (20, 0), links=LaneLinks(exits=(9, 99), right=9, speed_limit_mps=13.4)),
         lane(8, (20, 0), (40, 0), links=LaneLinks()),
         lane(9, (80, 0), (90, 0), links=LaneLinks(entries=(8,))),
         lane(5, (0, 3.5), (20, 3.5)),
     )
-    assert not inferred and exits == [{2}, {2}, set(), set()] and entries == [set(), set(), {0, 1}, set()]
+    assert (
+        not inferred
+        and exits == [{2}, {2}, set(), set()]
+        and entries == [set(), set(), {0, 1}, set()]
+    )
     assert lanes["speed_limit_mps"][0] == np.float32(13.4)
-    assert lanes["right"].tolist() == [2, NONE, NONE, 0] and lanes["left"].tolist() == [3, NONE, NONE, NONE]
+    assert lanes["right"].tolist() == [2, NONE, NONE, 0] and lanes["left"].tolist() == [
+        3,
+        NONE,
+        NONE,
+        NONE,
+    ]
 
 
 def test_no_lanes() -> None:
@@ -89,7 +108,9 @@ def test_no_lanes() -> None:
 
 @pytest.mark.parametrize("index", [0, 2])
 def test_generated_crossings_connect(index: int) -> None:
-    """Every lane of an arm leads into the crossing or out of the scene, and each turn joins two lanes."""
+    """Every lane of an arm leads into the crossing or out of the scene, and each turn joins two
+    lanes.
+    """
     scene = generate_scene(1, index)
     _, exits, entries, _ = graph(*scene.roads)
     turns = [number for number in range(len(exits)) if exits[number] and entries[number]]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Generated roads: lanes lie between edges, trips are smooth and keep right, crossings offer the turns they should."""
+"""Generated roads: lanes lie between edges, trips are smooth and keep right, crossings offer the
+turns they should.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import numpy as np
 import pytest
 
 from drive_env.generate.generate import NARROW, WIDE
-from drive_env.generate.layouts import Layout, arc_length, bent_line, draw_layout, headings_of, offset
+from drive_env.generate.layouts import (
+    Layout,
+    arc_length,
+    bent_line,
+    draw_layout,
+    headings_of,
+    offset,
+)
 from drive_env.scenes.geometry import box_crosses_segment
 from tests.twins.drive_lines import segment_distance
 
@@ -16,7 +25,10 @@ FAMILIES = ("straight", "curve", "tee", "cross")
 
 
 def layouts(family: str, count: int = 4) -> list[Layout]:
-    return [draw_layout(np.random.default_rng([seed, 3]), family, WIDE if seed % 2 else NARROW) for seed in range(count)]
+    return [
+        draw_layout(np.random.default_rng([seed, 3]), family, WIDE if seed % 2 else NARROW)
+        for seed in range(count)
+    ]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -31,13 +43,17 @@ def test_trips_follow_lanes_and_keep_off_the_edges(family: str) -> None:
             gap = np.min([lane_distance(points, lane) for lane in lanes], axis=0)
             assert gap.max() < 0.3
             # A narrow box along the whole trip: the lane itself is free of edges.
-            assert not box_crosses_segment(points, headings_of(trip.path_m)[::4], 0.5, 0.8, start, end).any()
+            assert not box_crosses_segment(
+                points, headings_of(trip.path_m)[::4], 0.5, 0.8, start, end
+            ).any()
 
 
 def lane_distance(points: np.ndarray, lane: np.ndarray) -> np.ndarray:
     near = lane[::2] if len(lane) > 4 else lane
     near = np.concatenate([near, lane[-1:]])
-    return np.min([segment_distance(points, near[i], near[i + 1]) for i in range(len(near) - 1)], axis=0)
+    return np.min(
+        [segment_distance(points, near[i], near[i + 1]) for i in range(len(near) - 1)], axis=0
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -68,13 +84,17 @@ def test_turns_turn_the_way_they_say() -> None:
         for trip in layout.trips:
             heading = headings_of(trip.path_m)
             turned = heading[-1] - heading[0]
-            assert {"left": turned > 0.6, "right": turned < -0.6, "straight": abs(turned) < 0.75}[trip.turn]
+            assert {"left": turned > 0.6, "right": turned < -0.6, "straight": abs(turned) < 0.75}[
+                trip.turn
+            ]
 
 
 @pytest.mark.parametrize("family", ["straight", "curve"])
 def test_traffic_keeps_right(family: str) -> None:
     for layout in layouts(family):
-        line = next((piece.points_m for piece in layout.pieces if piece.map_element_id in (9, 12)), None)
+        line = next(
+            (piece.points_m for piece in layout.pieces if piece.map_element_id in (9, 12)), None
+        )
         if line is None:
             continue  # a median instead
         for trip in layout.trips:
@@ -82,7 +102,9 @@ def test_traffic_keeps_right(family: str) -> None:
             nearest = int(np.hypot(*(line - trip.path_m[at]).T).argmin())
             heading = headings_of(trip.path_m)[at]
             to_line = line[nearest] - trip.path_m[at]
-            assert -np.sin(heading) * to_line[0] + np.cos(heading) * to_line[1] > 1.0  # the middle is to the left
+            assert (
+                -np.sin(heading) * to_line[0] + np.cos(heading) * to_line[1] > 1.0
+            )  # the middle is to the left
 
 
 def test_bends_have_continuous_curvature_and_do_not_meet_themselves() -> None:

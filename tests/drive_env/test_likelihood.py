@@ -20,10 +20,16 @@ def test_series_equal_the_twin(name: str) -> None:
     rng, estimator = np.random.default_rng(len(name)), ESTIMATORS[name]
     width = estimator.high - estimator.low
     log = rng.uniform(estimator.low - 0.1 * width, estimator.high + 0.1 * width, (4, 9))
-    log[0, :3] = estimator.low, estimator.high, estimator.low + width / estimator.bins  # on the edges of bins
+    log[0, :3] = (
+        estimator.low,
+        estimator.high,
+        estimator.low + width / estimator.bins,
+    )  # on the edges of bins
     rollouts = rng.uniform(estimator.low - 0.1 * width, estimator.high + 0.1 * width, (5, 4, 9))
     valid = rng.random((4, 9)) < 0.7
-    assert likelihood(name, log, rollouts, valid) == pytest.approx(wosac.likelihood(log, rollouts, valid, estimator), rel=1e-12)
+    assert likelihood(name, log, rollouts, valid) == pytest.approx(
+        wosac.likelihood(log, rollouts, valid, estimator), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", ["collision", "offroad"])
@@ -36,7 +42,9 @@ def test_indications_count_once_per_object(name: str) -> None:
     valid = np.ones((2, 4), bool)
     valid[1, 3] = False
     seen = (3 + 0.001) / 4.002, (4 + 0.001) / 4.002
-    assert likelihood(name, log, rollouts, valid) == pytest.approx(math.sqrt(seen[0] * seen[1]), rel=1e-12)
+    assert likelihood(name, log, rollouts, valid) == pytest.approx(
+        math.sqrt(seen[0] * seen[1]), rel=1e-12
+    )
 
 
 def test_the_log_itself_is_as_likely_as_its_own_histogram() -> None:
@@ -44,23 +52,34 @@ def test_the_log_itself_is_as_likely_as_its_own_histogram() -> None:
     log = np.full((3, 10), 7.0)
     same = likelihood("linear_speed", log, np.full((32, 3, 10), 7.0), log > 0)
     other = likelihood("linear_speed", log, np.full((32, 3, 10), 20.0), log > 0)
-    assert same == pytest.approx(320.1 / 321, rel=1e-12) and other == pytest.approx(0.1 / 321, rel=1e-12)
+    assert same == pytest.approx(320.1 / 321, rel=1e-12) and other == pytest.approx(
+        0.1 / 321, rel=1e-12
+    )
 
 
 def test_values_that_are_missing_count_in_the_last_bin() -> None:
-    """Of 4 roll-outs with 5 values each, the last of each is NaN: 16 of 20 are where the log is, and 4 in the last bin."""
+    """Of 4 roll-outs with 5 values each, the last of each is NaN: 16 of 20 are where the log is,
+    and 4 in the last bin.
+    """
     rollouts = np.full((4, 1, 5), 7.0)
     rollouts[..., -1] = np.nan
     log = np.full((1, 5), 7.0)
     assert likelihood("linear_speed", log, rollouts, log > 0) == pytest.approx(16.1 / 21, rel=1e-12)
-    assert likelihood("linear_speed", log + 17.0, rollouts, log > 0) == pytest.approx(4.1 / 21, rel=1e-12)
+    assert likelihood("linear_speed", log + 17.0, rollouts, log > 0) == pytest.approx(
+        4.1 / 21, rel=1e-12
+    )
 
 
 def test_probabilities_sum_to_one() -> None:
     for name, estimator in ESTIMATORS.items():
         rollouts = np.random.default_rng(0).normal(0, 10, (6, 1, 20))
-        middles = estimator.low + (np.arange(estimator.bins) + 0.5) * (estimator.high - estimator.low) / estimator.bins
-        assert np.exp(log_probability(estimator, middles[None], rollouts)).sum() == pytest.approx(1.0), name
+        middles = (
+            estimator.low
+            + (np.arange(estimator.bins) + 0.5) * (estimator.high - estimator.low) / estimator.bins
+        )
+        assert np.exp(log_probability(estimator, middles[None], rollouts)).sum() == pytest.approx(
+            1.0
+        ), name
 
 
 def test_weights() -> None:
@@ -68,10 +87,16 @@ def test_weights() -> None:
     assert {estimator.group for estimator in ESTIMATORS.values()} == set(GROUPS)
     found = combined({name: float(name in ("collision", "offroad")) for name in ESTIMATORS})
     assert found["realism"] == pytest.approx(0.5) and found["kinematic"] == 0
-    assert found["interaction"] == pytest.approx(0.25 / 0.45) and found["map"] == pytest.approx(0.25 / 0.35)
+    assert found["interaction"] == pytest.approx(0.25 / 0.45) and found["map"] == pytest.approx(
+        0.25 / 0.35
+    )
 
 
 def test_what_is_nowhere_valid_is_left_out() -> None:
-    assert math.isnan(likelihood("linear_speed", np.zeros((1, 3)), np.zeros((2, 1, 3)), np.zeros((1, 3), bool)))
-    found = combined({name: float("nan") if name.startswith("angular") else 0.5 for name in ESTIMATORS})
+    assert math.isnan(
+        likelihood("linear_speed", np.zeros((1, 3)), np.zeros((2, 1, 3)), np.zeros((1, 3), bool))
+    )
+    found = combined(
+        {name: float("nan") if name.startswith("angular") else 0.5 for name in ESTIMATORS}
+    )
     assert found["realism"] == pytest.approx(0.5) and found["kinematic"] == pytest.approx(0.5)

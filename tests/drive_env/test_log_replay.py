@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Log replay is the log: agents under replay_log=1 and bodies under others=log are within 1 mm of what the file says.
+"""Log replay is the log: agents under replay_log=1 and bodies under others=log are within 1 mm of
+what the file says.
 
-The files are read here with json and struct, so that a mistake of the readers, of the compiler or of the env shows alike.
+The files are read here with json and struct, so that a mistake of the readers, of the compiler or
+of the env shows alike.
 """
 
 from __future__ import annotations
@@ -64,9 +66,18 @@ class Raw:
         }
         if control in chosen:
             return sorted(o for o in chosen[control] if o >= 0 and self.objects[o].valid[0])
-        there = [o for o, it in enumerate(self.objects) if it.valid[0] and (control == "all" or it.kind == "vehicle")]
-        ways = {o: np.hypot(it.goal[0] - it.x[0], it.goal[1] - it.y[0]) for o, it in enumerate(self.objects)}
-        return [o for o in there if ways[o] > 2 and not (control == "moving" and self.objects[o].expert)]
+        there = [
+            o
+            for o, it in enumerate(self.objects)
+            if it.valid[0] and (control == "all" or it.kind == "vehicle")
+        ]
+        ways = {
+            o: np.hypot(it.goal[0] - it.x[0], it.goal[1] - it.y[0])
+            for o, it in enumerate(self.objects)
+        }
+        return [
+            o for o in there if ways[o] > 2 and not (control == "moving" and self.objects[o].expert)
+        ]
 
 
 def from_json(text: str, degrees: bool = False) -> Raw:
@@ -86,7 +97,9 @@ def from_json(text: str, degrees: bool = False) -> Raw:
 
 
 def from_bin(data: bytes, tracks: bool, head: str) -> Raw:
-    """head: the ints before each object, of which "t" is the type, "n" the frames, "i" the id and "." is passed over."""
+    """head: the ints before each object, of which "t" is the type, "n" the frames, "i" the id and
+    "." is passed over.
+    """
     ints = struct.unpack_from(f"<{len(data) // 4}i", data)
     at = 2 + ints[1] if tracks else 0
     sdc, to_predict = (ints[0], frozenset(ints[2:at])) if tracks else (-1, frozenset())
@@ -96,10 +109,17 @@ def from_bin(data: bytes, tracks: bool, head: str) -> Raw:
         values = dict(zip(head, ints[at : at + len(head)], strict=True))
         at, n = at + len(head), values["n"]
         columns = np.array(struct.unpack_from(f"<{7 * n}f", data, 4 * at)).reshape(7, n)
-        valid, tail = np.array(ints[at + 7 * n : at + 8 * n], bool), struct.unpack_from("<6f", data, 4 * (at + 8 * n))
+        valid, tail = (
+            np.array(ints[at + 7 * n : at + 8 * n], bool),
+            struct.unpack_from("<6f", data, 4 * (at + 8 * n)),
+        )
         expert, at = bool(ints[at + 8 * n + 6]), at + 8 * n + 7
         kind = {1: "vehicle", 2: "pedestrian", 3: "cyclist"}[values["t"]]
-        found.append(Logged(kind, values.get("i"), expert, tail[3:5], columns[0], columns[1], columns[6], valid))
+        found.append(
+            Logged(
+                kind, values.get("i"), expert, tail[3:5], columns[0], columns[1], columns[6], valid
+            )
+        )
     ids = [item.id for item in found]
     if len(set(ids)) < len(ids):  # they tell nothing apart: docs/scenes.md
         found = [Logged(**{**vars(item), "id": None}) for item in found]
@@ -110,7 +130,9 @@ def from_bin(data: bytes, tracks: bool, head: str) -> Raw:
 
 
 def older(text: str, generation: str) -> str:
-    """A scene of generation C as those before it: headings in degrees that go on past 360, keys that are not there."""
+    """A scene of generation C as those before it: headings in degrees that go on past 360, keys
+    that are not there.
+    """
     tree = json.loads(text)
     dropped = {"id", "mark_as_expert", "metadata"} | (
         {"height", "map_element_id", "scenario_id", "z"} if generation == "A" else set()
@@ -122,12 +144,16 @@ def older(text: str, generation: str) -> str:
         return [without(item) for item in value] if isinstance(value, list) else value
 
     for number, item in enumerate(tree["objects"]):
-        item["heading"] = [float(np.degrees(angle)) + 360.0 * (number % 2) for angle in item["heading"]]
+        item["heading"] = [
+            float(np.degrees(angle)) + 360.0 * (number % 2) for angle in item["heading"]
+        ]
     return json.dumps(without(tree))
 
 
 def rewritten(real: Path, folder: Path, form: str) -> tuple[Path, Raw]:
-    """The file and the log of scene 407 in another format; of binary ones the log is that of the JSON file."""
+    """The file and the log of scene 407 in another format; of binary ones the log is that of the
+    JSON file.
+    """
     text, path = (real / C_FILE).read_text(), folder / f"scene.{form}"
     scene, raw = read_scene(real / C_FILE), from_json(text)
     if form in ("A", "B"):
@@ -137,11 +163,20 @@ def rewritten(real: Path, folder: Path, form: str) -> tuple[Path, Raw]:
         write_scenes(path, [scene])
         return path, raw
     v2 = bin_bytes(scene)
-    data = {"v2b": bytes(16) + v2, "v3": v3_bytes(scene, VARIANTS[0]), "v2": v2}.get(form) or bin_bytes(scene, form)
+    data = {"v2b": bytes(16) + v2, "v3": v3_bytes(scene, VARIANTS[0]), "v2": v2}.get(
+        form
+    ) or bin_bytes(scene, form)
     path.write_bytes(data)
     known = form in ("v2", "v2b", "v3")
-    objects = [Logged(**{**vars(item), "id": item.id if known or form == "v0" else None}) for item in raw.objects]
-    if form == "v3":  # its ids are places, it says that the car is the first one, and the writer has tracks of its own
+    objects = [
+        Logged(**{**vars(item), "id": item.id if known or form == "v0" else None})
+        for item in raw.objects
+    ]
+    if (
+        form == "v3"
+        # Its ids are places, it says that the car is the first one, and the writer has tracks of its
+        # own
+    ):
         objects = [Logged(**{**vars(item), "id": place}) for place, item in enumerate(objects)]
         return path, Raw(objects, frozenset({0, 1}), 0)
     return path, Raw(objects, raw.to_predict if known else frozenset(), raw.sdc if known else -1)
@@ -150,10 +185,18 @@ def rewritten(real: Path, folder: Path, form: str) -> tuple[Path, Raw]:
 REAL: dict[str, Callable[[Path], Raw]] = {
     C_FILE: lambda path: from_json(path.read_text()),
     "scenes/tfrecord-00000-of-01000_325.json": lambda path: from_json(path.read_text()),
-    "scenes/tfrecord-00005-of-00150_792d65eb579314db.json": lambda path: from_json(path.read_text()),
-    "scenes/tfrecord-00004-of-00150_a5c442237e79e506.json": lambda path: from_json(path.read_text()),
-    "scenes/tfrecord-00000-of-00150_2a173b334be3d32c.json": lambda path: from_json(path.read_text()),
-    "scenes/tfrecord-00001-of-01000_307.json": lambda path: from_json(path.read_text(), degrees=True),
+    "scenes/tfrecord-00005-of-00150_792d65eb579314db.json": lambda path: from_json(
+        path.read_text()
+    ),
+    "scenes/tfrecord-00004-of-00150_a5c442237e79e506.json": lambda path: from_json(
+        path.read_text()
+    ),
+    "scenes/tfrecord-00000-of-00150_2a173b334be3d32c.json": lambda path: from_json(
+        path.read_text()
+    ),
+    "scenes/tfrecord-00001-of-01000_307.json": lambda path: from_json(
+        path.read_text(), degrees=True
+    ),
     "scenes/tfrecord-00000-of-00150_78.json": lambda path: from_json(path.read_text()),
     "scenes/carla_Town01_0.json": lambda path: from_json(path.read_text()),
     "bins/map_000_v1.bin": lambda path: from_bin(path.read_bytes(), tracks=False, head="tn"),
@@ -181,14 +224,19 @@ class Replay:
         }  # fmt: skip
         head, _ = prepare_scenes(DriveConfig(**settings)).scenes.scene(0)
         self.origin = np.array([float(head["origin_x"]), float(head["origin_y"])])
-        self.present = [o for o, item in enumerate(raw.objects) if item.valid.any()]  # the others are dropped
+        self.present = [
+            o for o, item in enumerate(raw.objects) if item.valid.any()
+        ]  # the others are dropped
         self.vec = puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1)
         self.reader = ObservationReader(self.vec)
         self.compared, self.worst_m = 0, 0.0
 
     def play(self) -> None:
         """Compare all frames."""
-        last = max(int(np.flatnonzero(item.valid)[-1]) for item in (self.raw.objects[o] for o in self.expected))
+        last = max(
+            int(np.flatnonzero(item.valid)[-1])
+            for item in (self.raw.objects[o] for o in self.expected)
+        )
         with self.vec as vec:
             rows, _ = vec.reset(seed=0)
             for t in range(last + 1):
@@ -207,17 +255,27 @@ class Replay:
             assert bool(state["active"][row]) == (t <= np.flatnonzero(item.valid)[-1]), (o, t)
             if state["active"][row] and item.valid[t]:
                 self.note(float(np.hypot(*(at[row] - (item.x[t], item.y[t])))), (o, t))
-                assert abs(wrapped(float(state["heading"][row]) - item.heading[t])) <= MOST_RAD, (o, t)
+                assert abs(wrapped(float(state["heading"][row]) - item.heading[t])) <= MOST_RAD, (
+                    o,
+                    t,
+                )
         self.compare_seen(t, rows, state, at)
 
     def compare_seen(self, t: int, rows: Any, state: dict[str, np.ndarray], at: np.ndarray) -> None:
         """What each agent sees of the others are the bodies of this frame, and no others."""
-        others = [item for o, item in enumerate(self.raw.objects) if o not in self.expected and item.valid[t]]
+        others = [
+            item
+            for o, item in enumerate(self.raw.objects)
+            if o not in self.expected and item.valid[t]
+        ]
         logged = np.array([(item.x[t], item.y[t]) for item in others]).reshape(-1, 2)
         live = np.flatnonzero(state["active"])
         seen = self.reader.read(rows)["partners"]
         for row in live:
-            cosine, sine = np.cos(float(state["heading"][row])), np.sin(float(state["heading"][row]))
+            cosine, sine = (
+                np.cos(float(state["heading"][row])),
+                np.sin(float(state["heading"][row])),
+            )
             x, y = (seen[axis][row][seen["there"][row]].astype(float) for axis in "xy")
             places = np.stack([x * cosine - y * sine, x * sine + y * cosine], -1) + at[row]
             bodies = np.concatenate([logged, at[live[live != row]]])
@@ -237,16 +295,23 @@ class Replay:
 
 
 def check(path: Path, raw: Raw, control: str) -> int:
-    """Play a file's log. Returns how many poses were compared; 0 where there is no agent, which has to be said."""
+    """Play a file's log. Returns how many poses were compared; 0 where there is no agent, which has
+    to be said.
+    """
     named = [item.id for item in raw.objects if item.id is not None and item.valid.any()]
     ids = tuple(named[::2]) if control == "ids" else ()
     if not raw.agents(control, ids):
-        with pytest.raises((SceneError, ConfigError), match="has an agent|give the agents' track ids"):
+        with pytest.raises(
+            (SceneError, ConfigError), match="has an agent|give the agents' track ids"
+        ):
             Replay(path, raw, control, ids)
         return 0
     replay = Replay(path, raw, control, ids)
     replay.play()
-    print(f"{path.name} {control}: {replay.compared} poses, at most {1000 * replay.worst_m:.2f} mm off")
+    print(
+        f"{path.name} {control}: {replay.compared} poses, at most {1000 * replay.worst_m:.2f} mm "
+        "off"
+    )
     return replay.compared
 
 
@@ -262,7 +327,9 @@ def test_a_real_scene_is_replayed_within_a_millimetre(real_data: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("control", CONTROLS)
 @pytest.mark.parametrize("name", REAL)
-def test_real_scenes_are_replayed_within_a_millimetre(real_data: Path, name: str, control: str) -> None:
+def test_real_scenes_are_replayed_within_a_millimetre(
+    real_data: Path, name: str, control: str
+) -> None:
     raw = REAL[name](real_data / name)
     assert check(real_data / name, raw, control) or control in ("predict", "sdc", "ids")
 
@@ -270,6 +337,8 @@ def test_real_scenes_are_replayed_within_a_millimetre(real_data: Path, name: str
 @pytest.mark.slow
 @pytest.mark.parametrize("control", CONTROLS)
 @pytest.mark.parametrize("form", FORMS)
-def test_all_formats_are_replayed_within_a_millimetre(real_data: Path, tmp_path: Path, form: str, control: str) -> None:
+def test_all_formats_are_replayed_within_a_millimetre(
+    real_data: Path, tmp_path: Path, form: str, control: str
+) -> None:
     path, raw = rewritten(real_data, tmp_path, form)
     assert check(path, raw, control) or control in ("predict", "sdc", "ids")

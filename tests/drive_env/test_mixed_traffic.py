@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Agents that are traffic for an episode (traffic_idm, traffic_log) are what they would be if they were no agents."""
+"""Agents that are traffic for an episode (traffic_idm, traffic_log) are what they would be if they
+were no agents.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,41 @@ from puffervec.vec.vector_env import VectorEnv
 from tests.drive_env.worlds import lit, make_env, random_scene, write_world
 
 STEPS = 22
-SETTINGS: dict[str, Any] = {"num_agents": 40, "lines": 4, "goal_radius_m": 0.5, "resample_steps": 1000, "control": "valid"}
+SETTINGS: dict[str, Any] = {
+    "num_agents": 40,
+    "lines": 4,
+    "goal_radius_m": 0.5,
+    "resample_steps": 1000,
+    "control": "valid",
+}
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    write_world(tmp_path / "set", [lit(random_scene(5, objects=60, spread_m=50.0, frames=STEPS + 2), 5)])
+    write_world(
+        tmp_path / "set", [lit(random_scene(5, objects=60, spread_m=50.0, frames=STEPS + 2), 5)]
+    )
     return tmp_path / "set"
 
 
 def drive(vec: VectorEnv, row: int, steps: int, seed: int) -> Iterator[tuple[bytes, ...]]:
     """Yield what a row shows, whose agent does the same things wherever it is."""
-    actions, rows = np.random.default_rng(seed).integers(0, 91, steps), vec.halves[0].groups["agents"]
+    actions, rows = (
+        np.random.default_rng(seed).integers(0, 91, steps),
+        vec.halves[0].groups["agents"],
+    )
     for action in actions:
         vec.step(np.full(vec.num_agents, action))
-        yield tuple(getattr(rows, part)[row].tobytes() for part in ("observations", "rewards", "masks"))
+        yield tuple(
+            getattr(rows, part)[row].tobytes() for part in ("observations", "rewards", "masks")
+        )
 
 
 @pytest.mark.parametrize("kind", ["traffic_idm", "traffic_log"])
 def test_the_last_agent_sees_what_it_sees_alone(world: Path, kind: str) -> None:
-    """With a share of 1 one agent is left. Where it is the only one by its id, the others are the same without being agents."""
+    """With a share of 1 one agent is left. Where it is the only one by its id, the others are the
+    same without being agents.
+    """
     others = {"others": "idm" if kind == "traffic_idm" else "log"}
     for seed in range(4):
         with make_env(world, **SETTINGS, **others, **{kind: 1.0}) as vec:
@@ -46,11 +63,19 @@ def test_the_last_agent_sees_what_it_sees_alone(world: Path, kind: str) -> None:
             rows = np.flatnonzero((state["slot"] == 0) & (state["active"] == 1))
             vehicles = np.flatnonzero(state["slot"] == 0)
             assert len(rows) == 1 and len(vehicles) > 5
-            assert set(state["traffic"][np.setdiff1d(vehicles, rows)]) == {1 if kind == "traffic_idm" else 2}
+            assert set(state["traffic"][np.setdiff1d(vehicles, rows)]) == {
+                1 if kind == "traffic_idm" else 2
+            }
             shown = list(drive(vec, rows[0], STEPS, seed))
             driven = int(state["object"][rows[0]])
-        number = lit(random_scene(5, objects=60, spread_m=50.0, frames=STEPS + 2), 5).objects[driven].id
-        with make_env(world, **{**SETTINGS, "control": "ids", "control_ids": (number,), "num_agents": 1}, **others) as vec:
+        number = (
+            lit(random_scene(5, objects=60, spread_m=50.0, frames=STEPS + 2), 5).objects[driven].id
+        )
+        with make_env(
+            world,
+            **{**SETTINGS, "control": "ids", "control_ids": (number,), "num_agents": 1},
+            **others,
+        ) as vec:
             vec.reset(seed)
             assert vec.peek(0)["object"].tolist() == [driven]
             assert list(drive(vec, 0, STEPS, seed)) == shown
@@ -58,7 +83,9 @@ def test_the_last_agent_sees_what_it_sees_alone(world: Path, kind: str) -> None:
 
 def test_shares_are_drawn_for_each_episode(world: Path) -> None:
     drawn, agents = [], []
-    with make_env(world, **{**SETTINGS, "max_steps": 2}, traffic_idm=0.5, traffic_log=0.2, num_envs=3) as vec:
+    with make_env(
+        world, **{**SETTINGS, "max_steps": 2}, traffic_idm=0.5, traffic_log=0.2, num_envs=3
+    ) as vec:
         vec.reset(0)
         rows = vec.halves[0].groups["agents"]
         for _ in range(200):
@@ -95,15 +122,24 @@ def test_a_state_can_be_set_across_episodes(world: Path) -> None:
         assert [vec.step(actions)[0].tobytes() for actions in table[1:9]] == expected
         vec.poke(0, state)
         traffic = (state["slot"] >= 0).astype(np.uint8)
-        nobody = {name: np.zeros_like(state[name]) for name in ("active", "collided", "offroad", "reached", "ended")}
-        with pytest.raises(ConfigError, match="is nowhere 0: each scene needs an agent that the policy drives"):
+        nobody = {
+            name: np.zeros_like(state[name])
+            for name in ("active", "collided", "offroad", "reached", "ended")
+        }
+        with pytest.raises(
+            ConfigError, match="is nowhere 0: each scene needs an agent that the policy drives"
+        ):
             vec.poke(0, {**state, **nobody, "traffic": traffic})
-        with pytest.raises(ConfigError, match=r"active, collided, offroad, reached, ended and alone must be 0"):
+        with pytest.raises(
+            ConfigError, match=r"active, collided, offroad, reached, ended and alone must be 0"
+        ):
             vec.poke(0, {**state, "traffic": traffic})
 
 
 def test_what_cannot_be_is_said() -> None:
-    with pytest.raises(ConfigError, match="traffic_idm is 0.7 and traffic_log 0.4; their sum must be at most 1"):
+    with pytest.raises(
+        ConfigError, match="traffic_idm is 0.7 and traffic_log 0.4; their sum must be at most 1"
+    ):
         DriveConfig(traffic_idm=0.7, traffic_log=0.4)
     with pytest.raises(ConfigError, match="traffic_log is 0.1, but others=static"):
         DriveConfig(traffic_log=0.1, others="static")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Expert actions (csrc/drive/inverse.c, expert.c; drive_env/motion.py): they follow the log, and the env plays the same."""
+"""Expert actions (csrc/drive/inverse.c, expert.c; drive_env/motion.py): they follow the log, and
+the env plays the same.
+"""
 
 from __future__ import annotations
 
@@ -19,35 +21,59 @@ from drive_env.scenes.sceneset import SceneSet
 from puffervec.errors import ConfigError
 from tests.drive_env.worlds import make_env, random_scene, write_world
 
-INVERTIBLE = ("state", "delta_local", "invertible_bicycle", "bicycle", "classic_gpudrive", "classic_pufferdrive")
+INVERTIBLE = (
+    "state",
+    "delta_local",
+    "invertible_bicycle",
+    "bicycle",
+    "classic_gpudrive",
+    "classic_pufferdrive",
+)
 SPACES = ("discrete", "multi_discrete", "continuous")
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> SceneSet:
     path = tmp_path_factory.mktemp("motion") / "set"
-    return write_world(path, [random_scene(seed, objects=20, spread_m=90.0, frames=60) for seed in (4, 5)])
+    return write_world(
+        path, [random_scene(seed, objects=20, spread_m=90.0, frames=60) for seed in (4, 5)]
+    )
 
 
 def config_of(dynamics: str, actions: str = "continuous", **settings: Any) -> DriveConfig:
-    return DriveConfig(dynamics=dynamics, actions=actions, expert_actions=1, control="valid", **settings)
+    return DriveConfig(
+        dynamics=dynamics, actions=actions, expert_actions=1, control="valid", **settings
+    )
 
 
 @pytest.mark.parametrize(("dynamics", "most_m"), [("state", 1e-6), ("delta_local", 1e-4)])
-def test_models_that_set_poses_are_exactly_where_the_log_is(world: SceneSet, dynamics: str, most_m: float) -> None:
+def test_models_that_set_poses_are_exactly_where_the_log_is(
+    world: SceneSet, dynamics: str, most_m: float
+) -> None:
     found = expert_actions(config_of(dynamics), 0, world)
     assert np.nanmax(found.errors) <= most_m and np.isfinite(found.errors).sum() > 200
 
 
 @pytest.mark.parametrize("dynamics", INVERTIBLE[2:])
 def test_the_others_follow_smooth_logs(world: SceneSet, dynamics: str) -> None:
-    """Cars that drive arcs at a constant speed, forward; a log that jumps or goes sideways is not followed."""
-    worst = np.concatenate([np.nanmax(expert_actions(config_of(dynamics), scene, world).errors, axis=1) for scene in (0, 1)])
+    """Cars that drive arcs at a constant speed, forward; a log that jumps or goes sideways is not
+    followed.
+    """
+    worst = np.concatenate(
+        [
+            np.nanmax(expert_actions(config_of(dynamics), scene, world).errors, axis=1)
+            for scene in (0, 1)
+        ]
+    )
     assert np.mean(worst <= 0.5) >= 0.95, np.sort(worst)
 
 
-def circling(tmp_path: Path, radius_m: float, slip_rad: float = 0.0, missing: slice = slice(0, 0)) -> SceneSet:
-    """A scene of one car that drives along a circle at 5 m/s, turned out of it by `slip_rad`, and whose log has a gap."""
+def circling(
+    tmp_path: Path, radius_m: float, slip_rad: float = 0.0, missing: slice = slice(0, 0)
+) -> SceneSet:
+    """A scene of one car that drives along a circle at 5 m/s, turned out of it by `slip_rad`, and
+    whose log has a gap.
+    """
     scene = random_scene(0, objects=1, roads=3, frames=60)
     angle = 0.5 / radius_m * np.arange(60)
     item = dataclasses.replace(
@@ -63,7 +89,9 @@ def circling(tmp_path: Path, radius_m: float, slip_rad: float = 0.0, missing: sl
 
 
 def test_experts_steer_as_the_circle_wants(tmp_path: Path) -> None:
-    """Of a path of curvature k of the centre, at a wheelbase L: sin(slip) = k L / 2, tan(steering) = 2 tan(slip)."""
+    """Of a path of curvature k of the centre, at a wheelbase L: sin(slip) = k L / 2, tan(steering)
+    = 2 tan(slip).
+    """
     slip = float(np.arcsin(0.6 * 5.0 / 15.0 / 2))
     found = expert_actions(config_of("bicycle"), 0, circling(tmp_path, 15.0, slip))
     np.testing.assert_allclose(found.values[0, 5:50, 1], np.arctan(2 * np.tan(slip)), atol=3e-3)
@@ -78,7 +106,9 @@ def test_a_car_that_backs_is_followed(tmp_path: Path, dynamics: str, most_m: flo
 
 
 def test_a_gap_of_the_log_is_driven_through_evenly(tmp_path: Path) -> None:
-    found = expert_actions(config_of("delta_local"), 0, circling(tmp_path, 1000.0, missing=slice(20, 30)))
+    found = expert_actions(
+        config_of("delta_local"), 0, circling(tmp_path, 1000.0, missing=slice(20, 30))
+    )
     np.testing.assert_allclose(found.values[0, :58, 0], 0.5, atol=1e-3)
 
 
@@ -90,17 +120,28 @@ def test_an_env_plays_them(world: SceneSet, dynamics: str, actions: str) -> None
         return
     found = expert_actions(config_of(dynamics, actions), 1, world)
     steps = 30
-    with make_env(world.path, dynamics=dynamics, actions=actions, expert_actions=1, control="valid", remove_at_goal=0) as vec:
+    with make_env(
+        world.path,
+        dynamics=dynamics,
+        actions=actions,
+        expert_actions=1,
+        control="valid",
+        remove_at_goal=0,
+    ) as vec:
         vec.reset(0)
         state = vec.peek(0)
         slot = int(np.flatnonzero(state["slot_scene"] == 1)[0])
-        rows = {int(state["object"][row]): int(row) for row in np.flatnonzero(state["slot"] == slot)}
+        rows = {
+            int(state["object"][row]): int(row) for row in np.flatnonzero(state["slot"] == slot)
+        }
         for t in range(1, steps):
             vec.step(np.zeros_like(vec.action_space.sample()))
             state = vec.peek(0)
             for o, row in rows.items():
                 pose = found.poses[list(found.objects).index(o), t]
-                assert np.array([state[name][row] for name in ("x", "y", "heading", "speed")]) == pytest.approx(pose, abs=1e-4)
+                assert np.array(
+                    [state[name][row] for name in ("x", "y", "heading", "speed")]
+                ) == pytest.approx(pose, abs=1e-4)
     assert len(rows) > 2
 
 
@@ -110,7 +151,10 @@ def test_actions_are_those_of_the_action_space(world: SceneSet, actions: str) ->
     n, frames = found.errors.shape
     assert found.values.shape == (n, frames - 1, 2) and found.poses.shape == (n, frames, 4)
     assert found.actions.shape == ((n, frames - 1) if actions == "discrete" else (n, frames - 1, 2))
-    body = Body(*found.poses[0, 0].tolist(), length=float(world.scene(0)[1]["objects"][found.objects[0]]["length_m"]))
+    body = Body(
+        *found.poses[0, 0].tolist(),
+        length=float(world.scene(0)[1]["objects"][found.objects[0]]["length_m"]),
+    )
     for t in range(frames - 1):
         body = move(config_of("bicycle", actions), body, tuple(found.values[0, t].tolist()))
         assert (body.x, body.y) == pytest.approx(found.poses[0, t + 1, :2].tolist(), abs=1e-3)
@@ -130,7 +174,10 @@ def test_what_cannot_be_is_refused(world: SceneSet) -> None:
 
 def test_the_command_wants_scenes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2 and "usage" in capsys.readouterr().err
-    assert main(["nowhere"]) == 2 and "drive_env.motion: nowhere: no such folder or file" in capsys.readouterr().err
+    assert (
+        main(["nowhere"]) == 2
+        and "drive_env.motion: nowhere: no such folder or file" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
@@ -152,10 +199,14 @@ def test_an_agent_sees_what_limits_left_of_its_actions(tmp_path: Path) -> None:
         observations, _ = vec.reset(0)
         assert not any(column.any() for column in reader.read(observations)["motion"].values())
         for turn in range(1, 6):
-            observations = vec.step(np.full(vec.num_agents, 6 * 13 + 12))[0]  # 4 m/s2, 1 rad to the left
+            observations = vec.step(np.full(vec.num_agents, 6 * 13 + 12))[
+                0
+            ]  # 4 m/s2, 1 rad to the left
             state = vec.peek(0)
             rows = np.flatnonzero(state["active"])
-            seen = {name: column[rows] for name, column in reader.read(observations)["motion"].items()}
+            seen = {
+                name: column[rows] for name, column in reader.read(observations)["motion"].items()
+            }
             assert seen["steering"] == pytest.approx(np.full(len(rows), 0.06 * turn), abs=1e-5)
             for name in ("acceleration", "lateral"):
                 assert seen[name] == pytest.approx(state[f"model_{name}"][rows], abs=1e-4)

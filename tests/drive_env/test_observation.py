@@ -23,7 +23,9 @@ from puffervec.train.policies.registry import build_policy
 MakeTree = Callable[..., dict[str, Any]]
 
 
-def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, Any], int]:
+def first_rows(
+    tree: dict[str, Any], folder: Path, **settings: Any
+) -> tuple[dict[str, tuple[int, ...]], dict[str, Any], int]:
     """Blocks, values by name and floats per row of the first observation of one scene."""
     (folder / "one.json").write_text(json.dumps(tree))
     config = DriveConfig(scenes=str(folder / "one.json"), num_agents=2, **settings)
@@ -35,7 +37,9 @@ def first_rows(tree: dict[str, Any], folder: Path, **settings: Any) -> tuple[dic
 
 @pytest.fixture
 def values(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> dict[str, Any]:
-    """Values of the tiny scene: cars at (0, -1.75) and (12, 1.75), both driving along +x at 5 m/s, goals 14.5 m ahead."""
+    """Values of the tiny scene: cars at (0, -1.75) and (12, 1.75), both driving along +x at 5 m/s,
+    goals 14.5 m ahead.
+    """
     return first_rows(tiny_tree(), tmp_path)[1]
 
 
@@ -59,13 +63,20 @@ def test_partners(values: dict[str, Any]) -> None:
 def test_segments(values: dict[str, Any]) -> None:
     lanes, edges = values["lanes"], values["edges"]
     np.testing.assert_allclose(lanes["distance"][:, 0], [0.0, 0.0], atol=1e-3)
-    np.testing.assert_allclose(np.sort(np.unique(np.round(edges["distance"][0, :2], 3))), [2.75, 6.25])
-    assert lanes["there"].any() and (np.diff(lanes["distance"][0][lanes["there"][0].astype(bool)]) >= 0).all()
+    np.testing.assert_allclose(
+        np.sort(np.unique(np.round(edges["distance"][0, :2], 3))), [2.75, 6.25]
+    )
+    assert (
+        lanes["there"].any()
+        and (np.diff(lanes["distance"][0][lanes["there"][0].astype(bool)]) >= 0).all()
+    )
     np.testing.assert_allclose(lanes["cos"][0][lanes["there"][0].astype(bool)], 1.0, atol=1e-5)
 
 
 def test_blocks_of_size_zero_are_left_out(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
-    blocks, values, floats = first_rows(tiny_tree(), tmp_path, lines=0, partners=0, lanes=3, edges=2)
+    blocks, values, floats = first_rows(
+        tiny_tree(), tmp_path, lines=0, partners=0, lanes=3, edges=2
+    )
     assert tuple(blocks) == ("ego", "lanes", "edges") == tuple(values)
     listed = columns()
     assert floats == len(listed["ego"]) + 3 * len(listed["lanes"]) + 2 * len(listed["edges"])
@@ -74,14 +85,33 @@ def test_blocks_of_size_zero_are_left_out(tiny_tree: MakeTree, tmp_path: Path, c
 
 def test_columns_have_names_units_and_scales() -> None:
     listed = columns()
-    assert {"ego", "partners", "lanes", "lines", "edges", "previous_action", "lidar", "raster"} < set(listed)
+    assert {
+        "ego",
+        "partners",
+        "lanes",
+        "lines",
+        "edges",
+        "previous_action",
+        "lidar",
+        "raster",
+    } < set(listed)
     for block in listed.values():
         names = [column.name for column in block]
         assert len(set(names)) == len(names) and all(column.scale > 0 for column in block)
-    assert {column.unit for block in listed.values() for column in block} <= {"", "m", "1/m", "m/s", "m/s^2", "m/s^3", "rad"}
+    assert {column.unit for block in listed.values() for column in block} <= {
+        "",
+        "m",
+        "1/m",
+        "m/s",
+        "m/s^2",
+        "m/s^3",
+        "rad",
+    }
 
 
-def test_a_policy_reads_the_previous_action(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> None:
+def test_a_policy_reads_the_previous_action(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path
+) -> None:
     (tmp_path / "one.json").write_text(json.dumps(tiny_tree()))
     settings = {"scenes": str(tmp_path / "one.json"), "num_agents": 2, "observe_previous_action": 1}
     with puffervec.make("drive", env_kwargs=settings, backend="serial", num_envs=1) as vec:
@@ -96,7 +126,9 @@ def test_a_policy_reads_the_previous_action(tiny_tree: MakeTree, tmp_path: Path,
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_path: Path, cache: Path, workers: int) -> None:
+def test_partners_are_the_nearest_whatever_ran_before(
+    tiny_tree: MakeTree, tmp_path: Path, cache: Path, workers: int
+) -> None:
     folder = tmp_path / "scenes"
     folder.mkdir()
     sizes = (50, 17, 33, 18, 31, 5, 47, 16)  # around multiples of 16, large ones first
@@ -104,7 +136,9 @@ def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_p
         tree = tiny_tree(cars=cars)
         for number, item in enumerate(tree["objects"]):
             for point in (*item["position"], item["goalPosition"]):
-                point["x"] += 7.0 * (number % 3) - 9.0 * number  # closer together than the tiny scene has them
+                point["x"] += (
+                    7.0 * (number % 3) - 9.0 * number
+                )  # closer together than the tiny scene has them
         (folder / f"{index}.json").write_text(json.dumps(tree))
     config = {"scenes": str(folder), "num_agents": 64}
     settings = {"backend": "threading", "num_envs": len(sizes), "num_workers": workers, "seed": 0}
@@ -115,7 +149,10 @@ def test_partners_are_the_nearest_whatever_ran_before(tiny_tree: MakeTree, tmp_p
         for env, cars in enumerate(sizes):
             state = vec.peek(env)
             partners = reader.read(obs[env * 64 : env * 64 + cars])["partners"]
-            gap = np.hypot(state["x"][:cars] - state["x"][:cars, None], state["y"][:cars] - state["y"][:cars, None])
+            gap = np.hypot(
+                state["x"][:cars] - state["x"][:cars, None],
+                state["y"][:cars] - state["y"][:cars, None],
+            )
             np.fill_diagonal(gap, np.inf)
             nearest = np.sort(gap, axis=1)[:, :12]
             nearest = np.pad(nearest, ((0, 0), (0, 12 - nearest.shape[1])), constant_values=np.inf)

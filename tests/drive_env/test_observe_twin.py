@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every entry of every observation row equals the twin's: the exact k nearest, in order, also off the map, tied, too few."""
+"""Every entry of every observation row equals the twin's: the exact k nearest, in order, also off
+the map, tied, too few.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ def split(vec: VectorEnv, obs: np.ndarray) -> dict[str, np.ndarray]:
             for f in vec.spec.groups[0].fields}  # fmt: skip
 
 
-def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.ndarray | None = None) -> int:
-    """Compare all live rows with the twin. actions: of the last step, if any. Returns how many rows there were."""
+def compare_rows(
+    vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.ndarray | None = None
+) -> int:
+    """Compare all live rows with the twin. actions: of the last step, if any. Returns how many rows
+    there were.
+    """
     config, state, blocks = vec.config, vec.peek(0), split(vec, obs)
     masks = vec.halves[0].groups["agents"].masks
     bound = max(8.0, config.range_m / 20 + 1)
@@ -47,18 +53,35 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.
             goal = float(state["goal_x"][row]), float(state["goal_y"][row])
             steps = config.max_steps or twin.steps
             ego = ego_block(bodies, own, goal, max(steps - clock, 0), steps, twin.dt_s)
-            np.testing.assert_allclose(blocks["ego"][row, :11], ego, atol=TOLERANCE * 20, rtol=TOLERANCE)
+            np.testing.assert_allclose(
+                blocks["ego"][row, :11], ego, atol=TOLERANCE * 20, rtol=TOLERANCE
+            )
             flags = state["collided"][row], state["offroad"][row]
             assert tuple(blocks["ego"][row, 11:]) == flags
             if config.partners:
-                expected = np.clip(partner_block(bodies, own, config.partners, config.range_m), -bound, bound)
-                np.testing.assert_allclose(blocks["partners"][row], expected, atol=TOLERANCE, err_msg=f"row {row} at {x, y}")
+                expected = np.clip(
+                    partner_block(bodies, own, config.partners, config.range_m), -bound, bound
+                )
+                np.testing.assert_allclose(
+                    blocks["partners"][row],
+                    expected,
+                    atol=TOLERANCE,
+                    err_msg=f"row {row} at {x, y}",
+                )
             for name, k in zip(BLOCKS, config.segment_k, strict=True):
                 if k:
-                    expected = np.clip(twin.segment_block(name, x, y, heading, k, config.range_m), -bound, bound)
-                    np.testing.assert_allclose(blocks[name][row], expected, atol=TOLERANCE, err_msg=f"{name} of {row}")
+                    expected = np.clip(
+                        twin.segment_block(name, x, y, heading, k, config.range_m), -bound, bound
+                    )
+                    np.testing.assert_allclose(
+                        blocks[name][row], expected, atol=TOLERANCE, err_msg=f"{name} of {row}"
+                    )
             if config.observe_previous_action:
-                chosen = (0.0, 0.0) if clock == 0 or actions is None else previous_action_block(int(actions[row]))
+                chosen = (
+                    (0.0, 0.0)
+                    if clock == 0 or actions is None
+                    else previous_action_block(int(actions[row]))
+                )
                 assert tuple(blocks["previous_action"][row]) == tuple(np.float32(chosen))
             compared += 1
     return compared
@@ -70,15 +93,29 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray, actions: np.
         {},
         {"partners": 40, "range_m": 30.0, "control": 1},
         {"partners": 0, "lanes": 64, "lines": 0, "edges": 3},  # more lanes than the index holds
-        {"range_m": 200.0, "lines": 1, "observe_previous_action": 1},  # farther than the index reaches
-        {"lanes": 0, "edges": 0, "partners": 1, "range_m": 5.0, "observe_previous_action": 1, "max_steps": 4},
+        {
+            "range_m": 200.0,
+            "lines": 1,
+            "observe_previous_action": 1,
+        },  # farther than the index reaches
+        {
+            "lanes": 0,
+            "edges": 0,
+            "partners": 1,
+            "range_m": 5.0,
+            "observe_previous_action": 1,
+            "max_steps": 4,
+        },
     ],
     ids=str,
 )
 @pytest.mark.parametrize("copies", slow_but([3], [1, 3]))
 def test_rows_equal_the_twin(tmp_path: Path, settings: dict[str, Any], copies: int) -> None:
     seeds = (1, 2, 3)
-    scenes = write_world(tmp_path / "set", [random_scene(seed, copies=copies, spread_m=40.0 * seed) for seed in seeds])
+    scenes = write_world(
+        tmp_path / "set",
+        [random_scene(seed, copies=copies, spread_m=40.0 * seed) for seed in seeds],
+    )
     rng = np.random.default_rng(0)
     with make_env(tmp_path / "set", **settings) as vec:
         obs, _ = vec.reset(0)
@@ -95,11 +132,15 @@ def test_agents_far_from_everything_see_what_is_in_range(tmp_path: Path) -> None
     with make_env(tmp_path / "set", control=1) as vec:
         obs, _ = vec.reset(0)
         assert compare_rows(vec, scenes, obs) > 20
-        assert any((split(vec, obs)[name][0] == 0).all() for name in BLOCKS)  # someone has nothing around
+        assert any(
+            (split(vec, obs)[name][0] == 0).all() for name in BLOCKS
+        )  # someone has nothing around
 
 
 def test_more_ties_than_fit(tmp_path: Path) -> None:
-    scenes = write_world(tmp_path / "set", [random_scene(7, roads=6, copies=100, spread_m=15.0)], build=no_index)
+    scenes = write_world(
+        tmp_path / "set", [random_scene(7, roads=6, copies=100, spread_m=15.0)], build=no_index
+    )
     with make_env(tmp_path / "set") as vec:
         obs, _ = vec.reset(0)
         assert compare_rows(vec, scenes, obs) > 0
@@ -127,7 +168,9 @@ def test_the_index_changes_no_byte(tmp_path: Path) -> None:
             assert all(np.array_equal(x, y) for x, y in zip(rest[:3], other[:3], strict=True))
 
 
-def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_scenes(
+    real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
     prepared = prepare_scenes(DriveConfig(scenes=str(real_scenes)))
     rng = np.random.default_rng(2)
@@ -142,7 +185,9 @@ def test_real_scenes(real_scenes: Path, shared_cache: Path, monkeypatch: pytest.
 
 
 def test_rows_of_states_that_were_set(tmp_path: Path) -> None:
-    scenes = write_world(tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)])
+    scenes = write_world(
+        tmp_path / "set", [random_scene(seed, objects=8, roads=9) for seed in (1, 2)]
+    )
     rng = np.random.default_rng(3)
     with make_env(tmp_path / "set", num_agents=16, partners=3, observe_previous_action=1) as vec:
         observations, _ = vec.reset(seed=1)

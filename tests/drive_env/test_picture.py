@@ -19,11 +19,21 @@ from drive_env.cli import main
 from drive_env.config import DriveConfig
 from drive_env.env import recorder
 from drive_env.render.ground import SIGNS, dashes, ground_of, sign_of
-from drive_env.render.tracks import Roads, Tracks, fixed_view, interesting_points, long_axis_rad, turned, view_of
+from drive_env.render.tracks import (
+    Roads,
+    Tracks,
+    fixed_view,
+    interesting_points,
+    long_axis_rad,
+    turned,
+    view_of,
+)
 from puffervec.contract.drawing import Box, Circle, Line, Polygon, Text
 from puffervec.errors import MissingExtraError
 
-picture = pytest.importorskip("drive_env.render.picture", reason="Pillow is not installed", exc_type=ImportError)
+picture = pytest.importorskip(
+    "drive_env.render.picture", reason="Pillow is not installed", exc_type=ImportError
+)
 Image = pytest.importorskip("PIL.Image")
 PX = 0.1
 
@@ -47,7 +57,10 @@ def make_tracks(frames: int = 30) -> Tracks:
 
 ROADS = Roads(
     lanes=[np.array([[-20.0, -15.0], [80.0, 60.0]])],
-    lines=[(9, np.array([[-20.0, -12.0], [80.0, 63.0]])), (7, np.array([[-20.0, -18.0], [80.0, 57.0]]))],
+    lines=[
+        (9, np.array([[-20.0, -12.0], [80.0, 63.0]])),
+        (7, np.array([[-20.0, -18.0], [80.0, 57.0]])),
+    ],
     edges=[(15, np.array([[-20.0, -10.0], [80.0, 65.0]]))],
     areas=[("crosswalk", np.array([[5.0, 0.0], [10.0, 0.0], [10.0, 8.0], [5.0, 8.0]]))],
     signals=[("green light", np.array([20.0, 20.0])), ("stop sign", np.array([30.0, 30.0]))],
@@ -67,38 +80,70 @@ def test_marks_and_colours_are_in_the_picture() -> None:
     whole = pixels_of(picture.png_of("a scene", ROADS, make_tracks()))
     assert whole.shape[1] == picture.WIDTH_PX + 24
     pixels = whole[160:]  # below the head and its legend
-    roles = ("road", "kerb", "collision", "off-road", "pedestrian", "crosswalk", "green light", "stop sign", "0 1.0", "0 0.35")
+    roles = (
+        "road",
+        "kerb",
+        "collision",
+        "off-road",
+        "pedestrian",
+        "crosswalk",
+        "green light",
+        "stop sign",
+        "0 1.0",
+        "0 0.35",
+    )
     for role in roles:
         assert count(pixels, picture.COLOURS[role]) > 30, role
     assert count(pixels, "#ff00ff") == 0
-    logged = pixels_of(picture.png_of("a log", ROADS, dataclasses.replace(make_tracks(), logged=True)))
-    assert 0 < count(logged[160:], picture.COLOURS["0 1.0"]) < count(pixels, picture.COLOURS["0 1.0"]), (
-        "the log is a line of its own"
+    logged = pixels_of(
+        picture.png_of("a log", ROADS, dataclasses.replace(make_tracks(), logged=True))
     )
+    assert (
+        0 < count(logged[160:], picture.COLOURS["0 1.0"]) < count(pixels, picture.COLOURS["0 1.0"])
+    ), "the log is a line of its own"
 
 
 def test_everything_is_where_it_was() -> None:
-    """Goal, way, ticks and poses of the agent; the pedestrian at its start; marks where and when contacts began."""
+    """Goal, way, ticks and poses of the agent; the pedestrian at its start; marks where and when
+    contacts began.
+    """
     tracks = make_tracks()
     shapes = [shape for _, found in picture.objects_of(tracks, PX) for shape in found]
     boxes = [shape for shape in shapes if isinstance(shape, Box)]
     assert [(box.x, box.y) for box in boxes] == [(0.0, 0.0), (48.0, 36.0), (48.0, 36.0)]
-    assert {box.angle_rad for box in boxes} == {math.atan2(0.6, 0.8)} and boxes[0].role == "0 0.35" and boxes[2].role == "edge"
-    circles = {(shape.x, shape.y, shape.role): shape for shape in shapes if isinstance(shape, Circle)}
-    assert circles[48.0, 36.0, f"0 {picture.AREA}"].radius == 2.0 and (30.0, 20.0, "pedestrian") in circles
+    assert (
+        {box.angle_rad for box in boxes} == {math.atan2(0.6, 0.8)}
+        and boxes[0].role == "0 0.35"
+        and boxes[2].role == "edge"
+    )
+    circles = {
+        (shape.x, shape.y, shape.role): shape for shape in shapes if isinstance(shape, Circle)
+    }
+    assert (
+        circles[48.0, 36.0, f"0 {picture.AREA}"].radius == 2.0
+        and (30.0, 20.0, "pedestrian") in circles
+    )
     ticks = sorted((x, y) for x, y, role in circles if role == "paper")
-    np.testing.assert_allclose(ticks, [(tracks.x_m[frame, 0], tracks.y_m[frame, 0]) for frame in (10, 20)])
+    np.testing.assert_allclose(
+        ticks, [(tracks.x_m[frame, 0], tracks.y_m[frame, 0]) for frame in (10, 20)]
+    )
     lines = [shape for shape in shapes if isinstance(shape, Line)]
     way = [line for line in lines if line.role.startswith("0 ") and line.width == picture.WAY_M]
     assert [line.role for line in way] == [f"0 {share}" for share in picture.SHADES]
     assert way[0].points[0] == (0.0, 0.0) and way[-1].points[-1] == (48.0, 36.0)
-    log = np.concatenate([line.points for line in lines if line.width == pytest.approx(picture.LOG_PX * PX)])
+    log = np.concatenate(
+        [line.points for line in lines if line.width == pytest.approx(picture.LOG_PX * PX)]
+    )
     np.testing.assert_allclose(log[:, 1] - 3.0, 0.75 * log[:, 0], atol=1e-9)
     crosses = [np.mean(line.points, axis=0) for line in lines if line.role == "collision"]
     np.testing.assert_allclose(crosses, [(tracks.x_m[15, 0], tracks.y_m[15, 0])] * 2)
-    (triangle,) = [shape for shape in shapes if isinstance(shape, Polygon) and shape.role == "off-road"]
+    (triangle,) = [
+        shape for shape in shapes if isinstance(shape, Polygon) and shape.role == "off-road"
+    ]
     low, high = np.min(triangle.points, axis=0), np.max(triangle.points, axis=0)
-    assert (low < (tracks.x_m[27, 0], tracks.y_m[27, 0])).all() and (high > (tracks.x_m[27, 0], tracks.y_m[27, 0])).all()
+    assert (low < (tracks.x_m[27, 0], tracks.y_m[27, 0])).all() and (
+        high > (tracks.x_m[27, 0], tracks.y_m[27, 0])
+    ).all()
 
 
 def test_every_third_second_has_its_number() -> None:
@@ -106,7 +151,10 @@ def test_every_third_second_has_its_number() -> None:
     way = [(float(frame), 0.0) for frame in frames]
     ticks, words = picture.seconds_of(frames, way, "0 1.0", PX)
     assert len(ticks) == 2 * 9
-    assert [(word.text, word.x) for word in words if isinstance(word, Text)] == [("3 s", 30.0), ("6 s", 60.0)]
+    assert [(word.text, word.x) for word in words if isinstance(word, Text)] == [
+        ("3 s", 30.0),
+        ("6 s", 60.0),
+    ]
     assert picture.seconds_of(frames, [(frame / 20, 0.0) for frame in frames], "0 1.0", PX)[1] == []
 
 
@@ -118,8 +166,13 @@ def test_legends_have_what_is_shown() -> None:
         "pedestrian", "crosswalk", "green light", "stop sign",
     ]  # fmt: skip
     log = dataclasses.replace(tracks, logged=True)
-    assert "green light at the start" in [sample.label for sample in picture.legend_of_others(ROADS, log)]
-    assert picture.caption_of(tracks) == "1 agents: 1 at the goal (0 of them without contact), 1 collided, 1 off-road"
+    assert "green light at the start" in [
+        sample.label for sample in picture.legend_of_others(ROADS, log)
+    ]
+    assert (
+        picture.caption_of(tracks)
+        == "1 agents: 1 at the goal (0 of them without contact), 1 collided, 1 off-road"
+    )
 
 
 def test_broken_lines_are_broken() -> None:
@@ -127,17 +180,26 @@ def test_broken_lines_are_broken() -> None:
     assert dashes(bend, 2.0, 2.0) == [[(0.0, 0.0), (2.0, 0.0)], [(3.0, 1.0), (3.0, 3.0)]]
     assert dashes(bend, 4.0, 1.0)[0] == [(0.0, 0.0), (3.0, 0.0), (3.0, 1.0)]
     assert dashes(bend[:1], 2.0, 2.0) == [] and dashes(bend[1:3], 2.0, 2.0) == []
-    lines = {dashed: [s for s in ground_of(ROADS, dashed) if s.role.endswith("line")] for dashed in (False, True)}
+    lines = {
+        dashed: [s for s in ground_of(ROADS, dashed) if s.role.endswith("line")]
+        for dashed in (False, True)
+    }
     assert [line.role for line in lines[False]] == ["yellow line", "white line"]
     yellow = [line for line in lines[True] if line.role == "yellow line"]
-    assert len(yellow) == 32 and [line.role for line in lines[True]].count("white line") == 1  # 125 m; kind 7 is solid
+    assert (
+        len(yellow) == 32 and [line.role for line in lines[True]].count("white line") == 1
+    )  # 125 m; kind 7 is solid
 
 
 def test_signs_are_told_apart_by_their_shapes() -> None:
-    (stop,), (yields,), (light,) = (sign_of(name, (3.0, 4.0), 0.5, "one") for name in (*SIGNS, "red light"))
+    (stop,), (yields,), (light,) = (
+        sign_of(name, (3.0, 4.0), 0.5, "one") for name in (*SIGNS, "red light")
+    )
     assert isinstance(stop, Polygon) and isinstance(yields, Polygon) and isinstance(light, Circle)
     assert (len(stop.points), len(yields.points)) == (8, 3)
-    assert min(yields.points, key=lambda point: point[1]) == pytest.approx((3.0, 3.5)), "it stands on its tip"
+    assert min(yields.points, key=lambda point: point[1]) == pytest.approx((3.0, 3.5)), (
+        "it stands on its tip"
+    )
     assert {stop.name, yields.name, light.name} == {"one"}
 
 
@@ -157,24 +219,39 @@ def test_scenes_without_agents_can_be_drawn() -> None:
     picture.png_of("nobody", Roads([], [], []), nobody)
     gone = dataclasses.replace(nobody, there=np.zeros_like(nobody.there))
     view = view_of(gone)
-    assert pixels_of(picture.png_of("gone", Roads([], [], []), gone)).shape[1] == 1524 and (view.low_m < view.high_m).all()
+    assert (
+        pixels_of(picture.png_of("gone", Roads([], [], []), gone)).shape[1] == 1524
+        and (view.low_m < view.high_m).all()
+    )
 
 
-def test_missing_pillow_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_pillow_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from drive_env.evaluate.evaluate import drawings
     from puffervec.train.act.evaluate import RandomActor
 
     monkeypatch.setitem(sys.modules, "PIL", None)
-    for draw in (lambda: next(drawings(RandomActor(0), DriveConfig(), [None])), lambda: recorder(None)):  # type: ignore[arg-type, return-value]
+    for draw in (
+        lambda: next(drawings(RandomActor(0), DriveConfig(), [None])),
+        lambda: recorder(None),
+    ):  # type: ignore[arg-type, return-value]
         with pytest.raises(MissingExtraError, match=r"pip install 'puffervec\[video\]'"):
             draw()
-    assert main(["draw", "x.json", "--out", "x.png"]) == 2 and "puffervec[video]" in capsys.readouterr().err
+    assert (
+        main(["draw", "x.json", "--out", "x.png"]) == 2
+        and "puffervec[video]" in capsys.readouterr().err
+    )
 
 
 def test_a_goal_that_nothing_leads_to_is_not_in_the_view() -> None:
     """It lies 10 km away: the picture shows what the agents do, as if they had no goal."""
     tracks = make_tracks()
     far = dataclasses.replace(tracks, goal_m=np.array([[8000.0, 6000.0], [30.0, 20.0]]))
-    without = dataclasses.replace(tracks, goal_m=np.stack([tracks.x_m[-1], tracks.y_m[-1]], axis=-1))
+    without = dataclasses.replace(
+        tracks, goal_m=np.stack([tracks.x_m[-1], tracks.y_m[-1]], axis=-1)
+    )
     for view in (view_of, fixed_view):
-        np.testing.assert_allclose(view(far).high_m - view(far).low_m, view(without).high_m - view(without).low_m, atol=0.1)
+        np.testing.assert_allclose(
+            view(far).high_m - view(far).low_m, view(without).high_m - view(without).low_m, atol=0.1
+        )

@@ -41,12 +41,18 @@ def folder(tiny_tree: MakeTree, tmp_path: Path) -> Path:
     """A folder with two scenes and one that is left out."""
     path = tmp_path / "scenes"
     path.mkdir()
-    for name, tree in (("a", tiny_tree(cars=2)), ("b", tiny_tree(cars=3)), ("c", tiny_tree(frames=1))):
+    for name, tree in (
+        ("a", tiny_tree(cars=2)),
+        ("b", tiny_tree(cars=3)),
+        ("c", tiny_tree(frames=1)),
+    ):
         (path / f"{name}.json").write_text(json.dumps(tree))
     return path
 
 
-def test_a_folder_is_compiled_once(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_compiled_once(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = prepare_scenes(DriveConfig(scenes=str(folder)))
     assert first.scenes.names == ["a.json", "b.json"]
     assert [(item.path.name, item.reason.split(",")[0]) for item in first.left_out] == [
@@ -64,7 +70,9 @@ def test_a_folder_is_compiled_once(folder: Path, cache: Path, monkeypatch: pytes
     assert second.path.read_bytes() == content
 
 
-def test_what_the_bytes_depend_on_is_in_the_key(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
+def test_what_the_bytes_depend_on_is_in_the_key(
+    folder: Path, cache: Path, tiny_tree: MakeTree
+) -> None:
     base = {"scenes": str(folder)}
     paths = [
         prepare_scenes(DriveConfig(**settings)).path
@@ -101,22 +109,35 @@ def test_a_damaged_entry_is_compiled_anew(folder: Path, cache: Path, damage: str
 def test_one_broken_file_refuses_no_other(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
     (folder / "b.json").write_text((folder / "b.json").read_text()[:200])
     long_road = tiny_tree()
-    long_road["roads"][0]["geometry"] = [{"x": x, "y": 50_000.0 * (x % 2), "z": 0.0} for x in range(60)]
-    (folder / "d.json").write_text(json.dumps(long_road))  # read, but more segments than can be numbered
+    long_road["roads"][0]["geometry"] = [
+        {"x": x, "y": 50_000.0 * (x % 2), "z": 0.0} for x in range(60)
+    ]
+    (folder / "d.json").write_text(
+        json.dumps(long_road)
+    )  # read, but more segments than can be numbered
     prepared = prepare_scenes(DriveConfig(scenes=str(folder)))
     assert prepared.scenes.names == ["a.json"]
     reasons = {item.path.name: item.reason for item in prepared.left_out}
     assert list(reasons) == ["b.json", "c.json", "d.json"]
-    assert reasons["b.json"].startswith("not JSON, or cut off") and "more than 65535 road segments" in reasons["d.json"]
+    assert (
+        reasons["b.json"].startswith("not JSON, or cut off")
+        and "more than 65535 road segments" in reasons["d.json"]
+    )
     (folder / "a.json").write_text("")
-    with pytest.raises(SceneError, match=rf"{folder}: none of its 4 scenes can be used \(a.json: not JSON.*; and 1 more\)"):
+    with pytest.raises(
+        SceneError,
+        match=rf"{folder}: none of its 4 scenes can be used \(a.json: not JSON.*; and 1 more\)",
+    ):
         prepare_scenes(DriveConfig(scenes=str(folder)))
 
 
 def test_remarks_name_the_first_files() -> None:
     files = [LeftOut(Path(f"{number}.json"), "why") for number in range(prepare.REMARKS_SHOWN + 2)]
     assert prepare.remarks_on(files[:1]) == ["left out 0.json: why"]
-    assert prepare.remarks_on(files[:-1])[-1] == "left out 1 more file; `puffer-scenes check --json` names all"
+    assert (
+        prepare.remarks_on(files[:-1])[-1]
+        == "left out 1 more file; `puffer-scenes check --json` names all"
+    )
     assert prepare.remarks_on(files)[-1].startswith("left out 2 more files; ")
 
 
@@ -126,8 +147,12 @@ def test_one_file(folder: Path, cache: Path) -> None:
         prepare_scenes(DriveConfig(scenes=str(folder / "c.json")))
 
 
-def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeTree, tmp_path: Path) -> None:
-    with pytest.raises(SceneError, match='/nowhere: no such folder or file; it must be "generated", "generated:N"'):
+def test_nothing_to_drive_is_refused(
+    folder: Path, cache: Path, tiny_tree: MakeTree, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        SceneError, match='/nowhere: no such folder or file; it must be "generated", "generated:N"'
+    ):
         prepare_scenes(DriveConfig(scenes="/nowhere"))
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -135,27 +160,43 @@ def test_nothing_to_drive_is_refused(folder: Path, cache: Path, tiny_tree: MakeT
         prepare_scenes(DriveConfig(scenes=str(empty)))
     (folder / "a.json").unlink()
     (folder / "b.json").unlink()
-    with pytest.raises(SceneError, match=rf"{folder}: none of its 1 scenes can be used \(c.json: the scene has a single frame"):
+    with pytest.raises(
+        SceneError,
+        match=rf"{folder}: none of its 1 scenes can be used \(c.json: the scene has a single frame",
+    ):
         prepare_scenes(DriveConfig(scenes=str(folder)))
     (folder / "c.json").write_text(json.dumps(tiny_tree(speed_mps=0.0)))
     for control in ("moving", "valid"):
-        with pytest.raises(SceneError, match=f"has an agent: control is {control}; there are 1 under control=sdc"):
+        with pytest.raises(
+            SceneError, match=f"has an agent: control is {control}; there are 1 under control=sdc"
+        ):
             prepare_scenes(DriveConfig(scenes=str(folder), control=control))
     expert = tiny_tree(cars=2)
     expert["objects"][0]["mark_as_expert"] = expert["objects"][1]["mark_as_expert"] = True
     (folder / "c.json").write_text(json.dumps(expert))
-    assert (prepare_scenes(valid := DriveConfig(scenes=str(folder), control="valid")).scenes.agents(valid) == [2]).all()
+    assert (
+        prepare_scenes(valid := DriveConfig(scenes=str(folder), control="valid")).scenes.agents(
+            valid
+        )
+        == [2]
+    ).all()
 
 
 def test_more_agents_than_rows_are_refused(folder: Path, cache: Path) -> None:
-    with pytest.raises(ConfigError, match="num_agents is 2, but b.json has 3 agents; raise num_agents"):
+    with pytest.raises(
+        ConfigError, match="num_agents is 2, but b.json has 3 agents; raise num_agents"
+    ):
         prepare_scenes(DriveConfig(scenes=str(folder), num_agents=2))
 
 
-def test_an_unwritable_cache_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "file"))
-    with pytest.raises(SceneError, match="cannot be written: .*; set PUFFERVEC_CACHE to a folder that can"):
+    with pytest.raises(
+        SceneError, match="cannot be written: .*; set PUFFERVEC_CACHE to a folder that can"
+    ):
         prepare_scenes(DriveConfig(scenes=str(folder)))
 
 
@@ -172,17 +213,29 @@ def test_generated_sets_are_found_by_name(cache: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(generate, "HELD_OUT_COUNT", 2)
     assert len(prepare_scenes(DriveConfig()).scenes) == 3
     assert len(prepare_scenes(DriveConfig(scenes="held-out")).scenes) == 2
-    assert asked == [(1, 0, False), (1, 1, False), (1, 2, False), (1_000_003, 0, True), (1_000_003, 1, True)]
+    assert asked == [
+        (1, 0, False),
+        (1, 1, False),
+        (1, 2, False),
+        (1_000_003, 0, True),
+        (1_000_003, 1, True),
+    ]
 
 
 def test_as_many_generated_scenes_as_wanted(cache: Path) -> None:
     """The first of them are the same, however many there are."""
     two, three = (prepare_scenes(DriveConfig(scenes=f"generated:{count}")) for count in (2, 3))
     assert two.scenes.names == three.scenes.names[:2] and len(three.scenes) == 3
-    names = [[item.identity for item in sources_of(name)[0].items] for name in ("generated:200", "generated")]
+    names = [
+        [item.identity for item in sources_of(name)[0].items]
+        for name in ("generated:200", "generated")
+    ]
     assert names[0] == names[1]
     for wrong in ("generated:0", "generated:-1", "generated:x", "generated:100000", "generated:"):
-        with pytest.raises(SceneError, match=f'{wrong}: no such folder or file; it must be "generated", "generated:N"'):
+        with pytest.raises(
+            SceneError,
+            match=f'{wrong}: no such folder or file; it must be "generated", "generated:N"',
+        ):
             sources_of(wrong)
 
 
@@ -197,7 +250,10 @@ def test_processes_compile_to_the_same_bytes(
     monkeypatch.setattr(prepare, "PART", 2)
     monkeypatch.setattr(prepare, "LEAST_PARTS", 1)
     assert prepare_scenes(DriveConfig(scenes="generated:6")).path.read_bytes() == content
-    assert capfd.readouterr().err == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
+    assert (
+        capfd.readouterr().err
+        == f"drive: compiling 6 scenes, once; they are kept in {cache / 'scenes'}\n" * 2
+    )
 
 
 def test_compiling_that_was_cut_off_goes_on(
@@ -243,7 +299,9 @@ def test_parts_without_a_usable_scene(
 
 
 def test_a_folder_of_all_formats(folder: Path, cache: Path, tiny_tree: MakeTree) -> None:
-    """Scenes of a .pvs file stay as they are if it was compiled with the same settings, and are compiled anew if not."""
+    """Scenes of a .pvs file stay as they are if it was compiled with the same settings, and are
+    compiled anew if not.
+    """
     scene = scene_from_tree(tiny_tree(cars=4), "x", "x.json")
     (folder / "deep").mkdir()
     (folder / "deep" / "map.bin").write_bytes(bin_bytes(scene))
@@ -257,15 +315,21 @@ def test_a_folder_of_all_formats(folder: Path, cache: Path, tiny_tree: MakeTree)
         assert prepared.left_out[0].reason.startswith("version at byte 4: expected")
 
 
-def test_a_compiled_file_is_mapped_where_it_lies(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+def test_a_compiled_file_is_mapped_where_it_lies(
+    tmp_path: Path, cache: Path, tiny_tree: MakeTree
+) -> None:
     path = tmp_path / "own.pvs"
-    write_scenes(path, [scene_from_tree(tiny_tree(cars=cars), "x", f"{cars}.json") for cars in (1, 2)])
+    write_scenes(
+        path, [scene_from_tree(tiny_tree(cars=cars), "x", f"{cars}.json") for cars in (1, 2)]
+    )
     assert prepare_scenes(DriveConfig(scenes=str(path))).path == path and not cache.exists()
     other = prepare_scenes(DriveConfig(scenes=str(path), range_m=60.0))
     assert other.path.parent == cache / "scenes" and other.scenes.names == ["1.json", "2.json"]
 
 
-def test_nothing_in_the_cache_vouches_for_a_large_set(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_in_the_cache_vouches_for_a_large_set(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Workers check each of its scenes, whatever the files beside it say."""
     monkeypatch.setattr(prepare, "CHECKED_BYTES", 1)
     monkeypatch.setattr(prepare, "PART", 2)
@@ -274,7 +338,10 @@ def test_nothing_in_the_cache_vouches_for_a_large_set(cache: Path, monkeypatch: 
     content = bytearray(prepared.path.read_bytes())
     for index in range(3):
         scenes = SceneSet(prepared.path)
-        place = int(scenes.entries[index]["offset"] + scenes.scene(index)[0]["sections"][packed.ORDER.index("half")]["offset"])
+        place = int(
+            scenes.entries[index]["offset"]
+            + scenes.scene(index)[0]["sections"][packed.ORDER.index("half")]["offset"]
+        )
         content[place : place + 4] = np.float32(np.nan).tobytes()
     prepared.path.write_bytes(content)
     found = prepared.path.stat()
@@ -283,19 +350,27 @@ def test_nothing_in_the_cache_vouches_for_a_large_set(cache: Path, monkeypatch: 
     notes.write_text(json.dumps({**json.loads(notes.read_text()), "checked": stamp}))
     assert not prepare_scenes(config).checked and "scenes_checked" not in build(config).params
     with pytest.raises(PuffervecError, match="entry.crc32"):
-        with puffervec.make("drive", env_kwargs={"scenes": "generated:3"}, num_envs=1, backend="serial") as vec:
+        with puffervec.make(
+            "drive", env_kwargs={"scenes": "generated:3"}, num_envs=1, backend="serial"
+        ) as vec:
             vec.reset(seed=0)
 
 
 def test_a_replaced_file_is_read_anew(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
-    """Within one process, which may have the old one open; nothing of that is kept under the new one's key."""
+    """Within one process, which may have the old one open; nothing of that is kept under the new
+    one's key.
+    """
     folder = tmp_path / "scenes"
     folder.mkdir()
     for cars in (1, 2):
         write_scenes(folder / "own.pvs", [scene_from_tree(tiny_tree(cars=cars), "x", "a.json")])
         for range_m in (60.0, 70.0):
             config = DriveConfig(scenes=str(folder / "own.pvs"), range_m=range_m)
-            assert agents_of(config) == agents_of(DriveConfig(scenes=str(folder), range_m=range_m)) == [cars]
+            assert (
+                agents_of(config)
+                == agents_of(DriveConfig(scenes=str(folder), range_m=range_m))
+                == [cars]
+            )
 
 
 def agents_of(config: DriveConfig) -> list[int]:
@@ -319,7 +394,10 @@ def test_a_file_that_is_replaced_while_it_is_compiled_is_kept_under_no_key(
         return original(*arguments, **more)
 
     original = prepare.compile_into
-    for config in (DriveConfig(scenes=str(path), range_m=60.0), DriveConfig(scenes=str(tmp_path), range_m=70.0)):
+    for config in (
+        DriveConfig(scenes=str(path), range_m=60.0),
+        DriveConfig(scenes=str(tmp_path), range_m=70.0),
+    ):
         write(1)
         with monkeypatch.context() as patch:
             patch.setattr(prepare, "compile_into", compile_late)
@@ -339,13 +417,16 @@ def test_a_folder_of_anything_is_refused_before_it_is_read(
     with monkeypatch.context() as patch:
         patch.setattr(sources, "digest_of", lambda _: pytest.fail("read"))
         with pytest.raises(
-            SceneError, match="none of 5 files, drawn evenly from the 21 below it .* is a scene; name the folder"
+            SceneError,
+            match="none of 5 files, drawn evenly from the 21 below it .* is a scene; name the folder",
         ):
             prepare_scenes(DriveConfig(scenes=str(tmp_path)))
     (tmp_path / "00.json").write_text(json.dumps(tiny_tree(cars=2)))
     assert len(prepare_scenes(DriveConfig(scenes=str(tmp_path))).left_out) == 20
     monkeypatch.setattr(reader, "MAX_NAMES", 20)
-    with pytest.raises(SceneError, match="more than 20 files and folders lie below it; name the folder"):
+    with pytest.raises(
+        SceneError, match="more than 20 files and folders lie below it; name the folder"
+    ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path)))
 
 
@@ -355,27 +436,43 @@ def test_several_sets_with_weights(folder: Path, cache: Path) -> None:
     assert prepared.scene_weights is not None
     np.testing.assert_allclose(prepared.scene_weights, [1.5, 1.5, 0.25, 0.25, 0.25, 0.25])
     both = prepare_scenes(DriveConfig(scenes=f"{folder},generated:4"))
-    assert both.path == prepared.path and both.scene_weights is None, "without weights all scenes are drawn equally often"
+    assert both.path == prepared.path and both.scene_weights is None, (
+        "without weights all scenes are drawn equally often"
+    )
 
 
-def test_a_set_with_a_weight_and_no_scene_is_named(folder: Path, cache: Path, tmp_path: Path) -> None:
+def test_a_set_with_a_weight_and_no_scene_is_named(
+    folder: Path, cache: Path, tmp_path: Path
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "broken.json").write_text("{}")
     assert prepare_scenes(DriveConfig(scenes=f"{folder},{empty}")).counts == (2, 0)
-    with pytest.raises(SceneError, match=r"empty: none of its 1 scenes can be used, .* leave it out"):
+    with pytest.raises(
+        SceneError, match=r"empty: none of its 1 scenes can be used, .* leave it out"
+    ):
         prepare_scenes(DriveConfig(scenes=f"{folder},{empty}=0.5"))
 
 
-def test_scenes_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, cache: Path, tiny_tree: MakeTree) -> None:
+def test_scenes_of_the_same_name_are_told_apart_by_their_folders(
+    tmp_path: Path, cache: Path, tiny_tree: MakeTree
+) -> None:
     for day, cars in (("monday", 2), ("tuesday", 3)):
         (tmp_path / day).mkdir()
         (tmp_path / day / "a.json").write_text(json.dumps(tiny_tree(cars=cars)))
-    (tmp_path / "monday" / "0.json").write_text("{")  # left out: the scenes behind it keep their places
+    (tmp_path / "monday" / "0.json").write_text(
+        "{"
+    )  # left out: the scenes behind it keep their places
     (tmp_path / "b.json").write_text(json.dumps(tiny_tree(cars=4)))
     for _ in range(2):  # compiled, and from the cache
-        assert prepare_scenes(DriveConfig(scenes=str(tmp_path))).scenes.names == ["b.json", "monday/a.json", "tuesday/a.json"]
-    (tmp_path / "tuesday").rename(tmp_path / "wednesday")  # the same set in the cache: contents and names are the same
+        assert prepare_scenes(DriveConfig(scenes=str(tmp_path))).scenes.names == [
+            "b.json",
+            "monday/a.json",
+            "tuesday/a.json",
+        ]
+    (tmp_path / "tuesday").rename(
+        tmp_path / "wednesday"
+    )  # the same set in the cache: contents and names are the same
     assert prepare_scenes(DriveConfig(scenes=str(tmp_path))).scenes.names[2] == "wednesday/a.json"
     apart = prepare_scenes(DriveConfig(scenes=f"{tmp_path / 'monday'},{tmp_path / 'wednesday'}"))
     assert apart.scenes.names == ["monday/a.json", "wednesday/a.json"]
@@ -392,11 +489,21 @@ def test_splits_are_by_name(tmp_path: Path, cache: Path, tiny_tree: MakeTree) ->
         split: prepare_scenes(DriveConfig(scenes=str(tmp_path), split=split)).scenes.names  # type: ignore[arg-type]
         for split in ("all", "train", "validation", "test")
     }
-    assert sorted(names["train"] + names["validation"] + names["test"]) == names["all"] and len(names["all"]) == 30
+    assert (
+        sorted(names["train"] + names["validation"] + names["test"]) == names["all"]
+        and len(names["all"]) == 30
+    )
     assert all(split_of(Path(name).stem) == split for split in SHARES for name in names[split])
     shares = Counter(split_of(f"scene-{number}") for number in range(4000))
-    assert [round(shares[name] / 4000, 1) for name in ("train", "validation", "test")] == [0.8, 0.1, 0.1]
-    with pytest.raises(SceneError, match="none of its 1 scenes is in the split test; --env.split all takes every one"):
+    assert [round(shares[name] / 4000, 1) for name in ("train", "validation", "test")] == [
+        0.8,
+        0.1,
+        0.1,
+    ]
+    with pytest.raises(
+        SceneError,
+        match="none of its 1 scenes is in the split test; --env.split all takes every one",
+    ):
         prepare_scenes(DriveConfig(scenes=str(tmp_path / names["train"][0]), split="test"))
 
 
@@ -418,12 +525,16 @@ def test_counts_of_agents_are_kept(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert prepare.agents_in(scenes, config) == counted
 
 
-def test_unchanged_files_are_not_read_again(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_files_are_not_read_again(
+    folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To know what they contain; and a file that was changed is."""
     long_ago = 1_600_000_000
     for path in folder.iterdir():
         os.utime(path, (long_ago, long_ago))
-    monkeypatch.setattr(sources, "FRESH_NS", -(10**12))  # the time at which a file's entry changes cannot be set back
+    monkeypatch.setattr(
+        sources, "FRESH_NS", -(10**12)
+    )  # the time at which a file's entry changes cannot be set back
     first = prepare_scenes(DriveConfig(scenes=str(folder)))
     read: list[str] = []
     original = sources.digest_of

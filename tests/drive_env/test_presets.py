@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Presets of observations, single blocks beside them, and rows of other types: each number equals the twin's."""
+"""Presets of observations, single blocks beside them, and rows of other types: each number equals
+the twin's.
+"""
 
 from __future__ import annotations
 
@@ -39,20 +41,34 @@ def twin_blocks(
     motion: tuple[float, float, float],
     range_m: float,
 ) -> dict[str, np.ndarray]:
-    """The blocks of a preset. ks: entries of each. motion: steering, acceleration, lateral acceleration."""
+    """The blocks of a preset. ks: entries of each. motion: steering, acceleration, lateral
+    acceleration.
+    """
     if preset == "pufferdrive":
         ego = twins.pufferdrive_ego(bodies, own, goal, hit)
         jerks = "pufferdrive_jerk_ego" in ks
         return {
-            **({"pufferdrive_jerk_ego": twins.pufferdrive_jerk_ego(ego, *motion)} if jerks else {"pufferdrive_ego": ego}),
-            "pufferdrive_partners": twins.pufferdrive_partners(bodies, own, ks["pufferdrive_partners"], range_m),
-            "pufferdrive_roads": twins.pufferdrive_roads(twin, arrays, pose, ks["pufferdrive_roads"], range_m),
+            **(
+                {"pufferdrive_jerk_ego": twins.pufferdrive_jerk_ego(ego, *motion)}
+                if jerks
+                else {"pufferdrive_ego": ego}
+            ),
+            "pufferdrive_partners": twins.pufferdrive_partners(
+                bodies, own, ks["pufferdrive_partners"], range_m
+            ),
+            "pufferdrive_roads": twins.pufferdrive_roads(
+                twin, arrays, pose, ks["pufferdrive_roads"], range_m
+            ),
         }
     if preset == "gpudrive":
         return {
             "gpudrive_ego": twins.gpudrive_ego(bodies, own, goal, hit),
-            "gpudrive_partners": twins.gpudrive_partners(bodies, own, ks["gpudrive_partners"], range_m),
-            "gpudrive_roads": twins.gpudrive_roads(twin, arrays, pose, ks["gpudrive_roads"], range_m),
+            "gpudrive_partners": twins.gpudrive_partners(
+                bodies, own, ks["gpudrive_partners"], range_m
+            ),
+            "gpudrive_roads": twins.gpudrive_roads(
+                twin, arrays, pose, ks["gpudrive_roads"], range_m
+            ),
         }
     return {}
 
@@ -76,19 +92,46 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
             hit = bool(state["collided"][row] or state["offroad"][row])
             ks = {name: block.shape[1] for name, block in blocks.items()}
             motion = tuple(float(state[name][row]) if name in state else 0.0 for name in MOTION)
-            expected = twin_blocks(config.observation, ks, twin, arrays, bodies, own, pose, goal, hit, motion, range_m)
+            expected = twin_blocks(
+                config.observation, ks, twin, arrays, bodies, own, pose, goal, hit, motion, range_m
+            )
             for name, wanted in expected.items():
-                np.testing.assert_allclose(blocks[name][row], wanted, atol=TOLERANCE, err_msg=f"{name} of row {row}")
+                np.testing.assert_allclose(
+                    blocks[name][row], wanted, atol=TOLERANCE, err_msg=f"{name} of row {row}"
+                )
             if "lidar" in blocks:
-                wanted = twins.lidar(arrays, bodies, own, config.lidar_rays, config.lidar_fov_deg, config.lidar_range_m)
-                np.testing.assert_array_equal(blocks["lidar"][row][:, 1:], wanted[:, 1:], err_msg=f"lidar of row {row}")
-                np.testing.assert_allclose(blocks["lidar"][row][:, 0], wanted[:, 0], atol=1e-5, err_msg=f"lidar of row {row}")
+                wanted = twins.lidar(
+                    arrays,
+                    bodies,
+                    own,
+                    config.lidar_rays,
+                    config.lidar_fov_deg,
+                    config.lidar_range_m,
+                )
+                np.testing.assert_array_equal(
+                    blocks["lidar"][row][:, 1:], wanted[:, 1:], err_msg=f"lidar of row {row}"
+                )
+                np.testing.assert_allclose(
+                    blocks["lidar"][row][:, 0],
+                    wanted[:, 0],
+                    atol=1e-5,
+                    err_msg=f"lidar of row {row}",
+                )
             if "route" in blocks:
                 wanted = twins.route(arrays, pose, goal, config.route, config.route_step_m)
-                np.testing.assert_allclose(blocks["route"][row], wanted, atol=1e-4, err_msg=f"route of row {row}")
+                np.testing.assert_allclose(
+                    blocks["route"][row], wanted, atol=1e-4, err_msg=f"route of row {row}"
+                )
             if "controls" in blocks:
-                wanted = twins.controls(arrays, pose, config.controls, range_m, int(state["slot_clock"][slot]))
-                np.testing.assert_allclose(blocks["controls"][row], wanted, atol=TOLERANCE, err_msg=f"controls of row {row}")
+                wanted = twins.controls(
+                    arrays, pose, config.controls, range_m, int(state["slot_clock"][slot])
+                )
+                np.testing.assert_allclose(
+                    blocks["controls"][row],
+                    wanted,
+                    atol=TOLERANCE,
+                    err_msg=f"controls of row {row}",
+                )
             if config.segments == "spread":
                 for name, k in zip(("lanes", "lines", "edges"), config.segment_k, strict=True):
                     compare_spread(twin, name, pose, k, range_m, blocks[name][row])
@@ -97,12 +140,24 @@ def compare_rows(vec: VectorEnv, scenes: SceneSet, obs: np.ndarray) -> int:
 
 
 def compare_spread(
-    twin: SceneTwin, name: str, pose: tuple[float, float, float], k: int, range_m: float, found: np.ndarray
+    twin: SceneTwin,
+    name: str,
+    pose: tuple[float, float, float],
+    k: int,
+    range_m: float,
+    found: np.ndarray,
 ) -> None:
     of = twin.of_type[name]
     shown = twins.spread(twin.squares(name, *pose[:2]), k, range_m)
-    middles = [turned(float(twin.road["x"][of][s]) - pose[0], float(twin.road["y"][of][s]) - pose[1], pose[2]) for s in shown]
-    np.testing.assert_allclose(found[: len(shown), :2] * 20, np.reshape(middles, (-1, 2)), atol=1e-3)
+    middles = [
+        turned(
+            float(twin.road["x"][of][s]) - pose[0], float(twin.road["y"][of][s]) - pose[1], pose[2]
+        )
+        for s in shown
+    ]
+    np.testing.assert_allclose(
+        found[: len(shown), :2] * 20, np.reshape(middles, (-1, 2)), atol=1e-3
+    )
     assert not found[len(shown) :].any()
 
 
@@ -110,10 +165,28 @@ CASES: dict[str, dict[str, Any]] = {
     "pufferdrive": {"observation": "pufferdrive"},
     "pufferdrive, jerk": {"observation": "pufferdrive", "dynamics": "jerk"},
     "gpudrive": {"observation": "gpudrive"},
-    "pufferdrive, few, far": {"observation": "pufferdrive", "roads": 13, "partners": 5, "range_m": 120.0, "lanes": 3},
-    "gpudrive, few, near": {"observation": "gpudrive", "roads": 40, "partners": 64, "range_m": 9.0, "control": "valid"},
+    "pufferdrive, few, far": {
+        "observation": "pufferdrive",
+        "roads": 13,
+        "partners": 5,
+        "range_m": 120.0,
+        "lanes": 3,
+    },
+    "gpudrive, few, near": {
+        "observation": "gpudrive",
+        "roads": 40,
+        "partners": 64,
+        "range_m": 9.0,
+        "control": "valid",
+    },
     "far": {"observation": "far"},
-    "spread, odd numbers": {"segments": "spread", "lanes": 7, "lines": 2, "edges": 64, "range_m": 90.0},
+    "spread, odd numbers": {
+        "segments": "spread",
+        "lanes": 7,
+        "lines": 2,
+        "edges": 64,
+        "range_m": 90.0,
+    },
     "lidar": {"lidar_rays": 50, "lidar_fov_deg": 120.0, "lidar_range_m": 80.0},
     "lidar, all around": {"lidar_rays": 33, "lidar_range_m": 20.0, "observation": "pufferdrive"},
     "lidar, one ray": {"lidar_rays": 1, "lidar_fov_deg": 90.0},
@@ -122,7 +195,10 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_rows_equal_the_twin(tmp_path: Path, name: str) -> None:
-    scenes = write_world(tmp_path / "set", [random_scene(seed, roads=60, copies=seed, spread_m=35.0 * seed) for seed in (1, 2)])
+    scenes = write_world(
+        tmp_path / "set",
+        [random_scene(seed, roads=60, copies=seed, spread_m=35.0 * seed) for seed in (1, 2)],
+    )
     rng = np.random.default_rng(0)
     with make_env(tmp_path / "set", num_agents=24, **CASES[name]) as vec:
         obs, _ = vec.reset(0)
@@ -142,12 +218,19 @@ def crossing(seed: int) -> Scene:
         3: [(20, 0), (30, 4), (32, 60)],
         4: [(32, 60), (32, 90)],
     }
-    lanes = [Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))]) for number, points in ways.items()]
+    lanes = [
+        Road("lane", 2, number, np.c_[np.array(points, float), np.zeros(len(points))])
+        for number, points in ways.items()
+    ]
     line = np.array([[20.0, 2, 0], [20.0, -2, 0]])
     lights = [
-        Control(1, np.array([20.0, 0, 0]), 1, rng.integers(0, 5, 20).astype(np.uint8), 7, None, line),
+        Control(
+            1, np.array([20.0, 0, 0]), 1, rng.integers(0, 5, 20).astype(np.uint8), 7, None, line
+        ),
         Control(1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 8, 1.5),
-        Control(1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 10, 0.5),  # as far away as that one
+        Control(
+            1, np.array([32.0, 60, 0]), 3, rng.integers(0, 5, 20).astype(np.uint8), 10, 0.5
+        ),  # as far away as that one
         Control(0, np.array([-5.0, 6, 0]), -1, np.zeros(1, np.uint8), 9, -2.0),
     ]
     others = random_scene(seed, roads=9, spread_m=40.0)
@@ -158,7 +241,13 @@ def crossing(seed: int) -> Scene:
     "settings",
     [
         {"route": 12, "controls": 3},
-        {"route": 40, "route_step_m": 3.0, "controls": 5, "range_m": 25.0, "observation": "pufferdrive"},
+        {
+            "route": 40,
+            "route_step_m": 3.0,
+            "controls": 5,
+            "range_m": 25.0,
+            "observation": "pufferdrive",
+        },
     ],
     ids=str,
 )
@@ -170,7 +259,12 @@ def test_the_way_ahead(tmp_path: Path, settings: dict[str, Any]) -> None:
         obs, _ = vec.reset(0)
         for _ in range(8):
             assert compare_rows(vec, scenes, obs) > 20
-            shown.append({name: split(vec, obs)[name].any(axis=(0, 1)).tolist() for name in ("route", "controls")})
+            shown.append(
+                {
+                    name: split(vec, obs)[name].any(axis=(0, 1)).tolist()
+                    for name in ("route", "controls")
+                }
+            )
             obs, *_ = vec.step(rng.integers(0, 91, vec.num_agents))
     assert all(any(step["route"]) for step in shown)
     assert np.any([step["controls"] for step in shown], axis=0).all()
@@ -188,8 +282,13 @@ def test_the_way_of_a_car_under_a_bridge(tmp_path: Path) -> None:
         goal_m=np.array([60.0, 0.0, 0.75]),
     )
     places = [(0.0, 8.0), (0.5, 0.0)]  # y and z
-    lanes = tuple(Road("lane", 2, y > 0, np.array([[-20.0, y, z], [90.0, y, z]])) for y, z in places)
-    write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(there,), roads=lanes, has_height=True)])
+    lanes = tuple(
+        Road("lane", 2, y > 0, np.array([[-20.0, y, z], [90.0, y, z]])) for y, z in places
+    )
+    write_world(
+        tmp_path / "set",
+        [dataclasses.replace(scene, objects=(there,), roads=lanes, has_height=True)],
+    )
     with make_env(tmp_path / "set", num_agents=1, route=4) as vec:
         route = split(vec, vec.reset(0)[0])["route"][0]
     scale = columns()["route"][1].scale
@@ -205,13 +304,24 @@ def test_more_ties_than_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at_m", [None, -2.0, -0.7, 0.6, 2.1])
 def test_more_edges_beside_a_car_than_are_handed_out(tmp_path: Path, at_m: float | None) -> None:
-    """90 short edges left and right of a car that it does not touch, and one that it does, wherever it comes in the list."""
+    """90 short edges left and right of a car that it does not touch, and one that it does, wherever
+    it comes in the list.
+    """
     scene = random_scene(7, objects=0, roads=0)
     still = np.zeros((len(scene.objects[0].valid), 3))
-    car = dataclasses.replace(scene.objects[0], position_m=still, heading_rad=still[:, 0], length_m=4.5, width_m=2.0)
-    spots = [(x, side * y) for x in np.linspace(-2.2, 2.2, 15) for y in (1.2, 1.6, 2.0) for side in (-1, 1)]
+    car = dataclasses.replace(
+        scene.objects[0], position_m=still, heading_rad=still[:, 0], length_m=4.5, width_m=2.0
+    )
+    spots = [
+        (x, side * y)
+        for x in np.linspace(-2.2, 2.2, 15)
+        for y in (1.2, 1.6, 2.0)
+        for side in (-1, 1)
+    ]
     spots += [] if at_m is None else [(at_m, 0.9)]
-    edges = tuple(Road("road_edge", 15, -1, np.array([[x, y, 0.0], [x + 0.1, y, 0.0]])) for x, y in spots)
+    edges = tuple(
+        Road("road_edge", 15, -1, np.array([[x, y, 0.0], [x + 0.1, y, 0.0]])) for x, y in spots
+    )
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(car,), roads=edges)])
     for preset in ("pufferdrive", "gpudrive", "compact"):
         with make_env(tmp_path / "set", num_agents=1, observation=preset) as vec:
@@ -220,7 +330,9 @@ def test_more_edges_beside_a_car_than_are_handed_out(tmp_path: Path, at_m: float
 
 
 @pytest.mark.parametrize(("ahead_m", "wanted"), [(51.0, (51 - 2.25) / 50), (53.0, 0.0)])
-def test_a_ray_meets_the_near_side_of_a_car_whose_middle_is_out_of_range(tmp_path: Path, ahead_m: float, wanted: float) -> None:
+def test_a_ray_meets_the_near_side_of_a_car_whose_middle_is_out_of_range(
+    tmp_path: Path, ahead_m: float, wanted: float
+) -> None:
     scene = random_scene(7, objects=2, roads=0)
     still = np.zeros((len(scene.objects[0].valid), 3))
     own, other = (
@@ -237,7 +349,9 @@ def test_a_ray_meets_the_near_side_of_a_car_whose_middle_is_out_of_range(tmp_pat
         for car, at_m in zip(scene.objects[:2], (0.0, ahead_m), strict=True)
     )
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(own, other))])
-    with make_env(tmp_path / "set", num_agents=1, observation="pufferdrive", lidar_rays=1, lidar_range_m=50.0) as vec:
+    with make_env(
+        tmp_path / "set", num_agents=1, observation="pufferdrive", lidar_rays=1, lidar_range_m=50.0
+    ) as vec:
         obs, _ = vec.reset(0)
         assert split(vec, obs)["lidar"][0][0, 0] == pytest.approx(wanted)
 
@@ -251,7 +365,8 @@ def test_a_scene_without_roads_or_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "floats"), [("compact", 389), ("pufferdrive", 1848), ("gpudrive", 2984), ("far", 389), ("driver", 508)]
+    ("preset", "floats"),
+    [("compact", 389), ("pufferdrive", 1848), ("gpudrive", 2984), ("far", 389), ("driver", 508)],
 )
 def test_sizes(tmp_path: Path, preset: str, floats: int) -> None:
     write_world(tmp_path / "set", [random_scene(1)])
@@ -260,14 +375,22 @@ def test_sizes(tmp_path: Path, preset: str, floats: int) -> None:
 
 
 def test_pufferdrive_rows_of_the_jerk_model(tmp_path: Path) -> None:
-    """1851 numbers, as there. A braking car shows its acceleration in units of 15 m/s^2, one that speeds up in units of 4."""
+    """1851 numbers, as there. A braking car shows its acceleration in units of 15 m/s^2, one that
+    speeds up in units of 4.
+    """
     write_world(tmp_path / "set", [random_scene(1)])
-    with make_env(tmp_path / "set", observation="pufferdrive", dynamics="jerk", actions="multi_discrete") as vec:
+    with make_env(
+        tmp_path / "set", observation="pufferdrive", dynamics="jerk", actions="multi_discrete"
+    ) as vec:
         vec.reset(0)
-        obs, *_ = vec.step(np.tile([0, 2], (vec.num_agents, 1)))  # jerk -15 m/s^3 along the heading, 4 to the left
+        obs, *_ = vec.step(
+            np.tile([0, 2], (vec.num_agents, 1))
+        )  # jerk -15 m/s^3 along the heading, 4 to the left
         braking = split(vec, obs)["pufferdrive_jerk_ego"][0].copy()
         vec.reset(0)
-        obs, *_ = vec.step(np.tile([3, 0], (vec.num_agents, 1)))  # jerk 4 along the heading, 4 to the right
+        obs, *_ = vec.step(
+            np.tile([3, 0], (vec.num_agents, 1))
+        )  # jerk 4 along the heading, 4 to the right
         ahead = split(vec, obs)["pufferdrive_jerk_ego"][0]
     assert obs.shape[1] == 1851 and len(ahead) == 10
     assert (braking[7], ahead[7]) == pytest.approx((-1.5 / 15, 0.4 / 4))
@@ -293,7 +416,12 @@ def test_what_was_seen_before_changes_no_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"lidar_rays": 20, "range_m": 30.0}, {"observation": "pufferdrive", "observe_previous_action": 1}], ids=str
+    "settings",
+    [
+        {"lidar_rays": 20, "range_m": 30.0},
+        {"observation": "pufferdrive", "observe_previous_action": 1},
+    ],
+    ids=str,
 )
 def test_other_types_of_rows(tmp_path: Path, settings: dict[str, Any]) -> None:
     write_world(tmp_path / "set", [random_scene(seed) for seed in (1, 2)])
@@ -309,16 +437,23 @@ def test_other_types_of_rows(tmp_path: Path, settings: dict[str, Any]) -> None:
             live = whole.halves[0].groups["agents"].masks == 1
             np.testing.assert_array_equal(rows["float16"], rows["float32"].astype(np.float16))
             floats = split(whole, rows["float32"])
-            readers = {dtype: ObservationReader(vec).read(rows[dtype]) for dtype, vec in made.items()}
+            readers = {
+                dtype: ObservationReader(vec).read(rows[dtype]) for dtype, vec in made.items()
+            }
             for field in byte.spec.groups[0].fields:
-                shown = rows["uint8"][:, field.offset : field.offset + field.size].reshape(-1, *field.shape)
+                shown = rows["uint8"][:, field.offset : field.offset + field.size].reshape(
+                    -1, *field.shape
+                )
                 np.testing.assert_array_equal(
-                    shown[live], twins.as_bytes(floats[field.name], columns()[field.name], range_m)[live]
+                    shown[live],
+                    twins.as_bytes(floats[field.name], columns()[field.name], range_m)[live],
                 )
                 for column in columns()[field.name]:
                     most = column.most or range_m
                     exact = np.clip(readers["float32"][field.name][column.name][live], -most, most)
-                    np.testing.assert_allclose(readers["uint8"][field.name][column.name][live], exact, atol=most / 250)
+                    np.testing.assert_allclose(
+                        readers["uint8"][field.name][column.name][live], exact, atol=most / 250
+                    )
             actions = rng.integers(0, 91, whole.num_agents)
             rows = {dtype: vec.step(actions)[0] for dtype, vec in made.items()}
         assert half.single_observation_space.dtype == np.float16
@@ -342,7 +477,10 @@ def test_partners_with_types(tmp_path: Path) -> None:
 def test_blocks_that_differ_from_the_preset() -> None:
     config = DriveConfig(observation="pufferdrive", partners=4, lanes=2)
     assert (config.partners, config.lanes, config.roads, config.edges) == (4, 2, 200, 0)
-    with pytest.raises(ConfigError, match="observation is 'puffer'; it must be one of compact, pufferdrive, gpudrive, far"):
+    with pytest.raises(
+        ConfigError,
+        match="observation is 'puffer'; it must be one of compact, pufferdrive, gpudrive, far",
+    ):
         DriveConfig(observation="puffer")
 
 
@@ -357,7 +495,9 @@ def test_respawned_is_1_from_the_first_goal_on(tmp_path: Path) -> None:
     )  # fmt: skip
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(ahead,))])
     shown = []
-    with make_env(tmp_path / "set", num_agents=1, observation="pufferdrive", goal_behavior="respawn") as vec:
+    with make_env(
+        tmp_path / "set", num_agents=1, observation="pufferdrive", goal_behavior="respawn"
+    ) as vec:
         obs, _ = vec.reset(0)
         for _ in range(9):
             shown.append(float(split(vec, obs)["pufferdrive_ego"][0][6]))

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The bird's-eye view in use: settings, pictures of it (drive_env/render/raster.py), policies that train on it."""
+"""The bird's-eye view in use: settings, pictures of it (drive_env/render/raster.py), policies that
+train on it.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,25 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
     tables: dict[str, dict[str, Any]] = {
         "env": {"scenes": scene, "num_agents": 2, "raster": 16, "raster_pixel_m": 1.0, **env},
         "vec": {"backend": "serial", "num_envs": 2},
-        "train": {"horizon": 4, "minibatch_size": 8, "device": "cpu", "precision": "fp32", "threads": 1, "total_timesteps": 48},
+        "train": {
+            "horizon": 4,
+            "minibatch_size": 8,
+            "device": "cpu",
+            "precision": "fp32",
+            "threads": 1,
+            "total_timesteps": 48,
+        },
         "policy": {"hidden": (8,), "channels": (4, 4)},
-        "log": {"dashboard": "off", "folder": str(folder / "runs"), "checkpoint_interval_s": 1000.0},
+        "log": {
+            "dashboard": "off",
+            "folder": str(folder / "runs"),
+            "checkpoint_interval_s": 1000.0,
+        },
     }
     return TrainConfig.bare("drive").merged(tables)
 
 
-# ---- settings ----------------------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -66,9 +79,15 @@ def small(folder: Path, scene: str, **env: Any) -> TrainConfig:
         ({"raster": 64.5}, "raster is 64.5; it must be a whole number"),
         ({"raster": 64, "raster_pixel_m": 0.0}, "raster_pixel_m is 0.0; it must be from 0.1 to 10"),
         ({"raster": 64, "raster_ahead": 1.5}, "raster_ahead is 1.5; it must be from 0 to 1"),
-        ({"raster": 64, "raster_channels": "all"}, "raster_channels is 'all'; it must be one of basic, traffic"),
+        (
+            {"raster": 64, "raster_channels": "all"},
+            "raster_channels is 'all'; it must be one of basic, traffic",
+        ),
         ({"raster_alone": 1}, "raster_alone is 1, but raster is 0: nothing would be observed"),
-        ({"raster_channels": "traffic"}, "raster_channels is traffic, but raster is 0: there is no view; set raster"),
+        (
+            {"raster_channels": "traffic"},
+            "raster_channels is traffic, but raster is 0: there is no view; set raster",
+        ),
     ],
     ids=str,
 )
@@ -80,18 +99,30 @@ def test_bad_sizes_get_one_clear_error(settings: dict[str, Any], text: str) -> N
 def test_spaces(scene: str) -> None:
     """Off, alone, and beside the numbers, whose blocks stay what they are."""
     shapes = {}
-    for name, settings in (("off", {}), ("alone", {"raster": 17, "raster_alone": 1}), ("beside", {"raster": 17})):
-        with puffervec.make("drive", env_kwargs={"scenes": scene, "num_agents": 2, **settings}, backend="serial") as vec:
+    for name, settings in (
+        ("off", {}),
+        ("alone", {"raster": 17, "raster_alone": 1}),
+        ("beside", {"raster": 17}),
+    ):
+        with puffervec.make(
+            "drive", env_kwargs={"scenes": scene, "num_agents": 2, **settings}, backend="serial"
+        ) as vec:
             obs, _ = vec.reset(seed=0)
             assert vec.single_observation_space.contains(
                 {key: part[0] for key, part in obs.items()} if isinstance(obs, dict) else obs[0]
             )
-            shapes[name] = {key: part.copy() for key, part in obs.items()} if isinstance(obs, dict) else obs.copy()
+            shapes[name] = (
+                {key: part.copy() for key, part in obs.items()}
+                if isinstance(obs, dict)
+                else obs.copy()
+            )
     assert shapes["off"].shape == (2, 389) and shapes["alone"].shape == (2, 9, 17, 17)
     beside = shapes["beside"]
     assert list(beside) == ["ego", "partners", "lanes", "lines", "edges", "raster"]
     np.testing.assert_array_equal(beside["raster"], shapes["alone"])
-    numbers = np.concatenate([part.reshape(2, -1) for name, part in beside.items() if name != "raster"], axis=1)
+    numbers = np.concatenate(
+        [part.reshape(2, -1) for name, part in beside.items() if name != "raster"], axis=1
+    )
     np.testing.assert_array_equal(numbers, shapes["off"])
 
 
@@ -101,10 +132,13 @@ def test_baselines_and_the_summary_work_beside_it(scene: str, alone: int) -> Non
     plain = {name: evaluate(baseline(name), DriveConfig(scenes=scene)).total for name in BASELINES}
     assert {name: evaluate(baseline(name), config).total for name in BASELINES} == plain
     text = describe_scenes(config).text()
-    assert f"observation: {'' if alone else '389 floats: ego '}" in text and "raster 9 x 16 x 16 bytes" in text
+    assert (
+        f"observation: {'' if alone else '389 floats: ego '}" in text
+        and "raster 9 x 16 x 16 bytes" in text
+    )
 
 
-# ---- pictures ----------------------------------------------------------------------------------------------------------
+# ---- pictures ------------------------------------------------------------------------------------
 
 
 def test_every_channel_has_a_colour_of_its_own() -> None:
@@ -114,7 +148,9 @@ def test_every_channel_has_a_colour_of_its_own() -> None:
     for name in names:
         one = {**dark, name: np.eye(4, dtype=np.uint8) * 255}
         picture = raster.as_colours(one)
-        assert tuple(picture[1, 1]) == raster.COLOURS[name] and tuple(picture[0, 1]) == raster.GROUND
+        assert (
+            tuple(picture[1, 1]) == raster.COLOURS[name] and tuple(picture[0, 1]) == raster.GROUND
+        )
 
 
 @pytest.mark.slow
@@ -122,7 +158,21 @@ def test_the_command_draws_a_sheet(scene: str, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.image import imread
 
-    raster.main([str(tmp_path / "out.png"), "--scenes", scene, "--row", "1", "--steps", "2", "--pixels", "32", "--seed", "0"])
+    raster.main(
+        [
+            str(tmp_path / "out.png"),
+            "--scenes",
+            scene,
+            "--row",
+            "1",
+            "--steps",
+            "2",
+            "--pixels",
+            "32",
+            "--seed",
+            "0",
+        ]
+    )
     drawn = imread(io.BytesIO((tmp_path / "out.png").read_bytes()))
     assert drawn.shape[1] > 1000 and len(np.unique(drawn.reshape(-1, drawn.shape[2]), axis=0)) > 20
 
@@ -141,10 +191,14 @@ def test_frames_show_what_the_first_agent_sees(scene: str) -> None:
     assert plain.shape == shown.shape
     side = min(plain.shape[:2]) // 3
     changed = (plain != shown).any(axis=2)
-    assert changed[:side, -side:].mean() > 0.9 and not changed[side + 4 :].any() and not changed[:, : -side - 4].any()
+    assert (
+        changed[:side, -side:].mean() > 0.9
+        and not changed[side + 4 :].any()
+        and not changed[:, : -side - 4].any()
+    )
 
 
-# ---- policies ----------------------------------------------------------------------------------------------------------
+# ---- policies ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alone", slow_but([0], [0, 1]))
@@ -157,7 +211,11 @@ def test_a_policy_trains_resumes_and_is_evaluated(
         assert isinstance(policy, ConvolutionPolicy if alone else MixedPolicy)
         before = {name: weight.clone() for name, weight in policy.state_dict().items()}
         trainer.train()
-        assert any(not torch.equal(weight, before[name]) for name, weight in policy.state_dict().items() if "0.weight" in name)
+        assert any(
+            not torch.equal(weight, before[name])
+            for name, weight in policy.state_dict().items()
+            if "0.weight" in name
+        )
         folder = trainer.folder
     longer = config.merged({"train": {"total_timesteps": 96}})
     with Trainer(longer, checkpoint=ckpt.newest(folder / "checkpoints")) as trainer:
@@ -172,7 +230,9 @@ def test_a_policy_trains_resumes_and_is_evaluated(
 def test_a_policy_is_exported(scene: str, tmp_path: Path, alone: int) -> None:
     with Trainer(small(tmp_path, scene, raster_alone=alone)) as trainer:
         trainer.train()
-    assert [item.path.suffix for item in exporting.export_run(str(trainer.folder), "pt2")] == [".pt2"]
+    assert [item.path.suffix for item in exporting.export_run(str(trainer.folder), "pt2")] == [
+        ".pt2"
+    ]
 
 
 @pytest.mark.slow
@@ -195,11 +255,19 @@ def test_a_policy_that_sees_the_picture_alone_does_better_than_chance(
             "precision": "fp32",
         },
         "policy": {"hidden": (64,), "channels": (8, 16)},
-        "log": {"dashboard": "off", "folder": str(tmp_path / "runs"), "checkpoint_interval_s": 1000.0},
+        "log": {
+            "dashboard": "off",
+            "folder": str(tmp_path / "runs"),
+            "checkpoint_interval_s": 1000.0,
+        },
     }
     with Trainer(TrainConfig.of("drive").merged(tables)) as trainer:
         trainer.train()
-    returns = [line["episode/return"] for line in read_metrics(trainer.folder / "metrics.jsonl") if "episode/return" in line]
+    returns = [
+        line["episode/return"]
+        for line in read_metrics(trainer.folder / "metrics.jsonl")
+        if "episode/return" in line
+    ]
     assert returns[-1] > return_at_random(view) + 1.5  # 0.1 against -2.0
 
 

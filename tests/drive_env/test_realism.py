@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Realism of roll-outs: equal to the plain twin from the poses to the score; the log drives as itself; bad input."""
+"""Realism of roll-outs: equal to the plain twin from the poses to the score; the log drives as
+itself; bad input.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def folder(tiny_tree: MakeTree, tmp_path: Path, cache: Path) -> Path:
 def test_the_log_drives_as_itself(folder: Path) -> None:
     report = evaluate_realism(baseline("log"), DriveConfig(scenes=str(folder)), episodes=3)
     assert report.names() == ["a.json", "b.json"]
-    for row, steps in zip(report.rows, (29, 24), strict=True):  # after the history; the last one has no speed
+    for row, steps in zip(
+        report.rows, (29, 24), strict=True
+    ):  # after the history; the last one has no speed
         assert row["ade_m"] == pytest.approx(0, abs=1e-3) and row["rollouts"] == 3
         assert row["linear_speed"] == pytest.approx((3 * (steps - 1) + 0.1) / (3 * steps + 1))
         assert row["collision"] == pytest.approx(3.001 / 3.002)
@@ -50,7 +54,10 @@ def test_the_log_drives_as_itself(folder: Path) -> None:
 
 def test_chance_is_less_like_the_log(folder: Path) -> None:
     config = DriveConfig(scenes=str(folder))
-    found = [evaluate_realism(baseline(name), config, episodes=4).total["realism"].value for name in ("log", "random")]  # type: ignore[index,union-attr]
+    found = [
+        evaluate_realism(baseline(name), config, episodes=4).total["realism"].value
+        for name in ("log", "random")
+    ]  # type: ignore[index,union-attr]
     assert found[0] > found[1] + 0.1
     report = evaluate_realism(baseline("random"), config, episodes=4, seed=1)
     assert not any("alike" in remark for remark in report.remarks)
@@ -62,18 +69,30 @@ def test_chance_is_less_like_the_log(folder: Path) -> None:
 def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> Driven:
     """Cars that drive about between two edges, and roll-outs that stray from their log."""
     rng = np.random.default_rng(seed)
-    speed, heading = rng.uniform(1, 9, (objects, 1)), 0.01 * np.arange(times) + np.zeros((objects, 1))
+    speed, heading = (
+        rng.uniform(1, 9, (objects, 1)),
+        0.01 * np.arange(times) + np.zeros((objects, 1)),
+    )
     x = rng.uniform(-20, 20, (objects, 1)) + 0.1 * speed * np.arange(times)
     y = rng.uniform(-6, 6, (objects, 1)) + np.zeros((1, times))
     valid = rng.random((objects, times)) < 0.9
     valid[:, HISTORY] = True
     length, width = rng.uniform(3, 6, objects), rng.uniform(1.5, 2.2, objects)
-    log = Boxes(*(np.where(valid, values, np.nan) for values in (x, y, heading)), length, width, valid)
-    stray = np.cumsum(rng.normal(0, 0.1, (2, rollouts, objects, times)), -1) * (np.arange(times) > HISTORY)
+    log = Boxes(
+        *(np.where(valid, values, np.nan) for values in (x, y, heading)), length, width, valid
+    )
+    stray = np.cumsum(rng.normal(0, 0.1, (2, rollouts, objects, times)), -1) * (
+        np.arange(times) > HISTORY
+    )
     there = np.repeat(valid[None], rollouts, 0)
     there[:, :3, HISTORY:] = True
-    poses = [np.where(there, values, np.nan) for values in (x + stray[0], y + stray[1], heading + 0 * stray[0])]
-    edges = edges_of(np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1]))
+    poses = [
+        np.where(there, values, np.nan)
+        for values in (x + stray[0], y + stray[1], heading + 0 * stray[0])
+    ]
+    edges = edges_of(
+        np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1])
+    )
     sim, vehicles = Boxes(*poses, length, width, there), np.array([True, False, True])
     return Driven(log, sim, np.arange(3), vehicles, edges, 0.1)
 
@@ -83,10 +102,15 @@ def plain(found: Driven, boxes: Boxes) -> dict[str, np.ndarray]:
     count, times = len(found.evaluated), boxes.x.shape[1]
     out = {name: np.full((count, times), np.nan) for name in ESTIMATORS}
     speeds = np.stack(
-        [wosac.motion(boxes.x[m], boxes.y[m], boxes.heading[m], found.dt_s)["linear_speed"] for m in range(len(boxes.x))]
+        [
+            wosac.motion(boxes.x[m], boxes.y[m], boxes.heading[m], found.dt_s)["linear_speed"]
+            for m in range(len(boxes.x))
+        ]
     )
     for n in found.evaluated:
-        for name, values in wosac.motion(boxes.x[n], boxes.y[n], boxes.heading[n], found.dt_s).items():
+        for name, values in wosac.motion(
+            boxes.x[n], boxes.y[n], boxes.heading[n], found.dt_s
+        ).items():
             out[name][n] = values
         for t in range(times):
             now: list[Any] = [
@@ -125,7 +149,12 @@ def test_scores_equal_the_twin(seed: int) -> None:
         ours, theirs = log[name], np.stack([series[name] for series in each])
         if estimator.bins == 2:
             ours = np.array([[float(np.nansum(ours[n][valid[n]]) > 0)] for n in range(3)])
-            theirs = np.array([[[float(np.nansum(series[n][valid[n]]) > 0)] for n in range(3)] for series in theirs])
+            theirs = np.array(
+                [
+                    [[float(np.nansum(series[n][valid[n]]) > 0)] for n in range(3)]
+                    for series in theirs
+                ]
+            )
             valid = np.ones((3, 1), bool)
         else:
             theirs = theirs[:, :, HISTORY + 1 :]

@@ -42,7 +42,11 @@ def test_bad_ranges_are_named(text: Any, words: str) -> None:
 
 
 def test_ranges_reach_the_env_as_numbers() -> None:
-    assert parse_ranges(RANGES) == {"collision": (-3.0, -1.0), "lane_align": (0.25, 0.25), "goal": (0.5, 2.0)}
+    assert parse_ranges(RANGES) == {
+        "collision": (-3.0, -1.0),
+        "lane_align": (0.25, 0.25),
+        "goal": (0.5, 2.0),
+    }
     table = reward_params(RANGES)["reward_ranges"]
     assert table.shape == (len(NAMES), 2) and table[NAMES.index("goal")].tolist() == [0.5, 2.0]
     assert reward_params("") == {}
@@ -61,11 +65,17 @@ def test_weights_are_drawn_per_agent_and_episode(tmp_path: Path) -> None:
     drawn = weights(tmp_path / "set")
     collision = drawn[:, NAMES.index("collision")]
     assert len(collision) > 8 and len(set(collision.tolist())) == len(collision)
-    assert ((collision >= -3) & (collision < -1)).all() and (drawn[:, NAMES.index("lane_align")] == 0.25).all()
+    assert ((collision >= -3) & (collision < -1)).all() and (
+        drawn[:, NAMES.index("lane_align")] == 0.25
+    ).all()
     assert (drawn[:, NAMES.index("offroad")] == np.float32(DriveConfig.reward_offroad)).all()
-    assert (weights(tmp_path / "set") == drawn).all() and (weights(tmp_path / "set", seed=4)[0] != drawn[0]).any()
+    assert (weights(tmp_path / "set") == drawn).all() and (
+        weights(tmp_path / "set", seed=4)[0] != drawn[0]
+    ).any()
     given = weights(tmp_path / "set", draw_rewards=0, reward_collision=-1.5)
-    assert (given[:, NAMES.index("collision")] == -1.5).all() and (given[:, NAMES.index("goal")] == 1.0).all()
+    assert (given[:, NAMES.index("collision")] == -1.5).all() and (
+        given[:, NAMES.index("goal")] == 1.0
+    ).all()
     with make_env(tmp_path / "set", num_agents=24, reward_ranges=RANGES) as vec:
         vec.reset(3)
         seen = set()
@@ -77,38 +87,59 @@ def test_weights_are_drawn_per_agent_and_episode(tmp_path: Path) -> None:
 
 def test_draws_are_uniform(tmp_path: Path) -> None:
     write_world(tmp_path / "set", [random_scene(1, objects=40)])
-    drawn = np.concatenate([weights(tmp_path / "set", seed)[:, NAMES.index("goal")] for seed in range(60)])
+    drawn = np.concatenate(
+        [weights(tmp_path / "set", seed)[:, NAMES.index("goal")] for seed in range(60)]
+    )
     share = (drawn - 0.5) / 1.5
-    assert abs(share.mean() - 0.5) < 4 / np.sqrt(12 * len(share)) and abs(share.std() - 12**-0.5) < 0.02
+    assert (
+        abs(share.mean() - 0.5) < 4 / np.sqrt(12 * len(share))
+        and abs(share.std() - 12**-0.5) < 0.02
+    )
 
 
 def test_weights_are_shown(tmp_path: Path) -> None:
-    """Each in its range, from -1 to 1; 0 of those without one; clipped where the settings give one outside."""
+    """Each in its range, from -1 to 1; 0 of those without one; clipped where the settings give one
+    outside.
+    """
     write_world(tmp_path / "set", [random_scene(1)])
     given = {"num_agents": 20, "reward_ranges": RANGES, "observe_weights": 1}
-    for settings, shown in (({}, None), ({"draw_rewards": 0, "reward_collision": -1.5, "reward_goal": 9.0}, (0.5, 0.0, 1.0))):
+    for settings, shown in (
+        ({}, None),
+        ({"draw_rewards": 0, "reward_collision": -1.5, "reward_goal": 9.0}, (0.5, 0.0, 1.0)),
+    ):
         with make_env(tmp_path / "set", **given, **settings) as vec:
             obs, _ = vec.reset(3)
             state, there = vec.peek(0), vec.peek(0)["slot"] >= 0
             seen = ObservationReader(vec).read(obs)["weights"]
-            expected = {"collision": state["reward_weights"][:, NAMES.index("collision")] + 2, "lane_align": 0 * state["x"]}
+            expected = {
+                "collision": state["reward_weights"][:, NAMES.index("collision")] + 2,
+                "lane_align": 0 * state["x"],
+            }
             expected["goal"] = (state["reward_weights"][:, NAMES.index("goal")] - 0.5) / 0.75 - 1
             for name, column in seen.items():
                 own = np.clip(expected.get(name, 0 * state["x"]), -1, 1)[there]
                 np.testing.assert_allclose(column[there], own, atol=1e-5, err_msg=name)
             if shown:
-                assert [float(seen[name][there][0]) for name in ("collision", "lane_align", "goal")] == pytest.approx(shown)
+                assert [
+                    float(seen[name][there][0]) for name in ("collision", "lane_align", "goal")
+                ] == pytest.approx(shown)
             assert list(seen) == NAMES
 
 
 def test_who_hastes_backward_pays_too(tmp_path: Path) -> None:
-    """At 5 m/s backward it is faster than twice the speed that would reach the goal in time, though it gets no nearer."""
+    """At 5 m/s backward it is faster than twice the speed that would reach the goal in time, though
+    it gets no nearer.
+    """
     scene = random_scene(3, objects=0, roads=0, frames=60)
     car = scene.objects[-1]
     frames = len(car.valid)
     at, goal = np.zeros((frames, 3)), np.array([10.0, 0.0, 0.0])
     back = dataclasses.replace(
-        car, position_m=at, heading_rad=np.zeros(frames), velocity_mps=np.tile([-5.0, 0.0], (frames, 1)), goal_m=goal
+        car,
+        position_m=at,
+        heading_rad=np.zeros(frames),
+        velocity_mps=np.tile([-5.0, 0.0], (frames, 1)),
+        goal_m=goal,
     )
     write_world(tmp_path / "set", [dataclasses.replace(scene, objects=(back,))])
     weights = {f"reward_{name}": 0.0 for name in ("collision", "offroad", "progress", "goal")}

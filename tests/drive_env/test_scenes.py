@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene files of any format and folders of them (drive_env/scenes/reader.py): what is read, what is left out, and why."""
+"""Scene files of any format and folders of them (drive_env/scenes/reader.py): what is read, what is
+left out, and why.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_a_folder_leaves_out_what_cannot_be_driven(tiny_tree: MakeTree, tmp_path
     assert all("\n" not in reason for reason in reasons)
 
 
-def test_a_named_file_that_cannot_be_driven_is_an_error(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_a_named_file_that_cannot_be_driven_is_an_error(
+    tiny_tree: MakeTree, tmp_path: Path
+) -> None:
     path = tmp_path / "single.json"
     path.write_text(json.dumps(tiny_tree(frames=1)))
     with pytest.raises(SceneError, match="single.json: the scene has a single frame"):
@@ -58,7 +62,9 @@ def test_a_folder_leaves_out_what_is_broken(tiny_tree: MakeTree, tmp_path: Path)
     assert not isinstance(whole, LeftOut) and whole.name == "whole.json"
 
 
-def test_subfolders_are_searched_and_formats_are_told_by_content(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_subfolders_are_searched_and_formats_are_told_by_content(
+    tiny_tree: MakeTree, tmp_path: Path
+) -> None:
     scene = scene_from_tree(tiny_tree(), "t", "t")
     (tmp_path / "b" / "deep").mkdir(parents=True)
     (tmp_path / ".hidden").mkdir()
@@ -69,7 +75,11 @@ def test_subfolders_are_searched_and_formats_are_told_by_content(tiny_tree: Make
         (tmp_path / hidden).write_text("{")
     (tmp_path / "circle").symlink_to(tmp_path)
     files = scene_files(tmp_path)
-    assert [str(path.relative_to(tmp_path)) for path in files] == ["a.bin", "b/deep/map.bin", "b/misnamed.json"]
+    assert [str(path.relative_to(tmp_path)) for path in files] == [
+        "a.bin",
+        "b/deep/map.bin",
+        "b/misnamed.json",
+    ]
     assert [item.agent_counts for item in map(read_scene, files)] == [scene.agent_counts] * 3
 
 
@@ -78,7 +88,11 @@ def test_a_subfolder_that_cannot_be_read_is_left_out(tiny_tree: MakeTree, tmp_pa
     (tmp_path / "a.json").write_text(json.dumps(tiny_tree()))
     (tmp_path / "shut").mkdir(mode=0)
     _, shut = (read_usable(path) for path in scene_files(tmp_path))
-    assert isinstance(shut, LeftOut) and shut.path.name == "shut" and shut.reason == "the folder cannot be read"
+    assert (
+        isinstance(shut, LeftOut)
+        and shut.path.name == "shut"
+        and shut.reason == "the folder cannot be read"
+    )
     with pytest.raises(SceneError, match="shut: the folder cannot be read"):
         scene_files(tmp_path / "shut")
 
@@ -112,7 +126,8 @@ def test_size_caps(tiny_tree: MakeTree, tmp_path: Path, monkeypatch: pytest.Monk
             scene_files(tmp_path)
 
 
-# Of each file: vehicles, pedestrians, cyclists, objects in frame 0, roads, points, frames, traffic lights.
+# Of each file: vehicles, pedestrians, cyclists, objects in frame 0, roads, points, frames, traffic
+# lights.
 REAL = {
     "scenes/tfrecord-00000-of-01000_325.json": (54, 8, 0, 35, 157, 10527, 91, 0),
     "scenes/tfrecord-00002-of-01000_407.json": (15, 0, 0, 8, 177, 11155, 91, 0),
@@ -131,7 +146,9 @@ REAL = {
 
 def counts(scene: Scene) -> tuple[int, ...]:
     """Count what the table counts."""
-    kinds = [sum(item.type == index for item in scene.objects) for index in range(len(OBJECT_TYPES))]
+    kinds = [
+        sum(item.type == index for item in scene.objects) for index in range(len(OBJECT_TYPES))
+    ]
     assert kinds.pop() == 0
     present = sum(item.valid_at_start for item in scene.objects)
     points = sum(len(road.points_m) for road in scene.roads)
@@ -151,7 +168,13 @@ def test_real_headings_point_the_way_that_cars_drive(real_data: Path) -> None:
         off = [np.zeros(0)]
         for item in scene.objects:
             fast = item.valid & (np.hypot(*item.velocity_mps.T) > 3.0)
-            off.append(np.abs(check.wrapped(item.heading_rad[fast] - np.arctan2(*item.velocity_mps[fast, ::-1].T))))
+            off.append(
+                np.abs(
+                    check.wrapped(
+                        item.heading_rad[fast] - np.arctan2(*item.velocity_mps[fast, ::-1].T)
+                    )
+                )
+            )
         errors = np.concatenate(off)
         assert len(errors) == 0 or np.median(errors) < 0.1, name
 
@@ -168,6 +191,8 @@ def test_a_real_scene_is_the_same_in_json_and_bin(real_data: Path) -> None:
         np.testing.assert_allclose(its.velocity_mps, mine.velocity_mps, atol=1e-3)
         np.testing.assert_allclose(its.heading_rad, mine.heading_rad, atol=1e-6)
         np.testing.assert_allclose(
-            [its.length_m, its.width_m, its.height_m], [mine.length_m, mine.width_m, mine.height_m], 1e-6
+            [its.length_m, its.width_m, its.height_m],
+            [mine.length_m, mine.width_m, mine.height_m],
+            1e-6,
         )
     assert [road.type for road in one.roads] == [road.type for road in other.roads]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene sets verify before use: every cut and every flipped byte is noticed, by Python and by the C that maps them."""
+"""Scene sets verify before use: every cut and every flipped byte is noticed, by Python and by the C
+that maps them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ SETTINGS = CompileSettings((16, 8, 16), 50.0)
 @pytest.fixture
 def written(tiny_tree: MakeTree, tmp_path: Path) -> Path:
     """A set of two tiny scenes."""
-    scenes = [compile_scene(scene_from_tree(tiny_tree(cars=cars), "t", f"tiny-{cars}.json"), SETTINGS) for cars in (1, 3)]
+    scenes = [
+        compile_scene(scene_from_tree(tiny_tree(cars=cars), "t", f"tiny-{cars}.json"), SETTINGS)
+        for cars in (1, 3)
+    ]
     write_scene_set(tmp_path / "two.pvset", scenes, SETTINGS)
     return tmp_path / "two.pvset"
 
@@ -45,7 +50,11 @@ def test_a_set_says_what_is_in_it(written: Path) -> None:
     scenes = SceneSet(written)
     assert len(scenes) == 2
     assert scenes.names == ["tiny-1.json", "tiny-3.json"]
-    assert list(scenes.agents(DriveConfig())) == [1, 3] == list(scenes.agents(DriveConfig(control="valid")))
+    assert (
+        list(scenes.agents(DriveConfig()))
+        == [1, 3]
+        == list(scenes.agents(DriveConfig(control="valid")))
+    )
     head, arrays = scenes.scene(1)
     assert head["object_count"] == 3 and len(arrays["frames"]) == 90
     assert list(scenes.head["index_k"]) == [16, 8, 16] and scenes.head["index_range_m"] == 50.0
@@ -92,13 +101,17 @@ def test_messages_name_what_is_wrong(written: Path) -> None:
         SceneSet(written.with_name("nowhere.pvset"))
 
 
-def test_long_names_are_cut_between_characters_in_the_table(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_long_names_are_cut_between_characters_in_the_table(
+    tiny_tree: MakeTree, tmp_path: Path
+) -> None:
     name = "ä" * 40 + ".json"
     compiled = compile_scene(scene_from_tree(tiny_tree(), "t", name), SETTINGS)
     write_scene_set(tmp_path / "long.pvset", [compiled], SETTINGS)
     (entry,) = SceneSet(tmp_path / "long.pvset").entries
     assert bytes(entry["name"]).decode() == "ä" * 31
-    assert SceneSet(tmp_path / "long.pvset").names == [name], "the whole name stands in the scene's text"
+    assert SceneSet(tmp_path / "long.pvset").names == [name], (
+        "the whole name stands in the scene's text"
+    )
     assert c_verdict((tmp_path / "long.pvset").read_bytes()) == ""
 
 
@@ -110,7 +123,10 @@ def test_no_scenes_no_set(tmp_path: Path) -> None:
 
 def test_entries_outside_the_file_are_refused(tmp_path: Path) -> None:
     write_scene_set(tmp_path / "odd.pvset", [CompiledScene("odd", bytes(100), 0, 0, 0)], SETTINGS)
-    with pytest.raises(SceneError, match=r"odd.pvset: .*\(scene 0, entry.bytes\): expected a scene.s head and at most 100"):
+    with pytest.raises(
+        SceneError,
+        match=r"odd.pvset: .*\(scene 0, entry.bytes\): expected a scene.s head and at most 100",
+    ):
         SceneSet(tmp_path / "odd.pvset")
 
 
@@ -120,17 +136,23 @@ def test_arrays_cannot_be_written_to(written: Path) -> None:
         arrays["x"][0] = np.float32(1.0)
 
 
-def test_a_scene_that_takes_minutes_to_check_is_refused_at_the_start(tiny_tree: MakeTree, tmp_path: Path) -> None:
+def test_a_scene_that_takes_minutes_to_check_is_refused_at_the_start(
+    tiny_tree: MakeTree, tmp_path: Path
+) -> None:
     """C looks at a scene in one go, and cannot be interrupted meanwhile."""
     scene = compile_scene(scene_from_tree(tiny_tree(cars=1), "t", "tiny.json"), SETTINGS)
     write_scene_set(tmp_path / "one.pvs", [scene], SETTINGS)
     path = with_hole(tmp_path / "one.pvs", tmp_path / "huge.pvs", 2**41, inside=True)
-    with pytest.raises(SceneError, match=r"entry.bytes\): expected at most 1073741824, found 2199023255"):
+    with pytest.raises(
+        SceneError, match=r"entry.bytes\): expected at most 1073741824, found 2199023255"
+    ):
         SceneSet(path)
     assert "entry.bytes" not in c_verdict((tmp_path / "one.pvs").read_bytes())
 
 
-def test_no_scene_is_compiled_that_would_be_refused(tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scene_is_compiled_that_would_be_refused(
+    tiny_tree: MakeTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(packed, "MOST_SCENE_BYTES", 1000)
     with pytest.raises(SceneError, match="bytes when compiled: at most 1,000 are allowed"):
         compile_scene(scene_from_tree(tiny_tree(cars=1), "t", "tiny.json"), SETTINGS)

@@ -36,7 +36,9 @@ def test_experts_latecomers_and_pedestrians_are_not_controlled(car: SceneObject)
     late[0] = False
     assert not dataclasses.replace(car, expert=True).controllable
     assert not dataclasses.replace(car, valid=late).moves
-    assert not dataclasses.replace(car, type=1).controllable and dataclasses.replace(car, type=1).moves
+    assert (
+        not dataclasses.replace(car, type=1).controllable and dataclasses.replace(car, type=1).moves
+    )
 
 
 def test_counts_of_a_scene(tiny_tree: Callable[..., dict[str, Any]]) -> None:

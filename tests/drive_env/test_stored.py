@@ -30,27 +30,39 @@ def check_back(source: Scene, stored: StoredScene, bound_m: float = 0.1) -> Scen
     """Read a scene back and compare it with its source."""
     back = stored.scene()
     kept = [item for item in source.objects if item.valid.any()]
-    assert (back.name, back.scenario_id, back.frame_count) == (source.name, source.scenario_id, source.frame_count)
+    assert (back.name, back.scenario_id, back.frame_count) == (
+        source.name,
+        source.scenario_id,
+        source.frame_count,
+    )
     assert len(back.objects) == len(kept) and stored.text["objects"]["all"] == len(source.objects)
     for one, other in zip(kept, back.objects, strict=True):
         same = ("type", "id", "expert")
         assert [getattr(one, name) for name in same] == [getattr(other, name) for name in same]
         np.testing.assert_array_equal(one.valid, other.valid)
-        np.testing.assert_allclose(one.position_m[one.valid], other.position_m[one.valid], atol=1e-3)
+        np.testing.assert_allclose(
+            one.position_m[one.valid], other.position_m[one.valid], atol=1e-3
+        )
         turn = (one.heading_rad - other.heading_rad + np.pi) % (2 * np.pi) - np.pi
         assert np.abs(turn[one.valid]).max() < 1e-4
         np.testing.assert_allclose(one.goal_m, other.goal_m, atol=1e-3)
         sizes = ("width_m", "length_m", "height_m")
-        np.testing.assert_allclose([getattr(one, n) for n in sizes], [getattr(other, n) for n in sizes], rtol=1e-6)
+        np.testing.assert_allclose(
+            [getattr(one, n) for n in sizes], [getattr(other, n) for n in sizes], rtol=1e-6
+        )
     for kind in SEGMENT_TYPES:
         before = [
-            road for road in source.roads if road.type == kind and np.ptp(road.points_m[:, :2], axis=0).max(initial=0) > 2e-3
+            road
+            for road in source.roads
+            if road.type == kind and np.ptp(road.points_m[:, :2], axis=0).max(initial=0) > 2e-3
         ]
         after = [road for road in back.roads if road.type == kind]
         assert [road.map_element_id for road in before] == [road.map_element_id for road in after]
         for one, two in zip(before, after, strict=True):
             pieces = zip(two.points_m[:-1, :2], two.points_m[1:, :2], strict=True)
-            nearest = np.min([segment_distance(one.points_m[:, :2], *piece) for piece in pieces], axis=0)
+            nearest = np.min(
+                [segment_distance(one.points_m[:, :2], *piece) for piece in pieces], axis=0
+            )
             assert nearest.max() <= bound_m + 2e-3
     for kind in ("crosswalk", "speed_bump", "driveway", "stop_sign"):
         assert sum(road.type == kind for road in back.roads) == sum(
@@ -58,11 +70,18 @@ def check_back(source: Scene, stored: StoredScene, bound_m: float = 0.1) -> Scen
         )
     assert len(back.traffic_lights) == len(source.traffic_lights)
     for name, light in source.traffic_lights.items():
-        assert [back.traffic_lights[name]["state"][t] for t in light["time_index"]] == light["state"]
+        assert [back.traffic_lights[name]["state"][t] for t in light["time_index"]] == light[
+            "state"
+        ]
     if source.sdc >= 0:
         assert back.objects[back.sdc].id == source.objects[source.sdc].id
-    tracks = sorted(source.objects[index].id for index in source.to_predict if source.objects[index].valid.any())
-    assert sorted(back.objects[index].id for index in back.to_predict) == tracks and back.of_interest == source.of_interest
+    tracks = sorted(
+        source.objects[index].id for index in source.to_predict if source.objects[index].valid.any()
+    )
+    assert (
+        sorted(back.objects[index].id for index in back.to_predict) == tracks
+        and back.of_interest == source.of_interest
+    )
     return back
 
 
@@ -73,7 +92,9 @@ def test_every_real_scene_comes_back(real_scenes: Path, tmp_path: Path) -> None:
     found = open_scenes(tmp_path / "real.pvs")
     for source, stored in zip(sources, found, strict=True):
         back = check_back(source, stored)
-        assert stored.counts["vehicle"] == sum(item.type == 0 and bool(item.valid.any()) for item in source.objects)
+        assert stored.counts["vehicle"] == sum(
+            item.type == 0 and bool(item.valid.any()) for item in source.objects
+        )
         write_scenes(tmp_path / "again.pvs", [back])
         check_back(back, open_scenes(tmp_path / "again.pvs")[0])
 
@@ -97,7 +118,13 @@ def test_metadata_and_what_was_dropped(tmp_path: Path) -> None:
 
 def test_lane_graph_and_controls_come_back(tmp_path: Path) -> None:
     lanes = (
-        Road("lane", 1, 8, np.array([[0.0, 0, 3], [40, 0, 5]]), LaneLinks(exits=(6,), left=7, speed_limit_mps=20.0)),
+        Road(
+            "lane",
+            1,
+            8,
+            np.array([[0.0, 0, 3], [40, 0, 5]]),
+            LaneLinks(exits=(6,), left=7, speed_limit_mps=20.0),
+        ),
         Road("lane", 3, 7, np.array([[0.0, 3.5, 3], [40, 3.5, 5]]), LaneLinks()),
         Road("lane", 2, 6, np.array([[40.0, 0, 5], [60, 0, 5]]), LaneLinks()),
     )
@@ -123,7 +150,9 @@ def test_a_broken_text_is_as_good_as_none(tmp_path: Path) -> None:
     write_scenes(tmp_path / "one.pvs", [random_scene(0)])
     stored = open_scenes(tmp_path / "one.pvs")[0]
     for text in (b"{", b"[1]", b"\xff", json.dumps({"objects": 7, "metadata": 8}).encode()):
-        broken = dataclasses.replace(stored, sections={**stored.sections, "text": np.frombuffer(text, np.uint8)})
+        broken = dataclasses.replace(
+            stored, sections={**stored.sections, "text": np.frombuffer(text, np.uint8)}
+        )
         assert broken.scene().frame_count == 20
 
 
@@ -132,9 +161,14 @@ def test_slices_and_scenes_of_other_files(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_scenes(tmp_path / f"{seed}.pvs", [random_scene(seed), random_scene(seed + 10)])
     parts = [open_scenes(tmp_path / f"{seed}.pvs") for seed in (1, 2)]
-    write_scenes(tmp_path / "all.pvs", [scene for part in parts for scene in part], parts[0].settings)
+    write_scenes(
+        tmp_path / "all.pvs", [scene for part in parts for scene in part], parts[0].settings
+    )
     joined = open_scenes(tmp_path / "all.pvs")
-    assert joined.names == ["random 1", "random 11", "random 2", "random 12"] and joined.settings == parts[0].settings
+    assert (
+        joined.names == ["random 1", "random 11", "random 2", "random 12"]
+        and joined.settings == parts[0].settings
+    )
     assert bytes(joined[-1].data) == bytes(parts[1][1].data) and len(joined[1:3]) == 2
     with pytest.raises(IndexError):
         _ = joined[4]
@@ -149,6 +183,8 @@ def test_another_index_changes_nothing_else(tmp_path: Path) -> None:
     write_scenes(tmp_path / "wide.pvs", [reindexed(stored, settings)], settings)
     wide = open_scenes(tmp_path / "wide.pvs")[0]
     for name, values in stored.sections.items():
-        same = len(values) == len(wide.sections[name]) and bool((values == wide.sections[name]).all())
+        same = len(values) == len(wide.sections[name]) and bool(
+            (values == wide.sections[name]).all()
+        )
         assert same == (name not in ("cells", "candidates")), name
     assert bytes(wide.data) == compile_scene(source, settings).data

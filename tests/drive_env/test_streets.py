@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Generated streets: their logs touch nobody and no kerb, obey lights and signs, and the maps are what the reader expects.
+"""Generated streets: their logs touch nobody and no kerb, obey lights and signs, and the maps are
+what the reader expects.
 
 Also of drive_env/generate/families.py, drive_env/generate/network.py, drive_env/generate/nodes.py,
 drive_env/generate/links.py and drive_env/generate/ramps.py.
@@ -48,7 +49,10 @@ EVERY = list(FAMILIES)
 @pytest.fixture(scope="module")
 def scenes() -> dict[str, Scene]:
     """A scene of each family; every other one is wide."""
-    return {name: street_scene(7, number, wide=number % 2 == 1, family=name) for number, name in enumerate(EVERY)}
+    return {
+        name: street_scene(7, number, wide=number % 2 == 1, family=name)
+        for number, name in enumerate(EVERY)
+    }
 
 
 def maps(name: str, count: int = 1) -> Iterator[tuple[Plan, Streets]]:
@@ -73,9 +77,14 @@ def test_the_same_seed_gives_the_same_scene_and_others_differ() -> None:
 
 
 def test_scenes_of_this_version_stay_what_they_are() -> None:
-    assert streets.STREETS_VERSION == 2, "new version: renew the list, and the table in docs/scenes.md"
+    assert streets.STREETS_VERSION == 2, (
+        "new version: renew the list, and the table in docs/scenes.md"
+    )
     found = [street_scene(1, index) for index in range(4)]
-    assert [(item.metadata["family"], item.agent_counts[0], len(item.objects), len(item.roads)) for item in found] == PINNED
+    assert [
+        (item.metadata["family"], item.agent_counts[0], len(item.objects), len(item.roads))
+        for item in found
+    ] == PINNED
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -88,12 +97,19 @@ def test_families_of_this_version_stay_what_they_are(name: str) -> None:
         figures.check(street_scene(2, seed, wide=seed == 1, family=name), kept)
 
 
-PINNED = [("crosswalk", 4, 12, 195), ("tee", 6, 21, 197), ("merge", 5, 8, 65), ("signal", 12, 39, 331)]
+PINNED = [
+    ("crosswalk", 4, 12, 195),
+    ("tee", 6, 21, 197),
+    ("merge", 5, 8, 65),
+    ("signal", 12, 39, 331),
+]
 
 
 @pytest.mark.parametrize("turn", [0.4, 0.9, 1.3])
 def test_links_bend_no_more_sharply_than_their_width_allows(turn: float) -> None:
-    """The radius, of circles through three points, leaves room for all of the road; sharper ones are refused."""
+    """The radius, of circles through three points, leaves room for all of the road; sharper ones
+    are refused.
+    """
     profile = Profile(lanes=2, width_m=3.5, median_m=0.0, shoulder_m=1.0, parking_m=0.0)
     leaving = np.array([1.0, 0.0])
     coming = -np.array([np.cos(turn), np.sin(turn)])
@@ -109,20 +125,31 @@ def test_links_bend_no_more_sharply_than_their_width_allows(turn: float) -> None
         headings = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
         bends = np.abs(np.diff(headings)) / np.hypot(*steps[1:].T)
         assert 1 / bends.max() > 0.97 * (profile.edge_m + 6.0)
-        assert headings[0] == pytest.approx(0.0, abs=0.05) and headings[-1] == pytest.approx(turn, abs=0.05)
-    assert made[160.0] and list(made.values()) == sorted(made.values()) and made[8.0] == (turn < 0.5)
+        assert headings[0] == pytest.approx(0.0, abs=0.05) and headings[-1] == pytest.approx(
+            turn, abs=0.05
+        )
+    assert (
+        made[160.0] and list(made.values()) == sorted(made.values()) and made[8.0] == (turn < 0.5)
+    )
 
 
 @pytest.mark.parametrize(
-    ("end", "fits"), [((6.1, 0.0), True), ((5.9, 0.0), False), ((-20.0, 0.0), False), ((5.0, 40.0), False)]
+    ("end", "fits"),
+    [((6.1, 0.0), True), ((5.9, 0.0), False), ((-20.0, 0.0), False), ((5.0, 40.0), False)],
 )
-def test_links_are_straight_where_their_ends_face_each_other(end: tuple[float, float], fits: bool) -> None:
+def test_links_are_straight_where_their_ends_face_each_other(
+    end: tuple[float, float], fits: bool
+) -> None:
     profile = Profile(lanes=1, width_m=3.5, median_m=0.0, shoulder_m=1.0, parking_m=0.0)
     ahead = np.array([1.0, 0.0])
     middle = link_line((np.zeros(2), ahead), (np.array(end), -ahead), profile)
     assert (middle is not None) == fits
     if middle is not None:
-        assert not middle[:, 1].any() and (np.diff(middle[:, 0]) > 0).all() and middle[-1].tolist() == list(end)
+        assert (
+            not middle[:, 1].any()
+            and (np.diff(middle[:, 0]) > 0).all()
+            and middle[-1].tolist() == list(end)
+        )
 
 
 @pytest.mark.slow
@@ -149,12 +176,21 @@ def test_sets_are_found_by_name() -> None:
         ("held-out-streets", 100, 1_000_003, True),
     ):
         (source,) = sources_of(name)
-        assert len(source.items) == count and source.items[0].identity == ["streets", streets.STREETS_VERSION, seed, 0, wide]
+        assert len(source.items) == count and source.items[0].identity == [
+            "streets",
+            streets.STREETS_VERSION,
+            seed,
+            0,
+            wide,
+        ]
     assert held_out(DriveConfig(scenes="streets:50")).scenes == "held-out-streets"
-    assert held_out(DriveConfig(scenes="streets:50=2,generated,streets")).scenes == "held-out-streets,held-out"
+    assert (
+        held_out(DriveConfig(scenes="streets:50=2,generated,streets")).scenes
+        == "held-out-streets,held-out"
+    )
 
 
-# ---- logs --------------------------------------------------------------------------------------------------
+# ---- logs ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", thinned(3, EVERY))
@@ -173,7 +209,9 @@ def touching(one: SceneObject, other: SceneObject) -> bool:
     gap = (other.position_m - one.position_m)[both, :2]
     half = (np.array(one.length_m / 2 + 0.05), np.array(one.width_m / 2 + 0.05))
     other_half = (np.array(other.length_m / 2), np.array(other.width_m / 2))
-    return bool(boxes_overlap(gap, one.heading_rad[both], other.heading_rad[both], half, other_half).any())
+    return bool(
+        boxes_overlap(gap, one.heading_rad[both], other.heading_rad[both], half, other_half).any()
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -183,7 +221,11 @@ def test_no_log_of_an_agent_touches_a_kerb(scenes: dict[str, Scene], name: str) 
     start, end = np.concatenate([p[:-1] for p in edges]), np.concatenate([p[1:] for p in edges])
     for agent in (item for item in scene.objects if item.controllable):
         level = float(np.median(agent.position_m[agent.valid, 2])) - agent.height_m / 2
-        near = np.abs(start[:, 2] - level) < 3.0 if name == "levels" else np.ones(len(start), dtype=bool)
+        near = (
+            np.abs(start[:, 2] - level) < 3.0
+            if name == "levels"
+            else np.ones(len(start), dtype=bool)
+        )
         place, heading = agent.position_m[agent.valid, :2], agent.heading_rad[agent.valid]
         half = (agent.length_m / 2 + 0.1, agent.width_m / 2 + 0.1)
         assert not box_crosses_segment(place, heading, *half, start[near, :2], end[near, :2]).any()
@@ -199,7 +241,9 @@ def test_the_log_scores_one_and_passes_no_red_light(cache: object, count: int, l
     assert red is not None and red.value == 0.0
 
 
-def test_goals_are_where_logs_end_and_velocities_are_those_of_the_positions(scenes: dict[str, Scene]) -> None:
+def test_goals_are_where_logs_end_and_velocities_are_those_of_the_positions(
+    scenes: dict[str, Scene],
+) -> None:
     for scene in scenes.values():
         for item in scene.objects:
             frames = np.flatnonzero(item.valid)
@@ -230,10 +274,12 @@ def test_they_hold_who_real_scenes_hold(scenes: dict[str, Scene]) -> None:
         if item.type == VEHICLE and np.ptp(item.position_m[item.valid, 0]) < 0.1
     ]
     assert len(standing) > 60
-    assert any(not item.valid_at_start for item in standing) and any(item.valid.all() for item in standing)
+    assert any(not item.valid_at_start for item in standing) and any(
+        item.valid.all() for item in standing
+    )
 
 
-# ---- maps --------------------------------------------------------------------------------------------------
+# ---- maps ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -246,7 +292,10 @@ def test_lanes_lead_on_without_a_gap_or_a_kink(name: str) -> None:
         for lane in made.lanes:
             for following in starts.get(lane.end, []):
                 assert np.hypot(*(lane.points_m[-1] - following.points_m[0])) < 0.03
-                before, after = np.diff(lane.points_m[-2:], axis=0)[0], np.diff(following.points_m[:2], axis=0)[0]
+                before, after = (
+                    np.diff(lane.points_m[-2:], axis=0)[0],
+                    np.diff(following.points_m[:2], axis=0)[0],
+                )
                 turned = np.arctan2(before[0] * after[1] - before[1] * after[0], before @ after)
                 assert abs(turned) < 0.25
                 joints += 1
@@ -259,7 +308,11 @@ def test_the_road_is_on_the_left_of_every_kerb(name: str) -> None:
         for level in set(made.levels):
             lanes = np.concatenate([lane.points_m for lane in made.lanes if lane.level == level])
             pieces = zip(made.pieces, made.levels, strict=True)
-            for points in (piece.points_m for piece, own in pieces if piece.type == "road_edge" and own == level):
+            for points in (
+                piece.points_m
+                for piece, own in pieces
+                if piece.type == "road_edge" and own == level
+            ):
                 step = np.diff(points, axis=0)
                 keep = np.hypot(*step.T) > 0.05
                 step, middle = step[keep][::9], ((points[1:] + points[:-1]) / 2)[keep][::9]
@@ -278,7 +331,9 @@ def test_lanes_keep_away_from_kerbs(name: str) -> None:
         edges = streets.edges_of(made)
         for lane in made.lanes:
             start, end = edges[lane.level]
-            assert not box_crosses_segment(lane.points_m[::3], np.zeros(len(lane.points_m[::3])), 0.6, 0.6, start, end).any()
+            assert not box_crosses_segment(
+                lane.points_m[::3], np.zeros(len(lane.points_m[::3])), 0.6, 0.6, start, end
+            ).any()
 
 
 def test_families_are_what_they_say() -> None:
@@ -291,7 +346,9 @@ def test_families_are_what_they_say() -> None:
         "lot": lambda plan, made: len(made.parking) > 20,
         "signal": lambda plan, made: made.groups >= 2,
         "stop": lambda plan, made: sum(lane.stop for lane in made.lanes) >= 6,
-        "crosswalk": lambda plan, made: any(link.crossing_at > 0 for link in plan.links) and len(made.crossings) > 0,
+        "crosswalk": lambda plan, made: (
+            any(link.crossing_at > 0 for link in plan.links) and len(made.crossings) > 0
+        ),
         "narrow": lambda plan, made: plan.links[0].profile.width_m < 3.0 and len(made.parking) > 20,
         "dead-end": lambda plan, made: any(lane.start[:2] == lane.end[:2] for lane in made.lanes),
         "levels": lambda plan, made: {lane.level for lane in made.lanes} == {0, 1},
@@ -302,21 +359,29 @@ def test_families_are_what_they_say() -> None:
 
 
 def test_a_bridge_is_above_the_road(scenes: dict[str, Scene]) -> None:
-    heights = np.concatenate([road.points_m[:, 2] for road in scenes["levels"].roads if road.type == "lane"])
+    heights = np.concatenate(
+        [road.points_m[:, 2] for road in scenes["levels"].roads if road.type == "lane"]
+    )
     assert np.ptp(heights) > 5.0
-    assert all(np.ptp(np.concatenate([r.points_m[:, 2] for r in scenes[n].roads])) < 20.0 for n in EVERY)
+    assert all(
+        np.ptp(np.concatenate([r.points_m[:, 2] for r in scenes[n].roads])) < 20.0 for n in EVERY
+    )
 
 
-# ---- lights ------------------------------------------------------------------------------------------------
+# ---- lights --------------------------------------------------------------------------------------
 
 
 def test_roads_that_cross_never_have_green_together() -> None:
     states = draw_lights(np.random.default_rng(3), 400)
     moves = states != RED
     assert not (moves[::2] & moves[1::2]).any() and {RED, YELLOW, GREEN} == set(np.unique(states))
-    after = [(row[t], row[t + 1]) for row in states for t in range(len(row) - 1) if row[t] != row[t + 1]]
+    after = [
+        (row[t], row[t + 1]) for row in states for t in range(len(row) - 1) if row[t] != row[t + 1]
+    ]
     assert set(after) == {(GREEN, YELLOW), (YELLOW, RED), (RED, GREEN)}
-    yellow = [len(list(run)) for row in states for state, run in itertools.groupby(row) if state == YELLOW]
+    yellow = [
+        len(list(run)) for row in states for state, run in itertools.groupby(row) if state == YELLOW
+    ]
     assert max(yellow) == 30
 
 
@@ -339,9 +404,15 @@ def test_stops_are_kept_at_signs(scenes: dict[str, Scene]) -> None:
         if made is None:
             continue
         actors = streets.populate(rng, plan, made, draw_lights(rng, made.groups), 1.0)
-        lines = [lane.points_m[0] for lane in made.lanes if lane.stop and arc_length(lane.points_m)[-1] > 4]
+        lines = [
+            lane.points_m[0]
+            for lane in made.lanes
+            if lane.stop and arc_length(lane.points_m)[-1] > 4
+        ]
         directions = [
-            np.diff(lane.points_m[:2], axis=0)[0] for lane in made.lanes if lane.stop and arc_length(lane.points_m)[-1] > 4
+            np.diff(lane.points_m[:2], axis=0)[0]
+            for lane in made.lanes
+            if lane.stop and arc_length(lane.points_m)[-1] > 4
         ]
         for actor in actors:
             span = slice(actor.first, actor.last + 1)
@@ -351,7 +422,9 @@ def test_stops_are_kept_at_signs(scenes: dict[str, Scene]) -> None:
                 continue
             for line, direction in zip(lines, directions, strict=True):
                 ahead = (place - line) @ direction / np.hypot(*direction)
-                beside = np.abs((place - line) @ np.array([-direction[1], direction[0]])) / np.hypot(*direction)
+                beside = np.abs(
+                    (place - line) @ np.array([-direction[1], direction[0]])
+                ) / np.hypot(*direction)
                 crosses = np.flatnonzero((ahead[:-1] < 0) & (ahead[1:] >= 0) & (beside[1:] < 1.0))
                 if len(crosses) and ahead[0] < -6.0:
                     passed += 1
@@ -365,4 +438,7 @@ def test_walkers_do_not_walk_through_each_other(scenes: dict[str, Scene]) -> Non
         walkers = [item for item in scene.objects if item.type == PEDESTRIAN]
         for one, other in itertools.combinations(walkers, 2):
             both = one.valid & other.valid
-            assert not both.any() or np.hypot(*(one.position_m - other.position_m)[both, :2].T).min() > 0.5
+            assert (
+                not both.any()
+                or np.hypot(*(one.position_m - other.position_m)[both, :2].T).min() > 0.5
+            )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Planned cars: no contact with each other or an edge, motion that the env's bicycle can do, and traffic that gives way."""
+"""Planned cars: no contact with each other or an edge, motion that the env's bicycle can do, and
+traffic that gives way.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,19 @@ def test_no_two_logs_touch(planned: list[tuple[Layout, list[Car]]]) -> None:
     for _, cars in planned:
         for one, other in itertools.combinations(cars, 2):
             span = slice(max(one.first, other.first), min(one.last, other.last) + 1)
-            gap = np.stack([other.x_m[span] - one.x_m[span], other.y_m[span] - one.y_m[span]], axis=-1)
+            gap = np.stack(
+                [other.x_m[span] - one.x_m[span], other.y_m[span] - one.y_m[span]], axis=-1
+            )
             half = (np.array(one.length_m / 2 + 0.1), np.array(one.width_m / 2 + 0.1))
             other_half = (np.array(other.length_m / 2), np.array(other.width_m / 2))
-            assert not boxes_overlap(gap, one.heading_rad[span], other.heading_rad[span], half, other_half).any()
+            assert not boxes_overlap(
+                gap, one.heading_rad[span], other.heading_rad[span], half, other_half
+            ).any()
 
 
-def test_no_log_touches_an_edge_even_if_it_is_simplified(planned: list[tuple[Layout, list[Car]]]) -> None:
+def test_no_log_touches_an_edge_even_if_it_is_simplified(
+    planned: list[tuple[Layout, list[Car]]],
+) -> None:
     for layout, cars in planned:
         start, end = edge_segments(layout)
         for car in cars:
@@ -78,11 +86,14 @@ def test_motion_is_within_what_the_bicycle_can_do(planned: list[tuple[Layout, li
             differences.append(np.abs(turning - logged))
     assert len(differences) > 60
     together = np.concatenate(differences)
-    # Paths are sampled every 0.5 m, so curvature is stepwise within a sample; 0.3 rad/s over one step are 2 degrees.
+    # Paths are sampled every 0.5 m, so curvature is stepwise within a sample; 0.3 rad/s over one
+    # step are 2 degrees.
     assert np.percentile(together, 90) < 0.06 and together.max() < 0.3
 
 
-def test_logs_are_long_enough_to_be_goals_and_end_in_time(planned: list[tuple[Layout, list[Car]]]) -> None:
+def test_logs_are_long_enough_to_be_goals_and_end_in_time(
+    planned: list[tuple[Layout, list[Car]]],
+) -> None:
     for _, cars in planned:
         for car in moving(cars):
             assert car.displacement_m >= 9.0
@@ -98,7 +109,15 @@ def test_parked_cars_stand_still_at_the_kerb(planned: list[tuple[Layout, list[Ca
 
 
 def straight_trip() -> Trip:
-    return Trip(line(np.array([0.0, 0.0]), np.array([150.0, 0.0])), "straight", True, (5.0, 6.0), 0.0, (), ())
+    return Trip(
+        line(np.array([0.0, 0.0]), np.array([150.0, 0.0])),
+        "straight",
+        True,
+        (5.0, 6.0),
+        0.0,
+        (),
+        (),
+    )
 
 
 def crossing_car(at_x_m: float, arrives_frame: int) -> Car:
@@ -107,7 +126,18 @@ def crossing_car(at_x_m: float, arrives_frame: int) -> Car:
     still = np.zeros(FRAMES)
     y = (frames - arrives_frame) * 0.8
     return Car(
-        4.5, 1.9, 1.5, np.full(FRAMES, at_x_m), y, np.full(FRAMES, np.pi / 2), still, still + 8.0, 0, 90, False, "straight"
+        4.5,
+        1.9,
+        1.5,
+        np.full(FRAMES, at_x_m),
+        y,
+        np.full(FRAMES, np.pi / 2),
+        still,
+        still + 8.0,
+        0,
+        90,
+        False,
+        "straight",
     )
 
 
@@ -116,14 +146,18 @@ def test_a_car_waits_for_one_that_crosses() -> None:
     free, yielding = [], []
     for seed in range(12):
         for cars, found in (([], free), ([crossing_car(45.0, 40)], yielding)):
-            car = traffic.plan_car(np.random.default_rng(seed), straight_trip(), cars, no_edges, NARROW)
+            car = traffic.plan_car(
+                np.random.default_rng(seed), straight_trip(), cars, no_edges, NARROW
+            )
             if car is not None:
                 found.append((car, np.hypot(car.vx_mps, car.vy_mps)[frames_of(car)]))
     assert len(free) == 12 and len(yielding) >= 8
     slowed = [speed for car, speed in yielding if speed[5:].min() < 0.6 * speed[:30].max()]
     assert slowed  # somebody brakes
     assert all(not traffic.touches(car, [crossing_car(45.0, 40)]) for car, _ in yielding)
-    assert any(car.displacement_m > 42 for car, _ in yielding)  # and goes on afterwards, or passes in front
+    assert any(
+        car.displacement_m > 42 for car, _ in yielding
+    )  # and goes on afterwards, or passes in front
 
 
 def test_a_blocked_start_means_no_car() -> None:
@@ -131,6 +165,7 @@ def test_a_blocked_start_means_no_car() -> None:
     standing = Car(4.5, 1.9, 1.5, still + 6.0, still, still, still, still, 0, 90, False, PARKED)
     no_edges = (np.zeros((0, 2)), np.zeros((0, 2)))
     assert all(
-        traffic.plan_car(np.random.default_rng(seed), straight_trip(), [standing], no_edges, NARROW) is None
+        traffic.plan_car(np.random.default_rng(seed), straight_trip(), [standing], no_edges, NARROW)
+        is None
         for seed in range(5)
     )

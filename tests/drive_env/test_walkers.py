@@ -20,7 +20,11 @@ def test_they_cross_from_kerb_to_kerb_at_walking_speed() -> None:
     for seed in range(10):
         walker = across(np.random.default_rng(seed), Crossing(ENDS), NONE, start_s=1.0)
         assert walker is not None and walker.kind == PEDESTRIAN and walker.turn == ACROSS
-        assert abs(walker.y_m[0]) == 6.0 and np.ptp(walker.x_m) == 0 and abs(walker.y_m[-1] - walker.y_m[0]) > 8
+        assert (
+            abs(walker.y_m[0]) == 6.0
+            and np.ptp(walker.x_m) == 0
+            and abs(walker.y_m[-1] - walker.y_m[0]) > 8
+        )
         pace = np.abs(np.diff(walker.y_m)) / 0.1
         assert pace.max() < 1.8 and pace[:9].max() == 0
         moving = pace > 0.5
@@ -36,12 +40,16 @@ def test_they_cross_at_lights_while_the_traffic_has_red() -> None:
         assert walker is not None
         on_road = np.abs(walker.y_m) < 5.9
         assert not (on_road & ~red[0]).any()
-    waits = across(np.random.default_rng(0), Crossing(ENDS, group=0), ~np.ones((1, FRAMES), dtype=bool))
+    waits = across(
+        np.random.default_rng(0), Crossing(ENDS, group=0), ~np.ones((1, FRAMES), dtype=bool)
+    )
     assert waits is not None and np.ptp(waits.y_m) == 0
 
 
 def test_they_are_off_the_road_before_cars_have_green() -> None:
-    """Where red lasts from frame 20 to frame 59, no one of a hundred is on the road later than six frames before its end."""
+    """Where red lasts from frame 20 to frame 59, no one of a hundred is on the road later than six
+    frames before its end.
+    """
     red = np.zeros((1, FRAMES), dtype=bool)
     red[0, 20:60] = True
     slow = Crossing(np.array([[0.0, -1.5], [0.0, 1.5]]), group=0)

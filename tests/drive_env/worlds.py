@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Random little worlds for the tests of the C env: scenes made of nothing but random numbers, compiled, and put into an env."""
+"""Random little worlds for the tests of the C env: scenes made of nothing but random numbers,
+compiled, and put into an env.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ GONE, STAYS, CUT, RETURNS = 1, 2, 3, 4  # how rows end: DRIVE_END_... in csrc/dr
 ROAD_KINDS = ("lane", "road_line", "road_edge")
 
 
-def moving_object(rng: np.random.Generator, frames: int, spread_m: float, kind: int, parked: bool = False) -> SceneObject:
-    """An object with a smooth log. Frames at both ends and single ones between may be missing, for some cars and all others."""
+def moving_object(
+    rng: np.random.Generator, frames: int, spread_m: float, kind: int, parked: bool = False
+) -> SceneObject:
+    """An object with a smooth log. Frames at both ends and single ones between may be missing, for
+    some cars and all others.
+    """
     turn, speed = rng.normal(0, 0.02), 0.0 if parked else rng.uniform(-2, 12)
     heading = rng.uniform(-np.pi, np.pi) + turn * np.arange(frames)
     velocity = speed * np.stack([np.cos(heading), np.sin(heading)], -1)
@@ -48,12 +54,22 @@ def moving_object(rng: np.random.Generator, frames: int, spread_m: float, kind: 
 
 
 def random_scene(
-    seed: int, objects: int = 30, roads: int = 40, spread_m: float = 60.0, frames: int = 20, copies: int = 1
+    seed: int,
+    objects: int = 30,
+    roads: int = 40,
+    spread_m: float = 60.0,
+    frames: int = 20,
+    copies: int = 1,
 ) -> Scene:
-    """A scene of random objects and crooked roads. copies > 1: each road is there that many times, so that distances tie."""
+    """A scene of random objects and crooked roads. copies > 1: each road is there that many times,
+    so that distances tie.
+    """
     rng = np.random.default_rng(seed)
     kinds = [0, 0, 0, 1, 2, 3]
-    items = [moving_object(rng, frames, spread_m, int(rng.choice(kinds)), rng.random() < 0.2) for _ in range(objects)]
+    items = [
+        moving_object(rng, frames, spread_m, int(rng.choice(kinds)), rng.random() < 0.2)
+        for _ in range(objects)
+    ]
     items.append(moving_object(np.random.default_rng(seed + 1), frames, 0.1 * spread_m, 0))
     items[-1].valid[:] = True  # at least one agent
     items[-1].velocity_mps[:] = 3.0
@@ -63,34 +79,53 @@ def random_scene(
     for number in range(roads):
         steps = rng.normal(0, 4, (int(rng.integers(2, 12)), 2))
         points = rng.uniform(-spread_m, spread_m, 2) + np.cumsum(steps, 0)
-        lines += [Road(ROAD_KINDS[number % 3], number % 20, number, np.c_[points, np.zeros(len(points))])] * copies
+        lines += [
+            Road(ROAD_KINDS[number % 3], number % 20, number, np.c_[points, np.zeros(len(points))])
+        ] * copies
     last = len(items) - 1
-    metadata = {"sdc_track_index": last, "tracks_to_predict": [{"track_index": o, "difficulty": 0} for o in (0, last)]}
+    metadata = {
+        "sdc_track_index": last,
+        "tracks_to_predict": [{"track_index": o, "difficulty": 0} for o in (0, last)],
+    }
     return Scene(f"random {seed}", "", frames, tuple(items), tuple(lines), {}, metadata)
 
 
 def lit(scene: Scene, seed: int) -> Scene:
-    """The scene with traffic lights that change in every frame, and speed limits on every other lane."""
+    """The scene with traffic lights that change in every frame, and speed limits on every other
+    lane.
+    """
     rng = np.random.default_rng(seed)
     lanes = [road for road in scene.roads if road.type == "lane"]
-    shown = np.array([RED, RED, GREEN, YELLOW, RED | packed.STATE_ARROW, RED | packed.STATE_FLASHING], np.uint8)
+    shown = np.array(
+        [RED, RED, GREEN, YELLOW, RED | packed.STATE_ARROW, RED | packed.STATE_FLASHING], np.uint8
+    )
     controls = tuple(
         Control(1, point, road.id, rng.choice(shown, scene.frame_count), number)
         for number, road in enumerate(lanes)
         for point in road.points_m
     )
     limits = {road.id: LaneLinks(speed_limit_mps=float(rng.uniform(2, 9))) for road in lanes[::2]}
-    roads = tuple(dataclasses.replace(road, links=limits.get(road.id, road.links)) for road in scene.roads)
+    roads = tuple(
+        dataclasses.replace(road, links=limits.get(road.id, road.links)) for road in scene.roads
+    )
     return dataclasses.replace(scene, controls=controls, roads=roads)
 
 
-def no_index(segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float, most: int = 0) -> Any:
+def no_index(
+    segments: Segments, grid: Grid, k: tuple[int, int, int], range_m: float, most: int = 0
+) -> Any:
     """An index builder that leaves every cell out, so that C scans all segments."""
-    return build_index(segments, dataclasses.replace(grid, wanted=np.zeros_like(grid.wanted)), k, range_m)
+    return build_index(
+        segments, dataclasses.replace(grid, wanted=np.zeros_like(grid.wanted)), k, range_m
+    )
 
 
 def write_world(
-    path: Path, scenes: Sequence[Scene], k: tuple[int, int, int] = (16, 8, 16), range_m: float = 50.0, build: Any = build_index
+    path: Path,
+    scenes: Sequence[Scene],
+    k: tuple[int, int, int] = (16, 8, 16),
+    range_m: float = 50.0,
+    build: Any = build_index,
 ) -> SceneSet:
     """Compile scenes into one set at `path`."""
     settings = CompileSettings(k, range_m)
@@ -103,11 +138,17 @@ def env_data(path: Path, config: DriveConfig) -> EnvData:
     return EnvData(data=path, params=params_of(config))
 
 
-def make_env(path: Path, num_envs: int = 1, autoreset: str = "next_step", **settings: Any) -> VectorEnv:
+def make_env(
+    path: Path, num_envs: int = 1, autoreset: str = "next_step", **settings: Any
+) -> VectorEnv:
     """A serial vector env over a written set."""
     env = NativeEnv("drive", DriveConfig, lambda config: env_data(path, config))
     return puffervec.make(
-        env, env_kwargs={"num_agents": 64, **settings}, backend="serial", num_envs=num_envs, autoreset_mode=autoreset
+        env,
+        env_kwargs={"num_agents": 64, **settings},
+        backend="serial",
+        num_envs=num_envs,
+        autoreset_mode=autoreset,
     )
 
 
@@ -119,7 +160,9 @@ def agents_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:
 
 def obstacles_of(state: dict[str, np.ndarray], slot: int) -> dict[int, int]:
     """{object: row} of a slot's agents that have stopped for good."""
-    rows = np.flatnonzero((state["slot"] == slot) & (state["active"] == 0) & (state["ended"] == STAYS))
+    rows = np.flatnonzero(
+        (state["slot"] == slot) & (state["active"] == 0) & (state["ended"] == STAYS)
+    )
     return {int(state["object"][row]): int(row) for row in rows}
 
 
@@ -135,4 +178,6 @@ class Straight:
         pass
 
     def act(self, obs: Any, vec: Any) -> np.ndarray:
-        return np.full(len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32)
+        return np.full(
+            len(obs), action_of(np.zeros(1, np.float32), np.zeros(1, np.float32))[0], np.int32
+        )

@@ -37,7 +37,9 @@ def test_documented_examples() -> None:
         ("hybrid", "bytes", (), (24,), np.uint8),
     ],
 )
-def test_kinds(name: str, kind: str, sizes: tuple[int, ...], shape: tuple[int, ...], dtype: type) -> None:
+def test_kinds(
+    name: str, kind: str, sizes: tuple[int, ...], shape: tuple[int, ...], dtype: type
+) -> None:
     plan = ActionPlan(ACTIONS[name]())
     assert (plan.kind, plan.sizes, plan.row_shape, plan.row_dtype) == (kind, sizes, shape, dtype)
     assert plan.low.shape == plan.high.shape == shape and plan.low.dtype == plan.high.dtype == dtype
@@ -79,7 +81,9 @@ def test_every_member_of_the_emulated_space_is_an_action(name: str) -> None:
 
 
 def test_values_include_the_start() -> None:
-    plan = ActionPlan(spaces.Tuple([spaces.Discrete(3, start=-1), spaces.MultiDiscrete([2, 2], start=[5, 6])]))
+    plan = ActionPlan(
+        spaces.Tuple([spaces.Discrete(3, start=-1), spaces.MultiDiscrete([2, 2], start=[5, 6])])
+    )
     row = np.zeros(plan.row_shape, plan.row_dtype)
     plan.encode((-1, np.array([6, 6])), row)
     assert row.tolist() == [-1, 6, 6]

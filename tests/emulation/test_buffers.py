@@ -17,7 +17,9 @@ from puffervec.workers.python.puffer_env import NAMES, set_buffers
 
 
 def env(action: gymnasium.Space[Any]) -> SimpleNamespace:
-    return SimpleNamespace(num_agents=3, single_observation_space=spaces.Box(-1, 1, (2, 2)), single_action_space=action)
+    return SimpleNamespace(
+        num_agents=3, single_observation_space=spaces.Box(-1, 1, (2, 2)), single_action_space=action
+    )
 
 
 def arrays() -> dict[str, np.ndarray]:
@@ -39,13 +41,24 @@ def test_new_rows(action: gymnasium.Space[Any], shape: tuple[int, ...], dtype: t
     set_buffers(made)
     assert (made.observations.shape, made.observations.dtype) == ((3, 2, 2), np.float32)
     assert (made.actions.shape, made.actions.dtype) == (shape, dtype)
-    assert (made.rewards.dtype, made.terminals.dtype, made.truncations.dtype) == (np.float32, bool, bool)
-    assert made.masks.all() and made.masks.shape == (3,) and not made.terminals.any() and not made.observations.any()
+    assert (made.rewards.dtype, made.terminals.dtype, made.truncations.dtype) == (
+        np.float32,
+        bool,
+        bool,
+    )
+    assert (
+        made.masks.all()
+        and made.masks.shape == (3,)
+        and not made.terminals.any()
+        and not made.observations.any()
+    )
     set_buffers(made, action_dtype=np.int64)
     assert made.actions.dtype == np.int64
 
 
-@pytest.mark.parametrize("wrap", [dict, lambda given: SimpleNamespace(**given)], ids=["mapping", "attributes"])
+@pytest.mark.parametrize(
+    "wrap", [dict, lambda given: SimpleNamespace(**given)], ids=["mapping", "attributes"]
+)
 def test_given_rows_are_adopted(wrap: Any) -> None:
     given, made = arrays(), env(spaces.MultiDiscrete([2, 3]))
     set_buffers(made, wrap(given))
@@ -63,4 +76,6 @@ def test_rows_that_do_not_fit_are_refused(name: str) -> None:
 
 def test_observations_of_another_dtype_are_refused() -> None:
     with pytest.raises(APIUsageError, match="dtype float64: this env writes float32"):
-        set_buffers(env(spaces.MultiDiscrete([2, 3])), {**arrays(), "observations": np.zeros((3, 2, 2))})
+        set_buffers(
+            env(spaces.MultiDiscrete([2, 3])), {**arrays(), "observations": np.zeros((3, 2, 2))}
+        )

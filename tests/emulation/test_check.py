@@ -54,22 +54,41 @@ def test_what_can_be_stored_without_loss_of_meaning_passes(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.zeros(3), "observation is of type ndarray: the space wants a dict with ['image', 'rest']"),
-        ({"image": 0}, "observation lacks ['rest']: the space wants exactly the keys ['image', 'rest']"),
+        (
+            np.zeros(3),
+            "observation is of type ndarray: the space wants a dict with ['image', 'rest']",
+        ),
+        (
+            {"image": 0},
+            "observation lacks ['rest']: the space wants exactly the keys ['image', 'rest']",
+        ),
         ({**good(), "more": 0}, "observation has the extra ['more']"),
         (
             {**good(), "image": np.zeros((2, 3), np.uint8)},
             "observation['image'] has shape (2, 3): the space wants shape (2, 2)",
         ),
-        ({**good(), "image": np.zeros((2, 2))}, "observation['image'] has dtype float64 and values such as 0.0"),
-        ({**good(), "image": np.full((2, 2), 256)}, "observation['image'] has dtype int64 and values such as 256"),
+        (
+            {**good(), "image": np.zeros((2, 2))},
+            "observation['image'] has dtype float64 and values such as 0.0",
+        ),
+        (
+            {**good(), "image": np.full((2, 2), 256)},
+            "observation['image'] has dtype int64 and values such as 256",
+        ),
         ({**good(), "image": np.full((2, 2), "x")}, "observation['image'] has dtype <U1"),
         ({**good(), "image": [[1], [2, 3]]}, "observation['image'] is not an array"),
         ({**good(), "rest": (1, 2)}, "observation['rest'] has 2 entries: the space wants 3"),
-        ({**good(), "rest": {0: 1}}, "observation['rest'] is of type dict: the space wants a tuple of 3"),
+        (
+            {**good(), "rest": {0: 1}},
+            "observation['rest'] is of type dict: the space wants a tuple of 3",
+        ),
         (rest(0, np.array([1])), "observation['rest'][0] has shape (1,): the space wants shape ()"),
         (rest(0, 1.0), "observation['rest'][0] has dtype float64"),
-        (rest(1, None), "observation['rest'][1] has shape (): the space wants shape (3,) and values that fit float32 (Box("),
+        (
+            rest(1, None),
+            "observation['rest'][1] has shape (): the space wants shape (3,) and values that fit "
+            "float32 (Box(",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_path(value: Any, message: str) -> None:
@@ -94,5 +113,8 @@ def test_check_space_looks_at_bounds_too() -> None:
         def contains(self, x: Any) -> bool:
             raise RuntimeError("cannot tell")
 
-    with pytest.raises(SpaceMismatchError, match=r"7 cannot be compared with Discrete\(3\) \(RuntimeError: cannot tell\)"):
+    with pytest.raises(
+        SpaceMismatchError,
+        match=r"7 cannot be compared with Discrete\(3\) \(RuntimeError: cannot tell\)",
+    ):
         check_space(7, Odd(3))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs stepped by
-hand.
+"""Gymnasium envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs
+stepped by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
     for seed in (11, None, None):
         rows, info = wrapped.reset(seed=seed)
         observation, expected_info = by_hand.reset(seed=seed)
-        assert same_bits(nativize(rows[0, ...], by_hand.observation_space, wrapped.obs_dtype), observation)
+        assert same_bits(
+            nativize(rows[0, ...], by_hand.observation_space, wrapped.obs_dtype), observation
+        )
         assert info == expected_info and wrapped.masks.all() and not wrapped.terminals.any()
         while not wrapped.done:
             action = sample(by_hand.action_space, rng)
@@ -46,18 +48,32 @@ def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
             observation, *expected = by_hand.step(action)
             assert same_bits(wrapped.observation_plan.nativize(rows[0, ...]), observation)
             assert rest == expected
-            written = (wrapped.rewards[0], wrapped.terminals[0], wrapped.truncations[0], wrapped.masks[0])
+            written = (
+                wrapped.rewards[0],
+                wrapped.terminals[0],
+                wrapped.truncations[0],
+                wrapped.masks[0],
+            )
             assert written == (*expected[:3], True)
 
 
 def test_attributes() -> None:
     wrapped = mock(env_kwargs={"render_mode": "rgb_array"})
     assert isinstance(wrapped, gymnasium.Env) and isinstance(wrapped.env, MockEnv)
-    assert wrapped.num_agents == 1 and wrapped.agent_ids.tolist() == [0] and wrapped.driver_env is wrapped
+    assert (
+        wrapped.num_agents == 1
+        and wrapped.agent_ids.tolist() == [0]
+        and wrapped.driver_env is wrapped
+    )
     assert wrapped.is_obs_emulated and wrapped.is_atn_emulated
     assert wrapped.single_observation_space is wrapped.observation_space
-    assert wrapped.single_action_space is wrapped.action_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
-    assert wrapped.emulated == {"observation_dtype": np.uint8, "emulated_observation_dtype": wrapped.obs_dtype}
+    assert (
+        wrapped.single_action_space is wrapped.action_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
+    )
+    assert wrapped.emulated == {
+        "observation_dtype": np.uint8,
+        "emulated_observation_dtype": wrapped.obs_dtype,
+    }
     assert wrapped.render_mode == "rgb_array" and wrapped.metadata is wrapped.env.metadata
     wrapped.reset(seed=0)
     assert wrapped.render().shape == (4, 4, 3)
@@ -94,14 +110,18 @@ def test_the_order_of_calls() -> None:
 
 def test_the_seed_of_the_constructor_serves_the_first_reset() -> None:
     first = mock(seed=5).reset()[0].copy()
-    assert np.array_equal(first, mock().reset(seed=5)[0]) and not np.array_equal(first, mock(seed=6).reset()[0])
+    assert np.array_equal(first, mock().reset(seed=5)[0]) and not np.array_equal(
+        first, mock(seed=6).reset()[0]
+    )
     wrapped = mock(seed=5)
     wrapped.reset()
     wrapped.reset()
     assert wrapped.env.history.episode == 1
 
 
-@pytest.mark.parametrize("action", [2, np.int32(2), np.array(2), np.array([2]), np.array([[2]], np.uint8), [2]])
+@pytest.mark.parametrize(
+    "action", [2, np.int32(2), np.array(2), np.array([2]), np.array([[2]], np.uint8), [2]]
+)
 def test_a_choice_may_come_as_a_number_or_a_batch_of_one(action: Any) -> None:
     wrapped, by_hand = mock("box", "choice"), make_single("box", "choice")
     wrapped.reset(seed=1), by_hand.reset(seed=1)
@@ -148,7 +168,9 @@ def test_an_env_whose_reset_takes_nothing_goes_flat_and_back() -> None:
     rows, *_ = env.step(env.action_space.sample())
     assert env.env.action in env.env.action_space
     back = rows.view(env.obs_dtype)
-    assert (back["foo"][0, 0] == env.env.last["foo"]).all() and (back["bar"][0, 0] == env.env.last["bar"]).all()
+    assert (back["foo"][0, 0] == env.env.last["foo"]).all() and (
+        back["bar"][0, 0] == env.env.last["bar"]
+    ).all()
     assert np.shares_memory(env.obs_struct, rows) and env.obs_struct.shape == (1, 1)
     assert (env.obs_struct["bar"] == back["bar"]).all()
     with pytest.raises(ConfigError, match="the reset of Bare takes none"):

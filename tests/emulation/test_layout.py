@@ -14,7 +14,14 @@ from gymnasium import spaces
 
 from puffervec.errors import ConfigError
 from puffervec.workers.python.emulation import layout
-from puffervec.workers.python.emulation.layout import Leaf, field_names, flatten_space, leaves, plan, struct_dtype
+from puffervec.workers.python.emulation.layout import (
+    Leaf,
+    field_names,
+    flatten_space,
+    leaves,
+    plan,
+    struct_dtype,
+)
 from tests.mock_envs import OBSERVATIONS
 
 
@@ -23,7 +30,10 @@ def test_documented_examples() -> None:
 
 
 def test_the_picture_in_the_head_is_true() -> None:
-    space = spaces.Dict(a=spaces.Box(0, 255, (3,), np.uint8), b=spaces.Tuple([spaces.Discrete(5), spaces.Box(-1, 1, (2,))]))
+    space = spaces.Dict(
+        a=spaces.Box(0, 255, (3,), np.uint8),
+        b=spaces.Tuple([spaces.Discrete(5), spaces.Box(-1, 1, (2,))]),
+    )
     found = list(leaves(plan(space, struct_dtype(space))))
     assert [(leaf.path, leaf.offset, leaf.dtype.name, leaf.shape) for leaf in found] == [
         (("a",), 0, "uint8", (3,)),
@@ -48,7 +58,11 @@ def test_leaves_do_not_overlap_and_stand_aligned(name: str) -> None:
 
 def test_keys_are_field_names_where_they_can_be() -> None:
     choice = spaces.Discrete(2)
-    assert field_names(spaces.Dict({"": choice, "f0": choice, "a b": choice})) == ("f0_", "a b", "f0")
+    assert field_names(spaces.Dict({"": choice, "f0": choice, "a b": choice})) == (
+        "f0_",
+        "a b",
+        "f0",
+    )
     assert field_names(spaces.Dict({7: choice, 9: choice})) == ("f0", "f1")
     assert field_names(spaces.Tuple([choice, choice])) == ("f0", "f1")
     assert struct_dtype(spaces.Dict(a=spaces.Dict(b=choice)))["a"].names == ("b",)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Parallel envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs stepped by hand."""
+"""Parallel envs in PufferLib's wrapper (puffervec/compat/pufferlib/emulation.py) against envs
+stepped by hand.
+"""
 
 from __future__ import annotations
 
@@ -18,29 +20,48 @@ from tests.mock_envs import MULTI, make_multi, same_bits, sample
 pytest.importorskip("pettingzoo")
 
 
-def mock(observation: str = "mixed", action: str = "dict", crowd: str = "leaving", **kwargs: Any) -> PettingZooPufferEnv:
-    return PettingZooPufferEnv(env_creator=make_multi, env_args=(observation, action, crowd), **kwargs)
+def mock(
+    observation: str = "mixed", action: str = "dict", crowd: str = "leaving", **kwargs: Any
+) -> PettingZooPufferEnv:
+    return PettingZooPufferEnv(
+        env_creator=make_multi, env_args=(observation, action, crowd), **kwargs
+    )
 
 
 def rows_of(wrapped: PettingZooPufferEnv, actions: dict[str, Any]) -> np.ndarray:
     """Return native actions as the rows that the wrapper takes; those of absent agents are ones."""
-    rows = np.ones((wrapped.num_agents, *wrapped.action_plan.row_shape), wrapped.action_plan.row_dtype)
+    rows = np.ones(
+        (wrapped.num_agents, *wrapped.action_plan.row_shape), wrapped.action_plan.row_dtype
+    )
     for agent, action in actions.items():
         wrapped.action_plan.encode(action, rows[wrapped.possible_agents.index(agent), ...])
     return rows
 
 
-def compare(wrapped: PettingZooPufferEnv, seen: dict[str, Any], rewards: dict[str, float], ended: Any, cut: Any) -> None:
+def compare(
+    wrapped: PettingZooPufferEnv,
+    seen: dict[str, Any],
+    rewards: dict[str, float],
+    ended: Any,
+    cut: Any,
+) -> None:
     """Compare all rows with what the env by hand gave."""
     for i, agent in enumerate(wrapped.possible_agents):
         row = wrapped.observations[i, ...]
-        flags = (bool(wrapped.terminals[i]), bool(wrapped.truncations[i]), bool(wrapped.masks[i]), wrapped.mask[agent])
+        flags = (
+            bool(wrapped.terminals[i]),
+            bool(wrapped.truncations[i]),
+            bool(wrapped.masks[i]),
+            wrapped.mask[agent],
+        )
         if agent in seen:
             assert same_bits(wrapped.observation_plan.nativize(row), seen[agent])
             assert wrapped.rewards[i] == rewards.get(agent, 0)
             assert flags == (ended.get(agent, False), cut.get(agent, False), True, True)
         else:
-            assert not row.any() and wrapped.rewards[i] == 0 and flags == (True, False, False, False)
+            assert (
+                not row.any() and wrapped.rewards[i] == 0 and flags == (True, False, False, False)
+            )
         assert same_bits(wrapped.dict_obs[agent], row)
 
 
@@ -63,7 +84,9 @@ def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
             seen, *expected, expected_infos = by_hand.step(native)
             compare(wrapped, seen, *expected)
             assert infos == expected_infos
-            padding = zip((rewards, terminals, truncations), expected, (0, True, False), strict=True)
+            padding = zip(
+                (rewards, terminals, truncations), expected, (0, True, False), strict=True
+            )
             for found, real, pad in padding:
                 assert found == {agent: real.get(agent, pad) for agent in wrapped.possible_agents}
         assert wrapped.done
@@ -72,12 +95,21 @@ def test_the_trajectory_is_the_one_stepped_by_hand(name: str) -> None:
 def test_attributes() -> None:
     wrapped = mock()
     assert wrapped.num_agents == 3 and wrapped.possible_agents == ["agent_0", "agent_1", "agent_2"]
-    assert wrapped.agent_ids.tolist() == [0, 1, 2] and wrapped.driver_env is wrapped and wrapped.done
+    assert (
+        wrapped.agent_ids.tolist() == [0, 1, 2] and wrapped.driver_env is wrapped and wrapped.done
+    )
     assert wrapped.is_obs_emulated and wrapped.is_atn_emulated
     assert wrapped.observation_space("agent_1") is wrapped.single_observation_space
-    assert wrapped.action_space("agent_1") is wrapped.single_action_space == spaces.MultiDiscrete([5, 3, 3, 2, 2])
+    assert (
+        wrapped.action_space("agent_1")
+        is wrapped.single_action_space
+        == spaces.MultiDiscrete([5, 3, 3, 2, 2])
+    )
     assert wrapped.observations.shape == (3, 40) and wrapped.actions.shape == (3, 5)
-    assert wrapped.emulated == {"observation_dtype": np.uint8, "emulated_observation_dtype": wrapped.obs_dtype}
+    assert wrapped.emulated == {
+        "observation_dtype": np.uint8,
+        "emulated_observation_dtype": wrapped.obs_dtype,
+    }
     for call in (wrapped.observation_space, wrapped.action_space):
         with pytest.raises(InvalidAgentError, match="there is no agent 'nobody'"):
             call("nobody")
@@ -89,7 +121,10 @@ def test_rows_are_adopted_and_written_in_place() -> None:
     given["observations"][...] = 77
     wrapped = mock(buf=given)
     observations, _ = wrapped.reset(seed=3)
-    assert np.shares_memory(observations["agent_1"], given["observations"]) and wrapped.masks is given["masks"]
+    assert (
+        np.shares_memory(observations["agent_1"], given["observations"])
+        and wrapped.masks is given["masks"]
+    )
     assert same_bits(wrapped.dict_obs, mock().reset(seed=3)[0])
 
 
@@ -157,7 +192,9 @@ def test_an_episode_is_over_when_all_have_ended_in_one_way_or_the_other() -> Non
     """Also where the env leaves the names in `agents`."""
     seen = {agent: np.ones(1, np.float32) for agent in "ab"}
     wrapped = PettingZooPufferEnv(
-        env=Small([(seen, {"a": 0, "b": 0}, {"a": True, "b": False}, {"a": False, "b": True}, ["a", "b"])])
+        env=Small(
+            [(seen, {"a": 0, "b": 0}, {"a": True, "b": False}, {"a": False, "b": True}, ["a", "b"])]
+        )
     )
     wrapped.reset()
     wrapped.step([0, 0])

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drawn nested spaces through observation and action rows (puffervec/workers/python/emulation/rows.py), beside the named ones."""
+"""Drawn nested spaces through observation and action rows
+(puffervec/workers/python/emulation/rows.py), beside the named ones.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from puffervec.compat.pufferlib.emulation import emulate_observation_space, nati
 from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 from tests.mock_envs import same_bits, sample
 
-FLOATS, INTS = (np.float16, np.float32, np.float64), (np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64)
+FLOATS, INTS = (
+    (np.float16, np.float32, np.float64),
+    (np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64),
+)
 
 
 def drawn_shape(rng: np.random.Generator) -> tuple[int, ...]:

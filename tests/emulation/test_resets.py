@@ -101,7 +101,9 @@ class Splitting(Through):
         (Required, 3, {"x": 1}, [(3, {"x": 1})]),
     ],
 )
-def test_only_what_reset_takes_is_passed(kind: type, seed: Any, options: Any, calls: list[Any]) -> None:
+def test_only_what_reset_takes_is_passed(
+    kind: type, seed: Any, options: Any, calls: list[Any]
+) -> None:
     env = kind()
     assert reset_of(env)(seed, options) == "what reset returned"
     assert env.calls == calls
@@ -109,7 +111,13 @@ def test_only_what_reset_takes_is_passed(kind: type, seed: Any, options: Any, ca
 
 @pytest.mark.parametrize(
     ("kind", "calls"),
-    [(Both, [(3, "none given")]), (SeedOnly, [(3,)]), (Bare, [()]), (OldGym, [("seed", 3), ()]), (Keywords, [({"seed": 3},)])],
+    [
+        (Both, [(3, "none given")]),
+        (SeedOnly, [(3,)]),
+        (Bare, [()]),
+        (OldGym, [("seed", 3), ()]),
+        (Keywords, [({"seed": 3},)]),
+    ],
 )
 def test_a_wrapper_with_kwargs_takes_what_its_env_takes(kind: type, calls: list[Any]) -> None:
     env = kind()
@@ -130,10 +138,18 @@ class Handing(Through):
         return self.env.reset(seed=seed, options=options)
 
 
-@pytest.mark.parametrize(("kind", "missing"), [(SeedOnly, "options"), (OptionsOnly, "seed"), (Bare, "seed"), (OldGym, "seed")])
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [(SeedOnly, "options"), (OptionsOnly, "seed"), (Bare, "seed"), (OldGym, "seed")],
+)
 @pytest.mark.parametrize("seed", [None, 3])
-def test_an_old_env_in_a_wrapper_that_hands_on_both_is_named(kind: type, missing: str, seed: int | None) -> None:
-    with pytest.raises(ConfigError, match=f"^reset of {kind.__name__} takes no {missing}, as in the old Gym interface: write"):
+def test_an_old_env_in_a_wrapper_that_hands_on_both_is_named(
+    kind: type, missing: str, seed: int | None
+) -> None:
+    with pytest.raises(
+        ConfigError,
+        match=f"^reset of {kind.__name__} takes no {missing}, as in the old Gym interface: write",
+    ):
         reset_of(Handing(Through(kind())))(seed, None)
 
 
@@ -182,7 +198,10 @@ def test_a_reset_without_a_signature_gets_both() -> None:
 
 class Rows(PufferEnv):
     def __init__(self) -> None:
-        self.single_observation_space, self.single_action_space = spaces.Box(0, 1, (1,)), spaces.Discrete(2)
+        self.single_observation_space, self.single_action_space = (
+            spaces.Box(0, 1, (1,)),
+            spaces.Discrete(2),
+        )
         self.num_agents = 1
         super().__init__()
         self.calls: list[Any] = []

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Views and writers (puffervec/workers/python/emulation/rows.py): nested values to rows and back, bit by bit."""
+"""Views and writers (puffervec/workers/python/emulation/rows.py): nested values to rows and back,
+bit by bit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def at(views: Any, index: int) -> Any:
     """Return what `views` hold of one row."""
     if isinstance(views, dict):
         return {key: at(part, index) for key, part in views.items()}
-    return tuple(at(part, index) for part in views) if isinstance(views, tuple) else views[index, ...]
+    return (
+        tuple(at(part, index) for part in views) if isinstance(views, tuple) else views[index, ...]
+    )
 
 
 @pytest.fixture(params=OBSERVATIONS)
@@ -54,7 +58,11 @@ def test_padding_is_zero_whatever_stood_there(plan: ObservationPlan) -> None:
 
 def leaves_of(views: Any) -> list[np.ndarray]:
     if isinstance(views, (dict, tuple)):
-        return [leaf for part in (views.values() if isinstance(views, dict) else views) for leaf in leaves_of(part)]
+        return [
+            leaf
+            for part in (views.values() if isinstance(views, dict) else views)
+            for leaf in leaves_of(part)
+        ]
     return [views]
 
 
@@ -69,15 +77,24 @@ def test_a_batch_of_another_size_is_refused_before_it_is_written() -> None:
     plan = ObservationPlan(OBSERVATIONS["mixed"]())
     rows = np.zeros((3, 40), np.uint8)
     batch = {"gear": np.ones(3, int), "image": np.ones((3, 3, 3), int), "wind": np.ones((2, 2))}
-    with pytest.raises(SpaceMismatchError, match=r"\['wind'\] has shape \(2, 2\): the space wants shape \(3, 2\)"):
+    with pytest.raises(
+        SpaceMismatchError, match=r"\['wind'\] has shape \(2, 2\): the space wants shape \(3, 2\)"
+    ):
         plan.write_batch(batch, rows)
     assert not rows.any()
 
 
 def test_rows_of_another_kind_are_refused() -> None:
     plan = ObservationPlan(spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Discrete(2)))
-    for given in (np.zeros((2, 15), np.uint8), np.zeros((2, 4), np.float32), np.zeros(16, np.uint8), np.uint8(0)):
-        with pytest.raises(ConfigError, match=r"cannot hold observations: make them \(N, 16,\) uint8"):
+    for given in (
+        np.zeros((2, 15), np.uint8),
+        np.zeros((2, 4), np.float32),
+        np.zeros(16, np.uint8),
+        np.uint8(0),
+    ):
+        with pytest.raises(
+            ConfigError, match=r"cannot hold observations: make them \(N, 16,\) uint8"
+        ):
             plan.writers(np.asarray(given))
     with pytest.raises(ConfigError, match="must lie side by side"):
         plan.writers(np.zeros((16, 2), np.uint8).T)
@@ -106,12 +123,20 @@ def test_a_plain_box_stays_as_it_is() -> None:
         ("no parts", (1,), np.int64),
     ],
 )
-def test_other_spaces_become_a_vector_of_the_common_dtype_or_of_bytes(name: str, shape: tuple[int, ...], dtype: type) -> None:
+def test_other_spaces_become_a_vector_of_the_common_dtype_or_of_bytes(
+    name: str, shape: tuple[int, ...], dtype: type
+) -> None:
     plan = ObservationPlan(OBSERVATIONS[name]())
     assert not plan.is_flat
     assert isinstance(plan.emulated_space, spaces.Box)
     assert (plan.row_shape, plan.row_dtype, plan.row_bytes) == (shape, dtype, plan.dtype.itemsize)
-    low = 0 if dtype == np.uint8 else np.finfo(dtype).min if dtype == np.float32 else np.iinfo(dtype).min
+    low = (
+        0
+        if dtype == np.uint8
+        else np.finfo(dtype).min
+        if dtype == np.float32
+        else np.iinfo(dtype).min
+    )
     assert plan.emulated_space.low.min() == low
 
 
@@ -121,4 +146,8 @@ def test_spaces_without_content_have_rows_of_no_bytes() -> None:
         rows = np.zeros((2, *plan.row_shape), plan.row_dtype)
         value = sample(space, np.random.default_rng(0))
         plan.writers(rows)[1](value)
-        assert plan.row_bytes == 0 and same_bits(plan.nativize(rows[1]), value) and same_bits(plan.views(rows), value)
+        assert (
+            plan.row_bytes == 0
+            and same_bits(plan.nativize(rows[1]), value)
+            and same_bits(plan.views(rows), value)
+        )

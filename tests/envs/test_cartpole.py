@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""cartpole (csrc/cartpole.c, puffervec/envs/cartpole.py): equal to Gymnasium's CartPole-v1 step by step, and the contract."""
+"""cartpole (csrc/cartpole.c, puffervec/envs/cartpole.py): equal to Gymnasium's CartPole-v1 step by
+step, and the contract.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class _CartpoleContract(EnvContract):
     env = "cartpole"
 
     def test_fields_lie_in_the_row_and_apart(self, vec: VectorEnv) -> None:
-        """Gymnasium's bounds of the speeds are infinite, ours too; all else is checked with finite ones in their place."""
+        """Gymnasium's bounds of the speeds are infinite, ours too; all else is checked with finite
+        ones in their place.
+        """
         group = vec.spec.groups[0]
         groups = (dataclasses.replace(group, fields=tuple(map(_finite, group.fields))),)
         states = tuple(map(_finite, vec.spec.state_fields))
@@ -50,7 +54,7 @@ class TestShortEpisodes(_CartpoleContract):
     settings = {"max_episode_steps": 12, "sutton_barto_reward": True}
 
 
-# ---- Gymnasium, step by step -------------------------------------------------------------------------------
+# ---- Gymnasium, step by step ---------------------------------------------------------------------
 
 
 def drawn(observations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -60,7 +64,9 @@ def drawn(observations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 def balance(observations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Keep the pole up and the cart on the track, with a shaking hand."""
-    leaning = observations @ np.array([0.05, 0.1, 1.0, 0.5]) + rng.normal(0, 0.05, len(observations))
+    leaning = observations @ np.array([0.05, 0.1, 1.0, 0.5]) + rng.normal(
+        0, 0.05, len(observations)
+    )
     return (leaning > 0).astype(np.int64)
 
 
@@ -77,16 +83,25 @@ def begin(theirs: CartPoleEnv, state: np.ndarray) -> None:
 
 
 def follow(
-    policy: Policy, turns: int, num_envs: int, tolerance: float, each_turn: bool = False, **settings: Any
+    policy: Policy,
+    turns: int,
+    num_envs: int,
+    tolerance: float,
+    each_turn: bool = False,
+    **settings: Any,
 ) -> Counter[str]:
-    """Step ours and Gymnasium's side by side; ours hands over its state where an episode begins, or before each turn.
+    """Step ours and Gymnasium's side by side; ours hands over its state where an episode begins, or
+    before each turn.
 
     States may differ by `tolerance`, rewards and ends not at all. Returns how often what happened.
     """
     rng = np.random.default_rng(turns)
     limit = settings.get("max_episode_steps", 500)
     seen: Counter[str] = Counter()
-    theirs = [CartPoleEnv(sutton_barto_reward=settings.get("sutton_barto_reward", False)) for _ in range(num_envs)]
+    theirs = [
+        CartPoleEnv(sutton_barto_reward=settings.get("sutton_barto_reward", False))
+        for _ in range(num_envs)
+    ]
     lengths = np.full(num_envs, -1)  # -1: the next row is a reset row
     with serial("cartpole", settings, num_envs=num_envs) as vec:
         observations, _ = vec.reset(seed=77)
@@ -126,7 +141,9 @@ def test_equals_gymnasium_over_whole_episodes_of_random_actions() -> None:
 
 
 def test_equals_gymnasium_while_the_pole_is_balanced() -> None:
-    """300 steps from one common state. A pole is unstable, so that a rounding of 1e-17 grows by 8 % a step: to 1e-7 by then."""
+    """300 steps from one common state. A pole is unstable, so that a rounding of 1e-17 grows by 8 %
+    a step: to 1e-7 by then.
+    """
     seen = follow(balance, turns=300, num_envs=8, tolerance=1e-6)
     assert seen["terminals"] < 3
 
@@ -139,7 +156,14 @@ def test_equals_gymnasium_in_each_step_of_long_episodes() -> None:
 
 @pytest.mark.parametrize("policy", [drawn, balance])
 def test_equals_gymnasium_with_the_old_reward_and_short_episodes(policy: Policy) -> None:
-    seen = follow(policy, turns=120, num_envs=10, tolerance=1e-6, max_episode_steps=15, sutton_barto_reward=True)
+    seen = follow(
+        policy,
+        turns=120,
+        num_envs=10,
+        tolerance=1e-6,
+        max_episode_steps=15,
+        sutton_barto_reward=True,
+    )
     assert seen["truncations"] > 5
     assert (seen["terminals"] > 5) == (policy is drawn)
 
@@ -149,10 +173,13 @@ def test_the_spaces_are_gymnasiums() -> None:
     with serial("cartpole") as vec:
         assert vec.single_observation_space == theirs.observation_space
         assert vec.single_action_space == theirs.action_space
-    assert theirs.spec is not None and theirs.spec.max_episode_steps == CartpoleConfig().max_episode_steps
+    assert (
+        theirs.spec is not None
+        and theirs.spec.max_episode_steps == CartpoleConfig().max_episode_steps
+    )
 
 
-# ---- ours alone --------------------------------------------------------------------------------------------
+# ---- ours alone ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [0, 2**32 + 5])
@@ -161,7 +188,9 @@ def test_starts_are_drawn_from_the_counter_based_generator(seed: int) -> None:
         vec.reset(seed=seed)
         for episode in range(3):
             words = philox.philox((episode, 0, 0, 0), (seed & philox.WORD, seed >> 32))
-            np.testing.assert_allclose(state_of(vec, 0), [word / 2**32 * 0.1 - 0.05 for word in words], rtol=0, atol=1e-17)
+            np.testing.assert_allclose(
+                state_of(vec, 0), [word / 2**32 * 0.1 - 0.05 for word in words], rtol=0, atol=1e-17
+            )
             vec.step([0])
             vec.step([0])
 
@@ -187,7 +216,9 @@ def test_records_hold_length_return_and_task(old_reward: bool) -> None:
         found = [record.copy() for _ in range(14) for record in vec.step([1, 1])[4].episodes]
     assert [int(record["env"]) for record in found] == [0, 1]
     assert [int(record["task"]) for record in found] == [-1, 0]
-    assert [float(r["return"]) for r in found] == [-1.0 if old_reward else float(r["length"]) for r in found]
+    assert [float(r["return"]) for r in found] == [
+        -1.0 if old_reward else float(r["length"]) for r in found
+    ]
     assert min(int(record["length"]) for record in found) > 5
 
 

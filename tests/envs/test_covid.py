@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""covid (csrc/covid/covid.c, puffervec/envs/covid): its rules by hand, its sums, and its twin step by step."""
+"""covid (csrc/covid/covid.c, puffervec/envs/covid): its rules by hand, its sums, and its twin step
+by step.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ SHORT: dict[str, Any] = {
     "vaccine_delivery_start": 9, "delivery_interval": 2, "beta_delay": 6, "health_priority_scaling_agents": 0.3,
     "reward_normalization_factor": 2.5, "death_rate": 0.05,
 }  # fmt: skip
-# Differences from the twin, which adds up 600 days each day: rows to the last bit of float32, people to a thousandth of one.
+# Differences from the twin, which adds up 600 days each day: rows to the last bit of float32,
+# people to a thousandth of one.
 TOLERANCES = {
     "observations": 1.3e-7, "rewards": 5e-7, "state.filters": 1e-11, "state.dead": 1e-5, "state.production": 1.0,
     **{f"state.{name}": 1e-3 for name in ("susceptible", "infected", "recovered", "vaccinated", "unemployed")},
@@ -41,7 +44,12 @@ TOLERANCES = {
 
 def act(vec: VectorEnv, states: Any = 0, planner: int = 0) -> tuple[Any, ...]:
     """Step one env with an action for all states, or one each."""
-    return vec.step({"states": np.broadcast_to(np.int32(states), STATES), "planner": np.array([planner], np.int32)})
+    return vec.step(
+        {
+            "states": np.broadcast_to(np.int32(states), STATES),
+            "planner": np.array([planner], np.int32),
+        }
+    )
 
 
 def masks(vec: VectorEnv) -> dict[str, np.ndarray]:
@@ -49,7 +57,7 @@ def masks(vec: VectorEnv) -> dict[str, np.ndarray]:
     return {name: rows.action_masks for name, rows in vec.halves[0].groups.items()}
 
 
-# ---- rules -------------------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------
 
 
 def test_the_groups() -> None:
@@ -57,9 +65,16 @@ def test_the_groups() -> None:
         states, planner = vec.spec.groups
         assert (states.agents, planner.agents) == (51, 1)
         observations, _ = vec.reset(seed=0)
-        assert observations["states"].shape == (51, 64) and observations["planner"].shape == (1, 463)
+        assert observations["states"].shape == (51, 64) and observations["planner"].shape == (
+            1,
+            463,
+        )
         allowed = masks(vec)
-        assert allowed["states"].shape == (51, 11) and allowed["planner"].shape == (1, 21) and allowed["states"].all()
+        assert (
+            allowed["states"].shape == (51, 11)
+            and allowed["planner"].shape == (1, 21)
+            and allowed["states"].all()
+        )
 
 
 def test_a_stringency_that_is_set_stays_for_28_days() -> None:
@@ -89,7 +104,9 @@ def test_the_planner_pays_by_quarters() -> None:
             paid = vec.peek(0)
             assert paid["subsidy_level"].tolist() == [7 if day == 90 else 20]
         assert vec.counters()["illegal_actions"] == 89
-        most = 20_000 / 365 * POPULATION  # USD a day of the highest subsidy, of which 7 / 20 are paid now
+        most = (
+            20_000 / 365 * POPULATION
+        )  # USD a day of the highest subsidy, of which 7 / 20 are paid now
         act(vec, 0, 0)
         now = vec.peek(0)
         working = 0.6 * (POPULATION - 0.1 * now["infected"] - now["dead"]) - now["unemployed"]
@@ -137,9 +154,13 @@ def test_nobody_is_lost() -> None:
             act(vec, draw.integers(0, 11, STATES), int(draw.integers(21)))
             if day % 20 == 19:
                 now = vec.peek(0)
-                np.testing.assert_allclose(now["susceptible"] + now["infected"] + now["recovered"], POPULATION, rtol=1e-12)
+                np.testing.assert_allclose(
+                    now["susceptible"] + now["infected"] + now["recovered"], POPULATION, rtol=1e-12
+                )
                 assert (now["vaccinated"] <= now["recovered"]).all()
-                np.testing.assert_allclose(now["dead"], 0.02 * (now["recovered"] - now["vaccinated"]), rtol=1e-12)
+                np.testing.assert_allclose(
+                    now["dead"], 0.02 * (now["recovered"] - now["vaccinated"]), rtol=1e-12
+                )
         assert now["vaccinated"].sum() > 1e8
 
 
@@ -153,7 +174,9 @@ def test_an_episode_ends_with_a_terminal_and_two_records() -> None:
         assert terminals["states"].all() and terminals["planner"].all()
         assert not truncations["states"].any() and not truncations["planner"].any()
         names = vec.spec.record_names
-        of = [dict(zip(names, record["values"].tolist(), strict=False)) for record in infos.episodes]
+        of = [
+            dict(zip(names, record["values"].tolist(), strict=False)) for record in infos.episodes
+        ]
         assert of[0] == of[1] and infos.episodes["agent_type"].tolist() == [0, 1]
         np.testing.assert_allclose(infos.episodes["return"], returns, rtol=1e-5)
         assert of[0]["social_welfare"] == pytest.approx(returns[1], rel=1e-5)
@@ -166,7 +189,9 @@ def test_an_episode_ends_with_a_terminal_and_two_records() -> None:
 
 
 @pytest.mark.parametrize(("level", "expected"), [(1, (0.0, 1.0)), (10, (1.0, 0.0))])
-def test_the_indices_of_the_synthetic_data_are_bounded_by_two_policies(level: int, expected: tuple[float, float]) -> None:
+def test_the_indices_of_the_synthetic_data_are_bounded_by_two_policies(
+    level: int, expected: tuple[float, float]
+) -> None:
     with serial("covid") as vec:
         vec.reset(seed=0)
         for _ in range(540):
@@ -175,7 +200,7 @@ def test_the_indices_of_the_synthetic_data_are_bounded_by_two_policies(level: in
         assert (of["health_index"], of["economic_index"]) == pytest.approx(expected, abs=1e-6)
 
 
-# ---- the twin ----------------------------------------------------------------------------------------------
+# ---- the twin ------------------------------------------------------------------------------------
 
 
 def twin(**settings: Any) -> Covid:
@@ -188,7 +213,10 @@ def uniform(env: Covid, draw: np.random.Generator) -> Any:
 
 def obedient(env: Covid, draw: np.random.Generator) -> Any:
     given, masks = uniform(env, draw), env.action_masks()
-    return {"states": given["states"] * masks["states"][:, 1], "planner": given["planner"] * masks["planner"][:, 1]}
+    return {
+        "states": given["states"] * masks["states"][:, 1],
+        "planner": given["planner"] * masks["planner"][:, 1],
+    }
 
 
 def always(states: int, planner: int) -> Callable[..., Any]:
@@ -197,7 +225,10 @@ def always(states: int, planner: int) -> Callable[..., Any]:
 
 def swinging(env: Covid, draw: np.random.Generator) -> Any:
     """From one end to the other as often as it is allowed."""
-    return {"states": np.where(env.history[-1] == 1, 10, 1), "planner": [20 if env.subsidy_level == 0 else 0]}
+    return {
+        "states": np.where(env.history[-1] == 1, 10, 1),
+        "planner": [20 if env.subsidy_level == 0 else 0],
+    }
 
 
 POLICIES = {
@@ -208,14 +239,18 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_the_twin_agrees_for_an_episode(name: str) -> None:
-    seen = check_env_equal("covid", twin, steps=541, actions=POLICIES[name], teacher_forced=True, tolerances=TOLERANCES)
+    seen = check_env_equal(
+        "covid", twin, steps=541, actions=POLICIES[name], teacher_forced=True, tolerances=TOLERANCES
+    )
     assert (seen.steps, seen.resets, seen.events["terminals"], seen.exempt) == (540, 2, 1, {})
     assert (seen.events["illegal"] == 0) == (name in ("obedient", "nothing"))
 
 
 def test_the_twin_agrees_for_four_episodes_of_random_actions() -> None:
     """With those of the other policies: ten episodes."""
-    seen = check_env_equal("covid", twin, steps=4 * 541, seeds=(7,), teacher_forced=True, tolerances=TOLERANCES)
+    seen = check_env_equal(
+        "covid", twin, steps=4 * 541, seeds=(7,), teacher_forced=True, tolerances=TOLERANCES
+    )
     assert (seen.steps, seen.events["terminals"]) == (4 * 540, 4)
 
 
@@ -225,7 +260,9 @@ def test_errors_do_not_add_up_without_teacher_forcing() -> None:
 
 
 def test_the_twin_agrees_with_other_settings() -> None:
-    seen = check_env_equal("covid", twin, settings=SHORT, steps=100, tolerances=TOLERANCES, teacher_forced=True)
+    seen = check_env_equal(
+        "covid", twin, settings=SHORT, steps=100, tolerances=TOLERANCES, teacher_forced=True
+    )
     assert seen.events["terminals"] == 3
 
 
@@ -252,7 +289,9 @@ def test_utility_may_be_logarithmic_or_linear(tmp_path: Path) -> None:
     def own(data: str) -> Covid:
         return Covid(load_data(data))
 
-    seen = check_env_equal("covid", own, settings={"data": str(tmp_path)}, steps=60, tolerances=TOLERANCES)
+    seen = check_env_equal(
+        "covid", own, settings={"data": str(tmp_path)}, steps=60, tolerances=TOLERANCES
+    )
     assert seen.steps == 60
 
 
@@ -273,7 +312,7 @@ def test_the_twin_takes_the_settings_of_the_env() -> None:
     assert Covid(DATA, **settings_of(CovidConfig())).most.tolist() == Covid(DATA).most.tolist()
 
 
-# ---- state -------------------------------------------------------------------------------------------------
+# ---- state ---------------------------------------------------------------------------------------
 
 
 def test_a_state_that_was_read_goes_on_in_another_env() -> None:
@@ -284,12 +323,20 @@ def test_a_state_that_was_read_goes_on_in_another_env() -> None:
         changed = 1 + vec.peek(0)["stringency"][-1] % 10
         for day in range(12):
             first = draw.integers(0, 11, STATES) if day else changed
-            vec.step({"states": np.concatenate([first, 0 * first]).astype(np.int32), "planner": np.int32([day % 6, 0])})
+            vec.step(
+                {
+                    "states": np.concatenate([first, 0 * first]).astype(np.int32),
+                    "planner": np.int32([day % 6, 0]),
+                }
+            )
         vec.poke(1, vec.peek(0))
         for _ in range(12):
             first = draw.integers(0, 11, STATES)
             observations, rewards, *_ = vec.step(
-                {"states": np.concatenate([first, first]).astype(np.int32), "planner": np.int32([3, 3])}
+                {
+                    "states": np.concatenate([first, first]).astype(np.int32),
+                    "planner": np.int32([3, 3]),
+                }
             )
             for group, rows in observations.items():
                 half = len(rows) // 2
@@ -316,7 +363,7 @@ def test_a_state_that_cannot_be_is_refused(field: str, at: Any, value: Any, said
             vec.poke(0, state)
 
 
-# ---- settings ----------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -346,14 +393,20 @@ def test_row_types_are_those_of_the_rows() -> None:
     assert ENV.agent_types == ("state", "planner")
 
 
-# ---- limits that hardly any day reaches -----------------------------------------------------------------------
+# ---- limits that hardly any day reaches ----------------------------------------------------------
 
 
 def test_a_hundredfold_income_is_worth_no_more_than_a_threefold() -> None:
-    """With a subsidy of a million USD a year each, all states have more than three times the usual production."""
+    """With a subsidy of a million USD a year each, all states have more than three times the usual
+    production.
+    """
     settings = {"max_annual_subsidy_per_person": 1e6}
     seen = check_env_equal(
-        "covid", lambda **of: Covid(DATA, **of), settings=settings, steps=20, tolerances=TOLERANCES | {"state.production": 1e3}
+        "covid",
+        lambda **of: Covid(DATA, **of),
+        settings=settings,
+        steps=20,
+        tolerances=TOLERANCES | {"state.production": 1e3},
     )
     assert seen.steps == 20
     rewards = {}
@@ -364,9 +417,15 @@ def test_a_hundredfold_income_is_worth_no_more_than_a_threefold() -> None:
     np.testing.assert_array_equal(rewards[1e6], rewards[1e7])
 
 
-@pytest.mark.parametrize(("every", "days"), [(1, [1, 1, 1]), (4, [4 / 4, 3 / 4, 2 / 4, 1 / 4, 4 / 4])])
-def test_vaccines_that_come_from_the_first_day_on_are_waited_for(every: int, days: list[float]) -> None:
-    """Without a first day to wait for, the wait is a share of the interval: whole on days of deliveries, then less."""
+@pytest.mark.parametrize(
+    ("every", "days"), [(1, [1, 1, 1]), (4, [4 / 4, 3 / 4, 2 / 4, 1 / 4, 4 / 4])]
+)
+def test_vaccines_that_come_from_the_first_day_on_are_waited_for(
+    every: int, days: list[float]
+) -> None:
+    """Without a first day to wait for, the wait is a share of the interval: whole on days of
+    deliveries, then less.
+    """
     with serial("covid", {"vaccine_delivery_start": 0, "delivery_interval": every}) as vec:
         observations, _ = vec.reset(seed=0)
         for wait in days:
@@ -376,7 +435,9 @@ def test_vaccines_that_come_from_the_first_day_on_are_waited_for(every: int, day
 
 
 def test_a_state_poked_into_a_finished_episode_begins_the_next() -> None:
-    """Its record counts from there on, and has the next number; what the finished one added up is forgotten."""
+    """Its record counts from there on, and has the next number; what the finished one added up is
+    forgotten.
+    """
     with serial("covid", {**SHORT, "episode_length": 6}) as vec:
         vec.reset(seed=0)
         states = [vec.peek(0)]
@@ -395,7 +456,9 @@ def test_a_state_poked_into_a_finished_episode_begins_the_next() -> None:
 
 
 def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
-    """One that claims to go on from its last day is refused: its next day would lie beyond the data."""
+    """One that claims to go on from its last day is refused: its next day would lie beyond the
+    data.
+    """
     with serial("covid", {**SHORT, "episode_length": 6}) as vec:
         vec.reset(seed=0)
         for _ in range(5):
@@ -410,7 +473,9 @@ def test_a_saved_state_at_the_end_of_its_episode_is_over() -> None:
     for at in np.flatnonzero((before == 0) & (after == 1)):
         changed = after.copy()
         changed[at] = 0
-        with serial("covid", {**SHORT, "episode_length": 6}) as other:  # a load that is refused ends an env
+        with serial(
+            "covid", {**SHORT, "episode_length": 6}
+        ) as other:  # a load that is refused ends an env
             other.reset(seed=0)
             try:
                 other.load([saved[:head] + changed.tobytes()])
@@ -431,7 +496,7 @@ def test_bounds_of_what_is_observed() -> None:
             assert {"stringency_in_force", "time", "vaccine_wait"} <= set(high)
 
 
-# ---- what C refuses by itself --------------------------------------------------------------------------------
+# ---- what C refuses by itself --------------------------------------------------------------------
 # Python has checked settings and data before; what it lets through must be what C's own tables allow, and nothing else.
 
 WHOLE = {
@@ -442,7 +507,9 @@ WHOLE = {
 
 
 def refusal(settings: dict[str, Any] | None = None, **params: np.ndarray) -> str:
-    """Return what C says of these settings, with params in the place of the env's own; "" where it takes them."""
+    """Return what C says of these settings, with params in the place of the env's own; "" where it
+    takes them.
+    """
 
     def with_params(config: CovidConfig) -> EnvData:
         return EnvData({**ENV.build(config).params, **params})
@@ -470,11 +537,19 @@ def test_tables_of_numbers_have_the_bounds_of_their_readers(table: str) -> None:
     whole = ENV.build(CovidConfig()).params[table]
     rows = whole.size // len(columns)
     for at, (name, (low, high)) in enumerate(columns.items()):
-        values = {low: False, high: False, np.nextafter(low, -np.inf): True, np.nextafter(high, np.inf): True, np.nan: True}
+        values = {
+            low: False,
+            high: False,
+            np.nextafter(low, -np.inf): True,
+            np.nextafter(high, np.inf): True,
+            np.nan: True,
+        }
         for value, refused in values.items():
             changed = whole.copy()
             changed.reshape(rows, -1)[-1, at] = value
-            assert (f"{name} of row {rows - 1} of {table} is" in refusal(**{table: changed})) == refused, (name, value)
+            assert (
+                f"{name} of row {rows - 1} of {table} is" in refusal(**{table: changed})
+            ) == refused, (name, value)
     for other in (np.append(whole.ravel(), 1.0), whole.ravel()[:-1]):
         assert f"{table} has {other.size} numbers: give {whole.size}" in refusal(**{table: other})
 
@@ -499,17 +574,25 @@ def test_days_of_stringency_are_whole_days_of_levels() -> None:
         ("unemployment_bias", lambda row: 58.99, False),
         ("unemployment_bias", lambda row: 59.0, True),
         ("recovered", lambda row: row["population"] - row["susceptible"] - row["infected"], False),
-        ("recovered", lambda row: 1.00001 * row["population"] - row["susceptible"] - row["infected"], True),
+        (
+            "recovered",
+            lambda row: 1.00001 * row["population"] - row["susceptible"] - row["infected"],
+            True,
+        ),
     ],
 )
-def test_facts_of_a_state_must_fit_each_other(column: str, value: Callable[[dict[str, float]], float], refused: bool) -> None:
+def test_facts_of_a_state_must_fit_each_other(
+    column: str, value: Callable[[dict[str, float]], float], refused: bool
+) -> None:
     """Transmission is a share at each stringency, somebody works, and nobody is counted twice."""
     states = DATA.states.copy()
-    states[-1, list(COLUMNS).index(column)] = value(dict(zip(COLUMNS, states[-1].tolist(), strict=True)))
+    states[-1, list(COLUMNS).index(column)] = value(
+        dict(zip(COLUMNS, states[-1].tolist(), strict=True))
+    )
     assert ("state 50 has" in refusal(states=states)) == refused
 
 
-# ---- states from outside -------------------------------------------------------------------------------------
+# ---- states from outside -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("place", [0, 50])
@@ -566,7 +649,9 @@ def test_bounds_of_the_calendar_that_is_set(field: str, value: int, refused: boo
 
 
 def test_fields_of_rows_and_state() -> None:
-    """What users read of them in the spec: name, unit, numbers, least and most, and the scale that undoes the shares."""
+    """What users read of them in the spec: name, unit, numbers, least and most, and the scale that
+    undoes the shares.
+    """
     shown = [
         ("susceptible", "", 1.0001, 1), ("infected", "", 1.0001, 1), ("recovered", "", 1.0001, 1), ("dead", "", 1.0001, 1),
         ("vaccinated", "", 1.0001, 1), ("unemployed", "", 1e12, 1), ("production", "", 1e12, 1),

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The data of covid (puffervec/envs/covid/data.py, settings.py): files are read, and what is wrong in them is named; the script
-that drew the synthetic set draws it again."""
+"""The data of covid (puffervec/envs/covid/data.py, settings.py): files are read, and what is wrong
+in them is named; the script that drew the synthetic set draws it again.
+"""
 
 from __future__ import annotations
 
@@ -45,31 +46,103 @@ def test_a_set_is_written_and_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "line", "place", "text", "said"),
     [
-        ("states.csv", 4, 1, "many", "states.csv, line 4, column population: 'many' must be a number from 1 to 1e+10"),
-        ("states.csv", 4, 1, "-5", "line 4, column population: '-5' must be a number from 1 to 1e+10"),
+        (
+            "states.csv",
+            4,
+            1,
+            "many",
+            "states.csv, line 4, column population: 'many' must be a number from 1 to 1e+10",
+        ),
+        (
+            "states.csv",
+            4,
+            1,
+            "-5",
+            "line 4, column population: '-5' must be a number from 1 to 1e+10",
+        ),
         ("states.csv", 4, 1, "5", "line 4, column population: 5.0 must be"),
-        ("states.csv", 2, 0, "synthetic-02", "line 3, column state: 'synthetic-02' must be a name of its own"),
-        ("states.csv", 2, 5, "1e9", "line 2, column vaccinated: 1000000000.0 must be at most recovered"),
-        ("states.csv", 2, 6, "1e9", "line 2, column unemployed: 1000000000.0 must be at most population"),
+        (
+            "states.csv",
+            2,
+            0,
+            "synthetic-02",
+            "line 3, column state: 'synthetic-02' must be a name of its own",
+        ),
+        (
+            "states.csv",
+            2,
+            5,
+            "1e9",
+            "line 2, column vaccinated: 1000000000.0 must be at most recovered",
+        ),
+        (
+            "states.csv",
+            2,
+            6,
+            "1e9",
+            "line 2, column unemployed: 1000000000.0 must be at most population",
+        ),
         ("states.csv", 9, 8, "0.9", "line 9, column beta_slope: 0.9 must be such that"),
         ("states.csv", 9, 13, "-1", "line 9, column health_max: -1.0 must be more than health_min"),
         ("states.csv", 1, 2, "alive", "line 1: column 3 is 'alive': it must be 'susceptible'"),
-        ("planner.csv", 2, 0, "1.5", "planner.csv, line 2, column alpha: '1.5' must be a number from 0 to 0.999"),
-        ("filters.csv", 3, 0, "0", "filters.csv, line 3, column lambda_days: '0' must be a number from 0.1 to 1e+06"),
-        ("filters.csv", 1, 4, "else", "filters.csv, line 1: column 5 is 'else': it must be 'synthetic-04'"),
-        ("stringency.csv", 5, 2, "0", "line 5, column synthetic-02: '0' must be a whole number from 1 to 10"),
-        ("stringency.csv", 5, 2, "2.5", "line 5, column synthetic-02: '2.5' must be a whole number from 1 to 10"),
-        ("stringency.csv", 5, 0, "3", "line 5, column day: 3 must be -78: days follow each other, and the last one is 0"),
+        (
+            "planner.csv",
+            2,
+            0,
+            "1.5",
+            "planner.csv, line 2, column alpha: '1.5' must be a number from 0 to 0.999",
+        ),
+        (
+            "filters.csv",
+            3,
+            0,
+            "0",
+            "filters.csv, line 3, column lambda_days: '0' must be a number from 0.1 to 1e+06",
+        ),
+        (
+            "filters.csv",
+            1,
+            4,
+            "else",
+            "filters.csv, line 1: column 5 is 'else': it must be 'synthetic-04'",
+        ),
+        (
+            "stringency.csv",
+            5,
+            2,
+            "0",
+            "line 5, column synthetic-02: '0' must be a whole number from 1 to 10",
+        ),
+        (
+            "stringency.csv",
+            5,
+            2,
+            "2.5",
+            "line 5, column synthetic-02: '2.5' must be a whole number from 1 to 10",
+        ),
+        (
+            "stringency.csv",
+            5,
+            0,
+            "3",
+            "line 5, column day: 3 must be -78: days follow each other, and the last one is 0",
+        ),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, file: str, line: int, place: int, text: str, said: str) -> None:
+def test_what_is_wrong_is_named(
+    tmp_path: Path, file: str, line: int, place: int, text: str, said: str
+) -> None:
     save_data(load_data(), tmp_path)
     rows = [row.split(",") for row in (tmp_path / file).read_text().splitlines()]
     rows[line - 1][place] = text
     (tmp_path / file).write_text("\n".join(",".join(row) for row in rows))
     with pytest.raises(ConfigError) as caught:
         load_data(tmp_path)
-    assert said in str(caught.value) and str(tmp_path / file) in str(caught.value) and "\n" not in str(caught.value)
+    assert (
+        said in str(caught.value)
+        and str(tmp_path / file) in str(caught.value)
+        and "\n" not in str(caught.value)
+    )
 
 
 def test_rows_and_cells_are_counted(tmp_path: Path) -> None:

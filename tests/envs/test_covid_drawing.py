@@ -46,11 +46,16 @@ def test_bars_and_numbers() -> None:
     assert numbers[INFECTED] == pytest.approx(100 * state["infected"].sum() / people.sum())
     assert 1.0 < numbers[UNEMPLOYMENT] < 20.0
     names, drawn = load_data().names, episode.drawing
-    assert [bar.name for bar in bars if bar.role == "stringency"] == list(names) and tuple(drawn.agents) == (*names, PLANNER)
+    assert [bar.name for bar in bars if bar.role == "stringency"] == list(names) and tuple(
+        drawn.agents
+    ) == (*names, PLANNER)
     assert drawn.facts is not None
     facts = drawn.facts(state)
     assert set(facts) == set(drawn.agents) and facts[PLANNER] == {SUBSIDIES: numbers[SUBSIDIES]}
-    told = {name: np.array([facts[one][name] for one in names]) for name in (INFECTED, UNEMPLOYMENT, DEATHS)}
+    told = {
+        name: np.array([facts[one][name] for one in names])
+        for name in (INFECTED, UNEMPLOYMENT, DEATHS)
+    }
     assert told[DEATHS].sum() == pytest.approx(numbers[DEATHS])
     for name in (INFECTED, UNEMPLOYMENT):
         assert (told[name] * people).sum() / people.sum() == pytest.approx(numbers[name])
@@ -62,5 +67,11 @@ def test_the_axes_say_how_high_a_bar_is() -> None:
     assert numbers == {"10": HEIGHT, "5": HEIGHT / 2, "0": 0.0, "5 %": -HEIGHT / 2, "10 %": -HEIGHT}
     lines = [shape.points[0][1] for shape in shapes if isinstance(shape, Line)]
     assert sorted(lines) == sorted(numbers.values())
-    states = {shape.text: shape.x for shape in shapes if isinstance(shape, Text) and shape.text.isdigit() and shape.x >= 0}
-    assert all(at == int(number) - 1 for number, at in states.items()) and {"1", "50"} <= set(states)
+    states = {
+        shape.text: shape.x
+        for shape in shapes
+        if isinstance(shape, Text) and shape.text.isdigit() and shape.x >= 0
+    }
+    assert all(at == int(number) - 1 for number, at in states.items()) and {"1", "50"} <= set(
+        states
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The teaching env (csrc/probe.c, puffervec/envs/probe.py): all that it writes, its two modes, faults that show in rows."""
+"""The teaching env (csrc/probe.c, puffervec/envs/probe.py): all that it writes, its two modes,
+faults that show in rows.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def assert_equal(rows: Any, mine: slice, expected: ProbeRows) -> None:
     np.testing.assert_array_equal(rows.observations[mine, :8], expected.observations)
     assert not rows.observations[mine, 8:].any()
     for name in ("rewards", "terminals", "truncations", "masks"):
-        np.testing.assert_array_equal(getattr(rows, name)[mine], getattr(expected, name), err_msg=name)
+        np.testing.assert_array_equal(
+            getattr(rows, name)[mine], getattr(expected, name), err_msg=name
+        )
 
 
 @pytest.mark.parametrize("settings", CASES, ids=str)
@@ -43,7 +47,10 @@ def test_equals_the_twin(settings: dict[str, Any]) -> None:
         vec.set_tasks([0, 1, 2], [7, -1, 2])
         rows = vec.halves[0].groups["agents"]
         known = {name: value for name, value in settings.items() if name != "obs_size"}
-        twins = [ProbeTwin(seed, task=task, **known) for seed, task in zip(seeds, (7, -1, 2), strict=True)]
+        twins = [
+            ProbeTwin(seed, task=task, **known)
+            for seed, task in zip(seeds, (7, -1, 2), strict=True)
+        ]
         vec.reset(seed=seeds)
         for env, twin in enumerate(twins):
             assert_equal(rows, slice(env * agents, (env + 1) * agents), twin.begin())
@@ -60,10 +67,19 @@ def test_a_reset_without_a_seed_begins_the_next_episode() -> None:
         vec.reset(seed=9)
         vec.step([1])
         observations, _ = vec.reset()
-        assert observations[0].tolist() == [9, 1, 0, 0, 0, np.float32(philox.uniform(9, 1, 0, 0)), -1, 1]
+        assert observations[0].tolist() == [
+            9,
+            1,
+            0,
+            0,
+            0,
+            np.float32(philox.uniform(9, 1, 0, 0)),
+            -1,
+            1,
+        ]
 
 
-# ---- settings ----------------------------------------------------------------------------------------------
+# ---- settings ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

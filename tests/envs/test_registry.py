@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The registry (puffervec/envs/__init__.py): built-in envs, envs of other packages, and packages that do not fit."""
+"""The registry (puffervec/envs/__init__.py): built-in envs, envs of other packages, and packages
+that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def test_an_env_of_another_package_is_found_and_made(site: Path) -> None:
     with pytest.raises(ConfigError, match="no env is called 'far'"):
         envs.get("far")
     install(site, "elsewhere", far="elsewhere_module:ENV")  # while the program runs
-    with pytest.raises(ConfigError, match="probe: its evaluation is 'no evaluation': .* must return a puffervec.Evaluation"):
+    with pytest.raises(
+        ConfigError,
+        match="probe: its evaluation is 'no evaluation': .* must return a puffervec.Evaluation",
+    ):
         envs.get("far").own_evaluation()
     with puffervec.make("far", env_kwargs={"num_agents": 2}, backend="serial", num_envs=3) as vec:
         assert vec.reset(seed=0)[0].shape == (6, 8)
@@ -58,7 +63,13 @@ def test_it_is_imported_when_it_is_asked_for(site: Path) -> None:
     assert envs.get("probe").name == "probe"
     with pytest.raises(ConfigError) as caught:
         envs.get("far")
-    for word in ("'far'", "sleeping 1.5", "no_such_module_at_all:ENV", "ModuleNotFoundError", "uninstall"):
+    for word in (
+        "'far'",
+        "sleeping 1.5",
+        "no_such_module_at_all:ENV",
+        "ModuleNotFoundError",
+        "uninstall",
+    ):
         assert word in str(caught.value)
 
 
@@ -66,7 +77,9 @@ def test_it_is_imported_when_it_is_asked_for(site: Path) -> None:
     ("broken_module:MISSING", ["AttributeError", "MISSING"]),
     ("broken_module:NOT_AN_ENV", ["is 3", "NativeEnv"]),
 ])  # fmt: skip
-def test_a_package_that_hands_over_no_env_is_named(site: Path, value: str, words: list[str]) -> None:
+def test_a_package_that_hands_over_no_env_is_named(
+    site: Path, value: str, words: list[str]
+) -> None:
     install(site, "broken", far=value)
     with pytest.raises(ConfigError) as caught:
         envs.get("far")
@@ -78,7 +91,12 @@ def test_a_name_of_a_built_in_env_is_refused_with_both(site: Path) -> None:
     install(site, "imitator", cartpole="imitator_module:ENV")
     with pytest.raises(ConfigError) as caught:
         envs.get("cartpole")
-    for word in ("'cartpole'", "puffervec.envs.cartpole:ENV of puffervec", "imitator_module:ENV of imitator 1.5", "uninstall"):
+    for word in (
+        "'cartpole'",
+        "puffervec.envs.cartpole:ENV of puffervec",
+        "imitator_module:ENV of imitator 1.5",
+        "uninstall",
+    ):
         assert word in str(caught.value)
     assert envs.names().count("cartpole") == 1
     assert envs.get("probe").name == "probe"

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_continuous (csrc/tag/continuous.c, puffervec/envs/tag_continuous.py): its rules one by one, checked by hand."""
+"""tag_continuous (csrc/tag/continuous.c, puffervec/envs/tag_continuous.py): its rules one by one,
+checked by hand.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,14 @@ from puffervec.vec.vector_env import VectorEnv
 from tests.helpers import serial
 
 
-def game(tagger: tuple[float, float], *runners: tuple[float, float], headings: Any = None, **settings: Any) -> VectorEnv:
-    """One env of side 10 with one tagger and runners at these places; the tagger's id is that of the settings' seed.
+def game(
+    tagger: tuple[float, float],
+    *runners: tuple[float, float],
+    headings: Any = None,
+    **settings: Any,
+) -> VectorEnv:
+    """One env of side 10 with one tagger and runners at these places; the tagger's id is that of
+    the settings' seed.
 
     Actions: accelerations -0.5, 0, 0.5 (1 to 3), turns -pi/2, 0, pi/2 (1 to 3); all head along x.
     """
@@ -52,7 +60,10 @@ def test_the_draws_are_those_of_the_legacy_generator_in_order() -> None:
     assert np.flatnonzero(start.types).tolist() == sorted(taggers.tolist())
     assert start.x.tolist() == np.float32(7.0 * np.random.rand(7)).tolist()
     assert start.y.tolist() == np.float32(7.0 * np.random.rand(7)).tolist()
-    assert start.directions.tolist() == np.float32(np.random.choice([0, np.pi / 2, np.pi, np.pi * 3 / 2], 7)).tolist()
+    assert (
+        start.directions.tolist()
+        == np.float32(np.random.choice([0, np.pi / 2, np.pi, np.pi * 3 / 2], 7)).tolist()
+    )
 
 
 def test_a_runner_within_the_distance_is_tagged_and_leaves() -> None:
@@ -81,16 +92,26 @@ def test_the_end_with_no_runner_left_is_a_terminal_and_at_the_limit_a_truncation
     with game((5.0, 5.0), (5.05, 5.0)) as vec:
         vec.reset(seed=0)
         _, rewards, terminals, truncations, infos = vec.step(np.zeros((2, 2), np.int32))
-        assert (terminals.all(), truncations.any(), sorted(rewards.tolist())) == (True, False, [-1.0, 1.0])
+        assert (terminals.all(), truncations.any(), sorted(rewards.tolist())) == (
+            True,
+            False,
+            [-1.0, 1.0],
+        )
         assert [record["length"] for record in infos.episodes] == [1, 1]
     with game((5.0, 5.0), (6.0, 5.0), episode_length=1) as vec:
         vec.reset(seed=0)
         _, rewards, terminals, truncations, _ = vec.step(np.zeros((2, 2), np.int32))
-        assert (terminals.any(), truncations.all(), sorted(rewards.tolist())) == (False, True, [0.0, 1.0])
+        assert (terminals.any(), truncations.all(), sorted(rewards.tolist())) == (
+            False,
+            True,
+            [0.0, 1.0],
+        )
 
 
 def test_acceleration_adds_up_and_is_lost_at_top_speed() -> None:
-    with game((1.0, 1.0), (8.0, 8.0), max_speed=2.0, max_acceleration=0.5, min_acceleration=-0.5) as vec:
+    with game(
+        (1.0, 1.0), (8.0, 8.0), max_speed=2.0, max_acceleration=0.5, min_acceleration=-0.5
+    ) as vec:
         vec.reset(seed=0)
         shown = []
         for _ in range(4):
@@ -100,7 +121,7 @@ def test_acceleration_adds_up_and_is_lost_at_top_speed() -> None:
         assert shown == [(0.5, 0.5), (1.5, 1.0), (2.0, 0.0), (2.0, 0.0)]
 
 
-# ---- rules -------------------------------------------------------------------------------------------------
+# ---- rules ---------------------------------------------------------------------------------------
 
 
 def nothing(vec: VectorEnv) -> np.ndarray:
@@ -130,25 +151,43 @@ def test_who_left_sees_types_and_presence_only() -> None:
         assert observations[gone, 14] > 0  # it sees for the last time
         observations = vec.step(nothing(vec))[0]
         assert not observations[gone, :10].any() and observations[gone, 14] == 0.0
-        assert sorted(observations[gone, 10:12].tolist()) == [0.0, 1.0] and observations[gone, 12:14].tolist() == [1.0, 1.0]
+        assert sorted(observations[gone, 10:12].tolist()) == [0.0, 1.0] and observations[
+            gone, 12:14
+        ].tolist() == [1.0, 1.0]
         at = [i for i in range(3) if i != tagger].index(gone)
         assert observations[tagger, 12 + at] == 0.0 and observations[tagger, 13 - at] == 1.0
         assert vec.peek(0)["x"][gone] == np.float32(5.05)
 
 
 def test_the_nearest_are_those_in_the_game_and_ties_go_to_the_lowest_id() -> None:
-    settings = {"use_full_observation": False, "num_other_agents_observed": 3, "tagging_distance": 0.1}
+    settings = {
+        "use_full_observation": False,
+        "num_other_agents_observed": 3,
+        "tagging_distance": 0.1,
+    }
     with game((5.0, 5.0), (5.5, 5.0), (3.0, 5.0), (7.0, 5.0), **settings) as vec:
         vec.reset(seed=0)
         tagger, (near, one, two) = ids(vec)
         observations = vec.halves[0].groups["agents"].observations
-        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx([0.5, -2.0, 2.0])
+        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx(
+            [0.5, -2.0, 2.0]
+        )
         vec.step(nothing(vec))  # the nearest is tagged
         vec.step(nothing(vec))
-        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx([-2.0, 2.0, 0.0])
-        assert observations[tagger, 18:21].tolist() == [1.0, 1.0, 0.0]  # two are left: the third place is padding
+        assert (observations[tagger, :3] * 10 * np.sqrt(2)).tolist() == pytest.approx(
+            [-2.0, 2.0, 0.0]
+        )
+        assert observations[tagger, 18:21].tolist() == [
+            1.0,
+            1.0,
+            0.0,
+        ]  # two are left: the third place is padding
         assert not observations[near].any()
-        assert observations[one, 15:18].tolist() == [1.0, 0.0, 0.0]  # the tagger is nearer than the other runner
+        assert observations[one, 15:18].tolist() == [
+            1.0,
+            0.0,
+            0.0,
+        ]  # the tagger is nearer than the other runner
         assert one < two
 
 
@@ -157,8 +196,17 @@ def test_the_nearest_are_those_in_the_game_and_ties_go_to_the_lowest_id() -> Non
 def test_the_nearest_are_exact_in_any_number(agents: int, nearest: int) -> None:
     """All ways to find them, with crowds in corners, where many distances are equal."""
     nearest = min(nearest, agents)
-    settings = {"num_taggers": 2, "num_runners": agents - 2, "tagging_distance": 0.004, "grid_length": 3.0}
-    settings |= {"use_full_observation": False, "num_other_agents_observed": nearest, "random_starts": True}
+    settings = {
+        "num_taggers": 2,
+        "num_runners": agents - 2,
+        "tagging_distance": 0.004,
+        "grid_length": 3.0,
+    }
+    settings |= {
+        "use_full_observation": False,
+        "num_other_agents_observed": nearest,
+        "random_starts": True,
+    }
     rng = np.random.default_rng(agents)
     with serial("tag_continuous", settings, num_envs=2) as vec:
         vec.reset(seed=agents)
@@ -170,7 +218,9 @@ def test_the_nearest_are_exact_in_any_number(agents: int, nearest: int) -> None:
                     check_nearest(vec.peek(env), before[env] == 1, observations[env], nearest)
 
 
-def check_nearest(state: dict[str, np.ndarray], seen: np.ndarray, observations: np.ndarray, nearest: int) -> None:
+def check_nearest(
+    state: dict[str, np.ndarray], seen: np.ndarray, observations: np.ndarray, nearest: int
+) -> None:
     """Compare the x of the neighbours with a sort of all distances."""
     x, y = state["x"], state["y"]
     distance = np.sqrt((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)
@@ -190,15 +240,29 @@ def test_the_last_step_rewards_who_is_left_and_not_who_is_tagged() -> None:
         tagger, (near, far) = ids(vec)
         _, rewards, terminals, truncations, infos = vec.step(nothing(vec))
         assert rewards[[tagger, near, far]].tolist() == [2.0, -1.0, 5.0]
-        assert terminals.tolist() == [i == near for i in range(3)] and truncations.tolist() == [i != near for i in range(3)]
+        assert terminals.tolist() == [i == near for i in range(3)] and truncations.tolist() == [
+            i != near for i in range(3)
+        ]
         runners, taggers = infos.episodes
         assert vec.spec.record_names == ("tags", "runners_left", "survival", "agents")
-        assert (runners["agent_type"], runners["return"], runners["values"][:4].tolist()) == (0, 2.0, [1.0, 0.5, 1.0, 2.0])
-        assert (taggers["agent_type"], taggers["return"], taggers["values"][:4].tolist()) == (1, 2.0, [1.0, 0.5, 1.0, 1.0])
+        assert (runners["agent_type"], runners["return"], runners["values"][:4].tolist()) == (
+            0,
+            2.0,
+            [1.0, 0.5, 1.0, 2.0],
+        )
+        assert (taggers["agent_type"], taggers["return"], taggers["values"][:4].tolist()) == (
+            1,
+            2.0,
+            [1.0, 0.5, 1.0, 1.0],
+        )
 
 
 def test_walls_cost_and_stop_nothing_and_rewards_are_rounded_once() -> None:
-    penalties = {"edge_hit_penalty": -0.1, "step_reward_for_runner": 0.01, "step_penalty_for_tagger": -0.02}
+    penalties = {
+        "edge_hit_penalty": -0.1,
+        "step_reward_for_runner": 0.01,
+        "step_penalty_for_tagger": -0.02,
+    }
     with game((1.0, 1.0), (9.75, 9.0), **penalties) as vec:
         vec.reset(seed=0)
         tagger, (runner,) = ids(vec)
@@ -211,20 +275,34 @@ def test_walls_cost_and_stop_nothing_and_rewards_are_rounded_once() -> None:
 
 
 def test_without_exits_a_runner_is_tagged_at_every_step_by_the_lowest_tagger() -> None:
-    settings = {"num_taggers": 2, "num_runners": 1, "starting_location_x": [5.0] * 3, "starting_location_y": [5.0] * 3}
-    with serial("tag_continuous", {**settings, "runner_exits_game_after_tagged": False, "episode_length": 3}) as vec:
+    settings = {
+        "num_taggers": 2,
+        "num_runners": 1,
+        "starting_location_x": [5.0] * 3,
+        "starting_location_y": [5.0] * 3,
+    }
+    with serial(
+        "tag_continuous", {**settings, "runner_exits_game_after_tagged": False, "episode_length": 3}
+    ) as vec:
         vec.reset(seed=0)
         kinds = vec.halves[0].groups["agents"].agent_types
         for _ in range(2):
             _, rewards, terminals, truncations, _ = vec.step(nothing(vec))
-            assert rewards[kinds == 0].tolist() == [-1.0] and rewards[kinds == 1].tolist() == [1.0, 0.0]
+            assert rewards[kinds == 0].tolist() == [-1.0] and rewards[kinds == 1].tolist() == [
+                1.0,
+                0.0,
+            ]
             assert not terminals.any() and not truncations.any()
         _, rewards, terminals, truncations, infos = vec.step(nothing(vec))
         assert truncations.all() and infos.episodes[0]["values"][:2].tolist() == [3.0, 1.0]
 
 
 def test_random_starts_differ_by_episode_and_stay_within_the_square() -> None:
-    with serial("tag_continuous", {"random_starts": True, "episode_length": 1, "grid_length": 4.0}, num_envs=50) as vec:
+    with serial(
+        "tag_continuous",
+        {"random_starts": True, "episode_length": 1, "grid_length": 4.0},
+        num_envs=50,
+    ) as vec:
         vec.reset(seed=2)
         first = [vec.peek(env) for env in range(50)]
         x = np.concatenate([state["x"] for state in first])
@@ -241,7 +319,13 @@ def test_tables_and_margin_are_params() -> None:
 
     def build(config: TagContinuousConfig) -> EnvData:
         params = dict(ENV.build(config).params)
-        return EnvData({**params, "margin": np.float32([20.0]), "acceleration_changes": np.float32([0.25] * 11)})
+        return EnvData(
+            {
+                **params,
+                "margin": np.float32([20.0]),
+                "acceleration_changes": np.float32([0.25] * 11),
+            }
+        )
 
     with serial(dataclasses.replace(ENV, build=build), {"num_runners": 1}) as vec:
         vec.reset(seed=0)
@@ -250,7 +334,9 @@ def test_tables_and_margin_are_params() -> None:
 
 @pytest.mark.parametrize(("most", "levels"), [(np.pi / 2, 10), (2.35, 10), (2.356, 20)])
 def test_action_tables_are_those_of_warpdrive(most: float, levels: int) -> None:
-    """The range ends at float32 numbers; between them the values are exact, and only then rounded to float32."""
+    """The range ends at float32 numbers; between them the values are exact, and only then rounded
+    to float32.
+    """
     config = TagContinuousConfig(max_turn=most, min_turn=-most, num_turn_levels=levels)
     end = Fraction(float(np.float32(most)))
     exact = [-end + k * 2 * end / (levels - 1) for k in range(levels)]
@@ -259,7 +345,9 @@ def test_action_tables_are_those_of_warpdrive(most: float, levels: int) -> None:
 
 
 def test_actions_may_change_what_the_settings_say() -> None:
-    """Two runners, heading along x: the second action of each kind is played, and adds what its place in the list says."""
+    """Two runners, heading along x: the second action of each kind is played, and adds what its
+    place in the list says.
+    """
     settings = {
         "num_runners": 1, "num_acceleration_levels": 2, "acceleration_changes": [0.5, 0.25], "num_turn_levels": 3,
         "turn_changes": np.array([1.0, 0.125, -1.0]), "starting_location_x": [1.0, 1.0], "starting_location_y": [5.0, 5.0],
@@ -272,7 +360,7 @@ def test_actions_may_change_what_the_settings_say() -> None:
     assert state["speed"].tolist() == [0.25, 0.25] and state["direction"].tolist() == [0.125, 0.125]
 
 
-# ---- settings that are refused -------------------------------------------------------------------------------
+# ---- settings that are refused -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -321,22 +409,39 @@ def test_settings_that_cannot_be_used(settings: dict[str, Any], words: list[str]
 
 
 def test_states_that_cannot_be_are_refused() -> None:
-    with serial("tag_continuous", {"num_taggers": 1, "num_runners": 2, "skill_level_tagger": 0.5}) as vec:
+    with serial(
+        "tag_continuous", {"num_taggers": 1, "num_runners": 2, "skill_level_tagger": 0.5}
+    ) as vec:
         vec.reset(seed=0)
         tagger, _ = ids(vec)
-        for name, value, word in (("speed", 0.75, "speeds 0 to 0.5"), ("still_in_the_game", 0, "taggers stay in the game")):
+        for name, value, word in (
+            ("speed", 0.75, "speeds 0 to 0.5"),
+            ("still_in_the_game", 0, "taggers stay in the game"),
+        ):
             changed = vec.peek(0)[name].copy()
             changed[tagger] = value
-            with pytest.raises(ConfigError, match=f"agent {tagger}, a tagger, cannot be at .*{word}"):
+            with pytest.raises(
+                ConfigError, match=f"agent {tagger}, a tagger, cannot be at .*{word}"
+            ):
                 vec.poke(0, {name: changed})
 
 
 def test_bounds_of_differences_are_alike_on_both_sides() -> None:
-    """Twice the top speed of the more skilled type for accelerations, once for speeds, and a little for rounding."""
+    """Twice the top speed of the more skilled type for accelerations, once for speeds, and a little
+    for rounding.
+    """
     with serial("tag_continuous", {"skill_level_tagger": 3.0, "max_speed": 0.5}) as vec:
         fields = {field.name: field for field in vec.spec.groups[0].fields}
-    for name, high in (("speed", 3.0), ("acceleration", 6.0), ("direction", 1.0), ("x", 0.7071), ("y", 0.7071)):
-        assert fields[name].low == -fields[name].high and high < fields[name].high < 1.001 * high, name
+    for name, high in (
+        ("speed", 3.0),
+        ("acceleration", 6.0),
+        ("direction", 1.0),
+        ("x", 0.7071),
+        ("y", 0.7071),
+    ):
+        assert fields[name].low == -fields[name].high and high < fields[name].high < 1.001 * high, (
+            name
+        )
 
 
 SETTINGS = {
@@ -352,7 +457,9 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_settings_have_these_bounds_and_no_others(name: str) -> None:
-    """C is given what lies at both ends, and just beyond them; tables that depend on the setting are those of the default."""
+    """C is given what lies at both ends, and just beyond them; tables that depend on the setting
+    are those of the default.
+    """
     params = ENV.build(TagContinuousConfig()).params
     kept = dataclasses.replace(ENV, build=lambda config: EnvData(params))
     low, high = SETTINGS[name]
@@ -371,11 +478,15 @@ def test_settings_have_these_bounds_and_no_others(name: str) -> None:
         else:
             assert (bounds is not None) == refused, said
         if refused:
-            assert bounds is not None and [float(end) for end in bounds.groups()] == pytest.approx([low, high], rel=1e-6)
+            assert bounds is not None and [float(end) for end in bounds.groups()] == pytest.approx(
+                [low, high], rel=1e-6
+            )
 
 
 def test_params_are_checked_in_c() -> None:
-    """No read goes out of bounds, whatever Python hands over: numbers of entries, and the least and most of each."""
+    """No read goes out of bounds, whatever Python hands over: numbers of entries, and the least and
+    most of each.
+    """
     config = TagContinuousConfig(grid_length=8.0)
     params = dict(ENV.build(config).params)
     two_pi = float(np.float32(2 * np.pi))
@@ -397,7 +508,10 @@ def test_params_are_checked_in_c() -> None:
                                  for end, to in ((low, -np.inf), (high, np.inf)))):  # fmt: skip
             changed = whole.copy()
             changed.flat[-1] = value
-            assert (f"entry {whole.size - 1} of {name} is" in said(**{name: changed})) == refused, (name, value)
+            assert (f"entry {whole.size - 1} of {name} is" in said(**{name: changed})) == refused, (
+                name,
+                value,
+            )
         for other in (np.append(whole, whole[-1:]), whole[:-1]):
             assert f"{name} has {other.size} entries" in said(**{name: other})
     types = params["types"]
@@ -408,7 +522,9 @@ def test_params_are_checked_in_c() -> None:
 
 
 def test_fields_of_rows_and_state() -> None:
-    """What users read of them in the spec: name, unit, numbers, least, most and scale; a game of five, of side 8."""
+    """What users read of them in the spec: name, unit, numbers, least, most and scale; a game of
+    five, of side 8.
+    """
     settings = {"num_taggers": 2, "num_runners": 3, "grid_length": 8.0, "episode_length": 40, "max_speed": 0.5,
                 "skill_level_runner": 2.0, "use_full_observation": True, "num_acceleration_levels": 4,
                 "num_turn_levels": 6}  # fmt: skip
@@ -453,7 +569,9 @@ def test_fields_of_rows_and_state() -> None:
     ],
 )  # fmt: skip
 def test_bounds_of_a_state_that_is_set(field: str, value: float, refused: bool) -> None:
-    """Of a runner that is twice as skilled as the tagger, in the second of two envs; the first stays as it is."""
+    """Of a runner that is twice as skilled as the tagger, in the second of two envs; the first
+    stays as it is.
+    """
     settings = {"num_taggers": 1, "num_runners": 2, "skill_level_runner": 2.0}
     with serial("tag_continuous", settings, num_envs=2) as vec:
         vec.reset(seed=0)

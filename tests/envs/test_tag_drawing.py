@@ -18,7 +18,9 @@ from puffervec.viewing.render.episode import Episode, Moment
 
 
 def circles(moment: Moment) -> dict[str, Circle]:
-    return {shape.name: shape for shape in moment.shapes if isinstance(shape, Circle) and shape.filled}
+    return {
+        shape.name: shape for shape in moment.shapes if isinstance(shape, Circle) and shape.filled
+    }
 
 
 def grid(time: int, *cells: tuple[int, int]) -> dict[str, np.ndarray]:
@@ -48,7 +50,12 @@ def test_the_grid() -> None:
 
 
 def test_a_start_on_one_cell_is_no_tag() -> None:
-    episode = Episode("tag_grid", drawing_of_grid, TagGridConfig(num_taggers=1, grid_length=1), grid(0, (0, 0), (0, 0)))
+    episode = Episode(
+        "tag_grid",
+        drawing_of_grid,
+        TagGridConfig(num_taggers=1, grid_length=1),
+        grid(0, (0, 0), (0, 0)),
+    )
     assert not episode.moment.events and episode.moment.numbers == {LEFT: 1.0}
 
 
@@ -78,7 +85,9 @@ def in_the_plane(**settings: Any) -> Episode:
 def test_the_plane() -> None:
     last = in_the_plane().moment
     drawn = circles(last)
-    assert list(drawn) == ["runner_0", "runner_2", "tagger_1"] and [shape.faded for shape in drawn.values()] == [
+    assert list(drawn) == ["runner_0", "runner_2", "tagger_1"] and [
+        shape.faded for shape in drawn.values()
+    ] == [
         True,
         False,
         False,
@@ -98,16 +107,26 @@ def test_runners_that_stay_are_marked_where_they_were_tagged() -> None:
 @pytest.mark.parametrize("leaves", [True, False])
 def test_each_tag_of_the_game_is_marked(leaves: bool) -> None:
     """By the env's own record of an episode."""
-    settings = {"num_taggers": 3, "tagging_distance": 0.1, "episode_length": 40, "runner_exits_game_after_tagged": leaves}
+    settings = {
+        "num_taggers": 3,
+        "tagging_distance": 0.1,
+        "episode_length": 40,
+        "runner_exits_game_after_tagged": leaves,
+    }
     env, tags = get("tag_continuous"), np.zeros(0)
     assert env.drawing is not None
     with puffervec.make(env, env_kwargs=settings, backend="serial", num_envs=1) as vec:
         vec.reset(seed=3)
-        episode, rng = Episode(env.name, env.drawing, vec.config, vec.peek(0)), np.random.default_rng(3)
+        episode, rng = (
+            Episode(env.name, env.drawing, vec.config, vec.peek(0)),
+            np.random.default_rng(3),
+        )
         while not len(tags):
             infos = vec.step(rng.integers(0, 11, (vec.num_agents, 2)))[4]
             moment = episode.add(vec.peek(0))
-            tags = infos.episodes["values"][:, vec.spec.record_names.index("tags")] if infos else tags
+            tags = (
+                infos.episodes["values"][:, vec.spec.record_names.index("tags")] if infos else tags
+            )
     assert 3 < len(moment.events) == tags.max()
     assert moment.numbers[LEFT] == (10 - len(moment.events) if leaves else 10)
 
@@ -128,15 +147,29 @@ def test_actions_have_names() -> None:
 
 
 def test_actions_in_the_plane_are_what_they_change() -> None:
-    settings = {"num_taggers": 1, "num_runners": 1, "grid_length": 20.0, "starting_directions": [0.0, 0.0]}
-    settings |= {"starting_location_x": [5.0, 15.0], "starting_location_y": [5.0, 15.0], "skill_level_tagger": 1.0}
+    settings = {
+        "num_taggers": 1,
+        "num_runners": 1,
+        "grid_length": 20.0,
+        "starting_directions": [0.0, 0.0],
+    }
+    settings |= {
+        "starting_location_x": [5.0, 15.0],
+        "starting_location_y": [5.0, 15.0],
+        "skill_level_tagger": 1.0,
+    }
     env = get("tag_continuous")
     with puffervec.make(env, env_kwargs=settings, backend="serial", num_envs=1) as vec:
         vec.reset(seed=0)
         drawn = env.drawing(vec.config, vec.peek(0))
         vec.step(np.array([[3, 2], [0, 0]]))
         told, state = drawn.actions(np.array([[3, 2], [0, 0]])), vec.peek(0)
-        assert list(told) == ["acceleration", "turn rad"] and told["acceleration"][1] == told["turn rad"][1] == 0
+        assert (
+            list(told) == ["acceleration", "turn rad"]
+            and told["acceleration"][1] == told["turn rad"][1] == 0
+        )
         turned = (told["turn rad"][0] - float(state["direction"][0])) % (2 * np.pi)
         assert min(turned, 2 * np.pi - turned) < 1e-5
-        assert float(state["speed"][0]) == pytest.approx(np.clip(told["acceleration"][0], 0, vec.config.max_speed), abs=1e-6)
+        assert float(state["speed"][0]) == pytest.approx(
+            np.clip(told["acceleration"][0], 0, vec.config.max_speed), abs=1e-6
+        )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_grid (csrc/tag/grid.c, puffervec/envs/tag_grid.py): equal to its twin step by step, and a few rules checked by hand."""
+"""tag_grid (csrc/tag/grid.c, puffervec/envs/tag_grid.py): equal to its twin step by step, and a few
+rules checked by hand.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,24 @@ CASES: dict[str, dict[str, Any]] = {
     "twenty agents, partial": {**UNIT_TEST, "num_taggers": 19, "use_full_observation": False},
     "one step": {**UNIT_TEST, "episode_length": 1},
     "two cells, one tagger": {"num_taggers": 1, "grid_length": 1, "episode_length": 7},
-    "two cells, partial": {"num_taggers": 2, "grid_length": 1, "episode_length": 7, "use_full_observation": False},
+    "two cells, partial": {
+        "num_taggers": 2,
+        "grid_length": 1,
+        "episode_length": 7,
+        "use_full_observation": False,
+    },
     "no rewards": {**UNIT_TEST, "wall_hit_penalty": 0.0, "step_cost_for_tagger": 0.0},
-    "odd rewards": {**UNIT_TEST, "wall_hit_penalty": 7.25, "tag_reward_for_tagger": -0.3, "step_cost_for_tagger": -0.7},
-    "started on the runner": {**UNIT_TEST, "starting_location_x": [2] * 5, "starting_location_y": [2] * 5},
+    "odd rewards": {
+        **UNIT_TEST,
+        "wall_hit_penalty": 7.25,
+        "tag_reward_for_tagger": -0.3,
+        "step_cost_for_tagger": -0.7,
+    },
+    "started on the runner": {
+        **UNIT_TEST,
+        "starting_location_x": [2] * 5,
+        "starting_location_y": [2] * 5,
+    },
 }
 
 
@@ -64,7 +80,9 @@ def choose(twin: TagGrid, rng: np.random.Generator) -> np.ndarray:
 def test_equals_the_twin(name: str, episodes: int) -> None:
     settings = CASES[name]
     steps = episodes * settings.get("episode_length", 100) + 30
-    seen = check_env_equal("tag_grid", TagGrid, settings=settings, seeds=(0, 20), steps=steps, actions=choose)
+    seen = check_env_equal(
+        "tag_grid", TagGrid, settings=settings, seeds=(0, 20), steps=steps, actions=choose
+    )
     assert seen.resets >= 2 * episodes and "state.x" in seen.largest
 
 
@@ -73,7 +91,11 @@ def test_equals_the_twin_with_random_starts(full: bool) -> None:
     """Two envs, so that the second one's rows are compared, too."""
     ends = {"terminals": 0, "truncations": 0}
     for seed in range(20):
-        sizes = {"num_taggers": 1 + seed % 4, "episode_length": 2 + seed % 9, "use_full_observation": full}
+        sizes = {
+            "num_taggers": 1 + seed % 4,
+            "episode_length": 2 + seed % 9,
+            "use_full_observation": full,
+        }
         settings: dict[str, Any] = {**UNIT_TEST, **sizes}
         with serial("tag_grid", {**settings, "random_starts": True}, num_envs=2) as vec:
             twin = functools.partial(TagGrid, **settings)
@@ -82,7 +104,7 @@ def test_equals_the_twin_with_random_starts(full: bool) -> None:
     assert min(ends.values()) > 20  # both ends were met often
 
 
-# ---- by hand -----------------------------------------------------------------------------------------------
+# ---- by hand -------------------------------------------------------------------------------------
 
 
 def one_env(**settings: Any) -> VectorEnv:
@@ -92,7 +114,10 @@ def one_env(**settings: Any) -> VectorEnv:
 def test_full_observation_by_hand() -> None:
     with one_env(num_taggers=1, starting_location_x=[1, 3], starting_location_y=[2, 4]) as vec:
         observations, _ = vec.reset(seed=0)
-        assert observations.tolist() == [[0.25, 0.75, 0.5, 1.0, 0, 1, 1, 0, 0], [0.25, 0.75, 0.5, 1.0, 0, 1, 0, 1, 0]]
+        assert observations.tolist() == [
+            [0.25, 0.75, 0.5, 1.0, 0, 1, 1, 0, 0],
+            [0.25, 0.75, 0.5, 1.0, 0, 1, 0, 1, 0],
+        ]
         vec.step([1, 4])  # the tagger to x = 2, the runner to y = 3
         assert observations.tolist() == [
             [0.5, 0.75, 0.5, 0.75, 0, 1, 1, 0, np.float32(0.05)],
@@ -103,11 +128,14 @@ def test_full_observation_by_hand() -> None:
 def test_a_partial_observation_breaks_ties_by_the_lowest_id() -> None:
     # Taggers 1 and 2 are both 2 from the runner (squared 4), tagger 0 is 3 away, tagger 3 sqrt(5).
     x, y = [2, 0, 4, 3, 2], [5, 2, 2, 0, 2]
-    with one_env(grid_length=8, use_full_observation=False, starting_location_x=x, starting_location_y=y) as vec:
+    with one_env(
+        grid_length=8, use_full_observation=False, starting_location_x=x, starting_location_y=y
+    ) as vec:
         observations, _ = vec.reset(seed=0)
         assert observations[4].tolist() == [2 / 8, 2 / 8, 0 / 8, 2 / 8, 1, 0]
         assert observations[3].tolist() == [3 / 8, 0 / 8, 2 / 8, 2 / 8, 0, 0]
-        # The distance is Euclidean, not by rows: tagger 1 steps away, tagger 2 stays nearest although its id is higher.
+        # The distance is Euclidean, not by rows: tagger 1 steps away, tagger 2 stays nearest
+        # although its id is higher.
         vec.step([0, 3, 0, 0, 0])
         assert observations[4, 2:4].tolist() == [4 / 8, 2 / 8]
 
@@ -123,7 +151,9 @@ def test_a_wall_costs_and_holds(action: int, x: int, y: int) -> None:
 
 def test_a_tag_rewards_every_tagger_and_walls_still_cost() -> None:
     # Tagger 0 steps on the runner at the wall; tagger 1 walks into a wall far away; the runner too.
-    with one_env(num_taggers=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]) as vec:
+    with one_env(
+        num_taggers=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]
+    ) as vec:
         vec.reset(seed=0)
         _, rewards, terminals, truncations, _ = vec.step([2, 1, 2])
         assert rewards.tolist() == pytest.approx([10.0, 9.9, -2.1])
@@ -131,23 +161,38 @@ def test_a_tag_rewards_every_tagger_and_walls_still_cost() -> None:
 
 
 def test_a_tag_in_the_last_step_is_a_terminal() -> None:
-    with one_env(num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]) as vec:
+    with one_env(
+        num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]
+    ) as vec:
         vec.reset(seed=0)
         _, rewards, terminals, truncations, _ = vec.step([2, 0])
         assert (terminals.all(), truncations.any(), rewards.tolist()) == (True, False, [10.0, -2.0])
-    with one_env(num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]) as vec:
+    with one_env(
+        num_taggers=1, episode_length=1, starting_location_x=[1, 0], starting_location_y=[0, 0]
+    ) as vec:
         vec.reset(seed=0)
         _, _, terminals, truncations, _ = vec.step([0, 0])
         assert (terminals.any(), truncations.all()) == (False, True)
 
 
 def test_episode_records() -> None:
-    with one_env(num_taggers=2, episode_length=2, starting_location_x=[1, 4, 0], starting_location_y=[0, 4, 0]) as vec:
+    with one_env(
+        num_taggers=2,
+        episode_length=2,
+        starting_location_x=[1, 4, 0],
+        starting_location_y=[0, 4, 0],
+    ) as vec:
         vec.reset(seed=5)
         assert not vec.step([0, 0, 0])[4]
         taggers, runner = vec.step([2, 0, 0])[4].episodes
         assert vec.spec.record_names == ("tagged", "agents")
-        assert (taggers["agent_type"], taggers["length"], taggers["episode"], taggers["env"], taggers["task"]) == (
+        assert (
+            taggers["agent_type"],
+            taggers["length"],
+            taggers["episode"],
+            taggers["env"],
+            taggers["task"],
+        ) == (
             0,
             2,
             0,
@@ -156,7 +201,11 @@ def test_episode_records() -> None:
         )
         assert taggers["return"] == pytest.approx(9.99)  # the mean over taggers of -0.01 + 10
         assert taggers["values"][:3].tolist() == [1.0, 2.0, 0.0]
-        assert (runner["agent_type"], runner["length"], runner["return"]) == (1, 2, pytest.approx(0.01 - 2.0))
+        assert (runner["agent_type"], runner["length"], runner["return"]) == (
+            1,
+            2,
+            pytest.approx(0.01 - 2.0),
+        )
         assert runner["values"][:3].tolist() == [1.0, 1.0, 0.0]
         vec.step([0, 0, 0])
         vec.step([0, 0, 0])
@@ -165,7 +214,7 @@ def test_episode_records() -> None:
         assert records["values"][:, 0].tolist() == [0.0, 0.0]
 
 
-# ---- starts ------------------------------------------------------------------------------------------------
+# ---- starts --------------------------------------------------------------------------------------
 
 LAYOUTS = {
     "starting_location_x": [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [1, 1, 1, 1, 4]],
@@ -177,17 +226,30 @@ def test_tasks_choose_the_layout_from_the_next_reset_on() -> None:
     with serial("tag_grid", {**UNIT_TEST, **LAYOUTS, "episode_length": 1}, num_envs=3) as vec:
         vec.set_tasks([0, 1, 2], [2, 0, 1])
         vec.reset(seed=0)
-        assert [vec.peek(env)["x"].tolist() for env in range(3)] == [LAYOUTS["starting_location_x"][i] for i in (2, 0, 1)]
-        assert [vec.peek(env)["y"].tolist() for env in range(3)] == [LAYOUTS["starting_location_y"][i] for i in (2, 0, 1)]
+        assert [vec.peek(env)["x"].tolist() for env in range(3)] == [
+            LAYOUTS["starting_location_x"][i] for i in (2, 0, 1)
+        ]
+        assert [vec.peek(env)["y"].tolist() for env in range(3)] == [
+            LAYOUTS["starting_location_y"][i] for i in (2, 0, 1)
+        ]
         vec.set_tasks([1], 2)
         records = vec.step([0] * 15)[4].episodes
-        assert records["task"].tolist() == [2, 2, 0, 0, 1, 1]  # the task that an episode ran, not the next one
+        assert records["task"].tolist() == [
+            2,
+            2,
+            0,
+            0,
+            1,
+            1,
+        ]  # the task that an episode ran, not the next one
         vec.step([0] * 15)
         assert vec.peek(1)["x"].tolist() == LAYOUTS["starting_location_x"][2]
 
 
 def test_random_starts_use_every_cell_and_change_each_episode() -> None:
-    with serial("tag_grid", {**UNIT_TEST, "random_starts": True, "episode_length": 1}, num_envs=100) as vec:
+    with serial(
+        "tag_grid", {**UNIT_TEST, "random_starts": True, "episode_length": 1}, num_envs=100
+    ) as vec:
         vec.reset(seed=3)
         first = [(vec.peek(env)["x"], vec.peek(env)["y"]) for env in range(100)]
         cells = {(int(x), int(y)) for xs, ys in first for x, y in zip(xs, ys, strict=True)}
@@ -209,7 +271,10 @@ def test_a_task_beyond_the_layouts_is_refused(task: int) -> None:
             vec.reset(seed=0, options={"task": task})
         vec.reset(seed=0)
         assert vec.peek(0)["x"].tolist() == LAYOUTS["starting_location_x"][1]
-    with serial("tag_grid", {**UNIT_TEST, "random_starts": True}) as vec, pytest.raises(ConfigError, match="only task is 0"):
+    with (
+        serial("tag_grid", {**UNIT_TEST, "random_starts": True}) as vec,
+        pytest.raises(ConfigError, match="only task is 0"),
+    ):
         vec.set_tasks([0], 1)
 
 
@@ -220,7 +285,9 @@ def test_a_reset_pool_is_drawn_from_the_seed_and_each_episode_takes_a_layout() -
         with serial("tag_grid", {**pool, "seed": seed}, num_envs=200) as vec:
             assert vec.spec.tasks == 5
             vec.reset(seed=1)
-            return [(*vec.peek(env)["x"].tolist(), *vec.peek(env)["y"].tolist()) for env in range(200)]
+            return [
+                (*vec.peek(env)["x"].tolist(), *vec.peek(env)["y"].tolist()) for env in range(200)
+            ]
 
     found = starts(20)
     assert found == starts(20) and set(found).isdisjoint(starts(21)) and starts(None) == starts(0)
@@ -254,10 +321,19 @@ def test_a_reset_pool_is_drawn_from_the_seed_and_each_episode_takes_a_layout() -
         ({"starting_location_x": [[0, 0], [0]]}, ["starting_location_x"]),
         ({"starting_location_x": [2**32, 0, 0, 0, 0]}, ["starting_location_x", "4294967296"]),
         (
-            {"starting_location_x": np.zeros((5, 2), int), "starting_location_y": np.zeros((5, 2), int)},
+            {
+                "starting_location_x": np.zeros((5, 2), int),
+                "starting_location_y": np.zeros((5, 2), int),
+            },
             ["starting_location_x", "(5, 2)"],
         ),
-        ({"starting_location_x": np.zeros((2, 5), int), "starting_location_y": np.zeros(10, int)}, ["starting_location"]),
+        (
+            {
+                "starting_location_x": np.zeros((2, 5), int),
+                "starting_location_y": np.zeros(10, int),
+            },
+            ["starting_location"],
+        ),
         ({"num_runners": 2}, ["num_runners", "num_taggers"]),
     ],
 )

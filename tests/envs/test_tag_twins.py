@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""tag_continuous equals its twin in NumPy (puffervec/testing/reference/tag_continuous.py), one step at a time from the twin's state.
+"""tag_continuous equals its twin in NumPy (puffervec/testing/reference/tag_continuous.py), one step
+at a time from the twin's state.
 
-Places are within 5e-6, observations within 1e-6; speeds, directions, rewards, flags and tags are equal. What hangs by less
-than 1e-6 is counted and exempt.
+Places are within 5e-6, observations within 1e-6; speeds, directions, rewards, flags and tags are
+equal. What hangs by less than 1e-6 is counted and exempt.
 """
 
 from __future__ import annotations
@@ -22,7 +23,12 @@ from tests.helpers import serial
 TOLERANCES: dict[str, Any] = {
     "state.x": 5e-6, "state.y": 5e-6, "observations": 1e-6, "observations.direction": (1e-6, 1.0),
 }  # fmt: skip
-UNIT_TEST = {"grid_length": 10, "episode_length": 100, "num_acceleration_levels": 3, "num_turn_levels": 3}
+UNIT_TEST = {
+    "grid_length": 10,
+    "episode_length": 100,
+    "num_acceleration_levels": 3,
+    "num_turn_levels": 3,
+}
 YAML = {
     "num_taggers": 10, "num_runners": 100, "grid_length": 20, "episode_length": 500, "seed": 274880,
     "max_acceleration": 0.1, "min_acceleration": -0.1, "num_acceleration_levels": 20,
@@ -98,19 +104,28 @@ MANY = [name for name, settings in CASES.items() if settings.get("num_runners", 
 STILL = ("ties", "all in one place")
 
 
-def act(seen: Counter[str], moving: float, game: TagContinuous, rng: np.random.Generator) -> np.ndarray:
-    """Half of the time taggers drive towards the nearest runner; all else is random. Count what the game looks like."""
+def act(
+    seen: Counter[str], moving: float, game: TagContinuous, rng: np.random.Generator
+) -> np.ndarray:
+    """Half of the time taggers drive towards the nearest runner; all else is random. Count what the
+    game looks like.
+    """
     left = int(game.still_in_the_game.sum())
     seen["few left"] += not game.use_full_observation and left - 1 < game.observed
     seen["removed"] += left < game.agents
     seen["last step"] += game.time == game.episode_length - 1
-    actions = np.stack([rng.integers(0, len(table), game.agents) for table in (game.accelerations, game.turns)], axis=1)
+    actions = np.stack(
+        [rng.integers(0, len(table), game.agents) for table in (game.accelerations, game.turns)],
+        axis=1,
+    )
     runners = np.flatnonzero((game.agent_types == 0) & (game.still_in_the_game == 1))
     hunters = game.taggers[rng.random(len(game.taggers)) < 0.5]
     target = runners[game._distances(hunters, runners).argmin(axis=1)]
     wanted = np.arctan2(game.y[target] - game.y[hunters], game.x[target] - game.x[hunters])
     off = np.angle(np.exp(1j * (game.direction[hunters, None] + game.turns - wanted[:, None])))
-    actions[hunters] = np.stack([np.full(len(hunters), len(game.accelerations) - 1), np.abs(off).argmin(axis=1)], axis=1)
+    actions[hunters] = np.stack(
+        [np.full(len(hunters), len(game.accelerations) - 1), np.abs(off).argmin(axis=1)], axis=1
+    )
     actions[rng.random(game.agents) >= moving] = 0
     return actions
 
@@ -125,12 +140,21 @@ def compare(name: str, steps: int, num_envs: int, seen: Counter[str]) -> EnvEqua
     settings = {"seed": 7, **CASES[name]}
     actions = functools.partial(act, seen, 0.2 if name in STILL else 1.0)
     epsilon = max(1e-6, last_bits(settings.get("grid_length", 10.0)))
-    arguments: dict[str, Any] = {"teacher_forced": True, "tolerances": TOLERANCES, "actions": actions, "epsilon": epsilon}
+    arguments: dict[str, Any] = {
+        "teacher_forced": True,
+        "tolerances": TOLERANCES,
+        "actions": actions,
+        "epsilon": epsilon,
+    }
     with serial("tag_continuous", settings, num_envs=num_envs) as vec:
-        report = check_env_equal(vec, functools.partial(TagContinuous, **settings), steps=steps, **arguments)
+        report = check_env_equal(
+            vec, functools.partial(TagContinuous, **settings), steps=steps, **arguments
+        )
     agents = settings.get("num_taggers", 1) + settings.get("num_runners", 10)
     assert max(report.exempt.values(), default=0) <= agents + 0.05 * agents * report.steps, report
-    assert {"state.still_in_the_game", "state.acceleration", "observations.time"} <= set(report.largest)
+    assert {"state.still_in_the_game", "state.acceleration", "observations.time"} <= set(
+        report.largest
+    )
     assert report.steps + report.resets >= num_envs * (steps + 1)
     seen.update(report.events)
     return report
@@ -141,7 +165,21 @@ def test_tag_continuous_equals_its_twin() -> None:
     seen: Counter[str] = Counter()
     for name in CASES:
         compare(name, 4 if name in MANY else 16, 3, seen)
-    assert min(seen[event] for event in ("tags", "walls", "terminals", "truncations", "few left", "removed", "last step")) > 10
+    assert (
+        min(
+            seen[event]
+            for event in (
+                "tags",
+                "walls",
+                "terminals",
+                "truncations",
+                "few left",
+                "removed",
+                "last step",
+            )
+        )
+        > 10
+    )
 
 
 @pytest.mark.slow
@@ -156,7 +194,10 @@ def drawn_settings(rng: np.random.Generator) -> dict[str, Any]:
     """Draw a game, with starts at random, in one place, on a lattice, along a wall, or in corners."""
     agents = int(rng.choice([2, 3, 5, 9, 30, 100, 130, 300]))
     length = float(rng.choice([0.5, 3, 7.3, 20, 100]))
-    speed, taggers = length * float(rng.choice([0.001, 0.02, 0.1, 0.5])), int(rng.integers(1, max(2, agents // 3)))
+    speed, taggers = (
+        length * float(rng.choice([0.001, 0.02, 0.1, 0.5])),
+        int(rng.integers(1, max(2, agents // 3))),
+    )
     choices: dict[str, list[Any]] = {
         "episode_length": [1, 2, 5, 20], "skill_level_runner": [0.3, 1.0, 1.7], "skill_level_tagger": [0.3, 1.0, 1.7],
         "num_acceleration_levels": [1, 2, 5], "num_turn_levels": [1, 2, 7], "max_turn": [0.1, np.pi, 6.0],
@@ -175,8 +216,15 @@ def drawn_settings(rng: np.random.Generator) -> dict[str, Any]:
         np.stack([np.ones(agents), rng.random(agents)]),
         rng.integers(0, 2, (2, agents)).astype(float),
     ][rng.integers(5)]
-    start = dict(zip(("starting_location_x", "starting_location_y"), (length * places).tolist(), strict=True))
-    sizes = {"num_taggers": taggers, "num_runners": agents - taggers, "grid_length": length, "max_speed": speed}
+    start = dict(
+        zip(("starting_location_x", "starting_location_y"), (length * places).tolist(), strict=True)
+    )
+    sizes = {
+        "num_taggers": taggers,
+        "num_runners": agents - taggers,
+        "grid_length": length,
+        "max_speed": speed,
+    }
     return {**settings, **sizes, **start, "seed": int(rng.integers(2**32))}
 
 
@@ -193,7 +241,9 @@ def test_tag_continuous_equals_its_twin_in_drawn_games(first: int) -> None:
         }  # fmt: skip
         with serial("tag_continuous", settings, num_envs=1 + game % 4) as vec:
             twin = functools.partial(TagContinuous, **settings)
-            seen.update(check_env_equal(vec, twin, steps=5, teacher_forced=True, **arguments).events)
+            seen.update(
+                check_env_equal(vec, twin, steps=5, teacher_forced=True, **arguments).events
+            )
     assert min(seen[event] for event in ("tags", "walls", "terminals", "truncations")) > 50
 
 
@@ -201,14 +251,24 @@ def test_random_starts() -> None:
     settings = {**PARTIAL, "num_taggers": 2, "seed": 3, "episode_length": 5}
     with serial("tag_continuous", {**settings, "random_starts": True}, num_envs=3) as vec:
         twin = functools.partial(TagContinuous, **settings)
-        seen = check_env_equal(vec, twin, steps=20, starts="env", teacher_forced=True, tolerances=TOLERANCES)
+        seen = check_env_equal(
+            vec, twin, steps=20, starts="env", teacher_forced=True, tolerances=TOLERANCES
+        )
     assert seen.resets == 3 * 4
 
 
 def test_rows_of_runners_that_have_left_are_as_in_warpdrive() -> None:
-    """Their masks are off, so nothing is to be read in them; but what stands there is what WarpDrive has there."""
+    """Their masks are off, so nothing is to be read in them; but what stands there is what
+    WarpDrive has there.
+    """
     for partial in (True, False):
-        settings = {**CLOSE, "num_taggers": 2, "num_runners": 6, "use_full_observation": not partial, "seed": 7}
+        settings = {
+            **CLOSE,
+            "num_taggers": 2,
+            "num_runners": 6,
+            "use_full_observation": not partial,
+            "seed": 7,
+        }
         twin, rng, removed = TagContinuous(**settings), np.random.default_rng(0), 0
         with serial("tag_continuous", settings) as vec:
             vec.reset(seed=0)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""examples/ocean: an env in Ocean's convention, made an env type by a few lines of glue; equal to its twin, and it trains."""
+"""examples/ocean: an env in Ocean's convention, made an env type by a few lines of glue; equal to
+its twin, and it trains.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ class TestLantern(EnvContract):
         pass
 
 
-@pytest.mark.parametrize("settings", [{}, {"size": 2, "max_ticks": 3, "step_cost": 0.25}, {"size": 1, "max_ticks": 1}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"size": 2, "max_ticks": 3, "step_cost": 0.25}, {"size": 1, "max_ticks": 1}]
+)
 def test_equals_the_twin(settings: dict[str, Any]) -> None:
     seeds = [3, 2**33 + 1]
     rng = np.random.default_rng(0)
@@ -69,7 +73,11 @@ def test_equals_the_twin(settings: dict[str, Any]) -> None:
             for env, twin in enumerate(twins):
                 row = twin.step(int(actions[env]))
                 np.testing.assert_array_equal(observations[env], row.observation)
-                assert (rewards[env], terminals[env], truncations[env]) == (row.reward, row.terminal, False)
+                assert (rewards[env], terminals[env], truncations[env]) == (
+                    row.reward,
+                    row.terminal,
+                    False,
+                )
     assert len(found) > 10
     assert [(float(r["values"][0]), int(r["length"])) for r in found] == twins[0].episodes
 
@@ -88,7 +96,9 @@ def test_returns_are_those_of_the_rewards_shown() -> None:
 
 
 def test_one_env_is_made_by_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It resets itself within its last step; the user sees an end and begins the next episode by hand."""
+    """It resets itself within its last step; the user sees an end and begins the next episode by
+    hand.
+    """
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
     puffervec.gym.register_envs()
     env = gymnasium.make("puffervec/lantern-v0", size=4, max_ticks=6).unwrapped
@@ -100,7 +110,10 @@ def test_one_env_is_made_by_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
         action = int(rng.integers(4))
         row = twin.step(action)
         observation, reward, terminated, truncated, info = env.step(action)
-        assert np.array_equal(observation, row.observation) and (reward, terminated) == (row.reward, row.terminal)
+        assert np.array_equal(observation, row.observation) and (reward, terminated) == (
+            row.reward,
+            row.terminal,
+        )
         assert not truncated
         if terminated:
             break
@@ -119,8 +132,19 @@ def test_one_env_is_made_by_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow  # tests/examples/test_out_of_tree.py starts such a command at every push
 def test_it_trains_from_the_command_line(site: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "puffervec.commands.cli", "lantern", "--vec.num-envs", "64", "--vec.num-workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "puffervec.commands.cli",
+        "lantern",
+        "--vec.num-envs",
+        "64",
+        "--vec.num-workers",
+        "2",
+    ]
     command += ["--train.total-timesteps", "20000", "--log.folder", str(tmp_path)]
-    done = subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        command, env=environment(site), capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "score" in done.stdout

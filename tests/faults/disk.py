@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A disk that fails on demand, and one that loses power: what tests of checkpoints put in place of the functions of `os`.
+"""A disk that fails on demand, and one that loses power: what tests of checkpoints put in place of
+the functions of `os`.
 
-`Failing` lets the n-th call fail. `Recorder` writes down what a save does; `after_power_loss` yields every content that a disk
-may have when the power went at any moment of it: what was synced is there, of the rest any part (see `_Disk`).
+`Failing` lets the n-th call fail. `Recorder` writes down what a save does; `after_power_loss`
+yields every content that a disk may have when the power went at any moment of it: what was synced
+is there, of the rest any part (see `_Disk`).
 """
 
 from __future__ import annotations
@@ -19,12 +21,16 @@ from typing import Any
 import pytest
 
 CALLS = ("open", "write", "fsync", "close", "mkdir", "rename", "unlink", "rmdir")
-Operation = tuple[Any, ...]  # (name, path, ...); rename: (name, from, to); write: (name, path, bytes)
+Operation = tuple[
+    Any, ...
+]  # (name, path, ...); rename: (name, from, to); write: (name, path, bytes)
 Tree = frozenset[tuple[str, bytes | None]]  # path below the root, content; None: a folder
 
 
 class Failing:
-    """Within the block, the n-th call of `CALLS` fails, once or with all that follow; 0: none fails, they are counted."""
+    """Within the block, the n-th call of `CALLS` fails, once or with all that follow; 0: none
+    fails, they are counted.
+    """
 
     def __init__(self, nth: int = 0, for_ever: bool = False, number: int = errno.ENOSPC) -> None:
         self.count, self.nth, self.for_ever, self.number = 0, nth, for_ever, number
@@ -62,7 +68,9 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         for name in CALLS:
-            self._patch.setattr(os, name, self._wrap(getattr(self, f"_on_{name}"), getattr(os, name)))
+            self._patch.setattr(
+                os, name, self._wrap(getattr(self, f"_on_{name}"), getattr(os, name))
+            )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -79,7 +87,9 @@ class Recorder:
     def _path(self, path: Any, dir_fd: int | None = None) -> str:
         return os.path.join(self._open[dir_fd], path) if dir_fd is not None else os.fspath(path)
 
-    def _on_open(self, fd: int, path: Any, flags: int, *rest: Any, dir_fd: int | None = None) -> None:
+    def _on_open(
+        self, fd: int, path: Any, flags: int, *rest: Any, dir_fd: int | None = None
+    ) -> None:
         self._open[fd] = self._path(path, dir_fd)
         if flags & os.O_CREAT:
             self.operations.append(("create", self._open[fd]))
@@ -93,13 +103,22 @@ class Recorder:
     def _on_close(self, done: None, fd: int) -> None:
         self._open.pop(fd, None)
 
-    def _on_mkdir(self, done: None, path: Any, mode: int = 0o777, dir_fd: int | None = None) -> None:
+    def _on_mkdir(
+        self, done: None, path: Any, mode: int = 0o777, dir_fd: int | None = None
+    ) -> None:
         self.operations.append(("mkdir", self._path(path, dir_fd)))
 
     def _on_rename(
-        self, done: None, before: Any, after: Any, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+        self,
+        done: None,
+        before: Any,
+        after: Any,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
     ) -> None:
-        self.operations.append(("rename", self._path(before, src_dir_fd), self._path(after, dst_dir_fd)))
+        self.operations.append(
+            ("rename", self._path(before, src_dir_fd), self._path(after, dst_dir_fd))
+        )
 
     def _on_unlink(self, done: None, path: Any, *, dir_fd: int | None = None) -> None:
         self.operations.append(("unlink", self._path(path, dir_fd)))
@@ -109,15 +128,18 @@ class Recorder:
 
 
 class _Disk:
-    """Folders as tables of names, files as bytes. Each change waits until its folder or file is synced; a change that waits
-    may be lost or not, whatever happens to the others. A rename is one change. Unsynced bytes of a file may be lost, cut, zero
-    or there."""
+    """Folders as tables of names, files as bytes. Each change waits until its folder or file is
+    synced; a change that waits may be lost or not, whatever happens to the others. A rename is one
+    change. Unsynced bytes of a file may be lost, cut, zero or there.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = os.fspath(root)
         self.folders: dict[int, dict[str, int]] = {0: {}}  # as the program sees them
         self.safe: dict[int, dict[str, int]] = {0: {}}
-        self.waiting: list[tuple[int, list[tuple[str, int | None]]]] = []  # (folder, [(name, what it names now)])
+        self.waiting: list[
+            tuple[int, list[tuple[str, int | None]]]
+        ] = []  # (folder, [(name, what it names now)])
         self.files: dict[int, bytes] = {}
         self.synced: dict[int, bytes] = {}
         self._numbers = itertools.count(1)
@@ -147,7 +169,9 @@ class _Disk:
         folder, name = self._find(path)
         if kind in ("mkdir", "create"):
             number = next(self._numbers)
-            (self.folders if kind == "mkdir" else self.files)[number] = {} if kind == "mkdir" else b""  # type: ignore[assignment]
+            (self.folders if kind == "mkdir" else self.files)[number] = (
+                {} if kind == "mkdir" else b""
+            )  # type: ignore[assignment]
             (self.safe if kind == "mkdir" else self.synced)[number] = {} if kind == "mkdir" else b""  # type: ignore[assignment]
             self._change(folder, [(name, number)])
         elif kind == "write":
@@ -183,7 +207,9 @@ class _Disk:
                     _put(folders[folder], names)
             unsure = [number for number, data in self.files.items() if data != self.synced[number]]
             for parts in itertools.product(*(_remains(self.files[number]) for number in unsure)):
-                yield frozenset(_tree(folders, self.synced | dict(zip(unsure, parts, strict=True)), 0, ""))
+                yield frozenset(
+                    _tree(folders, self.synced | dict(zip(unsure, parts, strict=True)), 0, "")
+                )
 
 
 def _put(folder: dict[str, int], names: list[tuple[str, int | None]]) -> None:
@@ -198,7 +224,9 @@ def _remains(data: bytes) -> tuple[bytes, ...]:
     return b"", data[: len(data) // 2], bytes(len(data)), data
 
 
-def _tree(folders: dict[int, dict[str, int]], files: dict[int, bytes], number: int, path: str) -> Iterator[Any]:
+def _tree(
+    folders: dict[int, dict[str, int]], files: dict[int, bytes], number: int, path: str
+) -> Iterator[Any]:
     for name, what in folders[number].items():
         below = f"{path}/{name}"
         yield below, files.get(what)

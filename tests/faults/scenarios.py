@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the fault tests share: how envs are spread, how they fail, what the learner must be told; scripts in their own group."""
+"""What the fault tests share: how envs are spread, how they fail, what the learner must be told;
+scripts in their own group.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ TIMEOUT_S = 1.0  # for workers that hang
 SCRIPT_S = 60.0
 
 
-# ---- how envs are spread -----------------------------------------------------------------------------------
+# ---- how envs are spread -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ class Layout:
         return {"num_envs": self.num_envs, **own}
 
     def __str__(self) -> str:
-        return f"{self.workers} workers" + (f", 2 halves by {self.split}" if self.buffers == 2 else "")
+        return f"{self.workers} workers" + (
+            f", 2 halves by {self.split}" if self.buffers == 2 else ""
+        )
 
 
 LAYOUTS = [
@@ -62,12 +66,14 @@ LAYOUTS = [
 ]  # fmt: skip
 
 
-# ---- how envs fail -----------------------------------------------------------------------------------------
+# ---- how envs fail -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the exception must be. words: in its first line; trace: in what was kept of the worker's last moments."""
+    """What the exception must be. words: in its first line; trace: in what was kept of the worker's
+    last moments.
+    """
 
     kind: type[WorkerError]
     words: str
@@ -77,7 +83,12 @@ class Told:
 
 
 C_KINDS = {
-    "segv": Told(WorkerDied, "SIGSEGV (memory fault", "SIGSEGV", trace="Fatal Python error: Segmentation fault"),
+    "segv": Told(
+        WorkerDied,
+        "SIGSEGV (memory fault",
+        "SIGSEGV",
+        trace="Fatal Python error: Segmentation fault",
+    ),
     "abort": Told(WorkerDied, "SIGABRT (abort", "SIGABRT", trace="Fatal Python error: Aborted"),
     "exit": Told(WorkerDied, "exit status 3", exit_code=3),
     "kill": Told(WorkerDied, "SIGKILL", "SIGKILL"),
@@ -106,7 +117,9 @@ def probe(layout: Layout, kind: str, place: str, **settings: Any) -> VectorEnv:
         "fault_step": MOMENTS.get(place, FAULT_STEP),
         "episode_length": 100,
     }
-    return puffervec.make("probe", env_kwargs=fault, **{**layout.settings, "timeout_s": TIMEOUT_S, **settings})
+    return puffervec.make(
+        "probe", env_kwargs=fault, **{**layout.settings, "timeout_s": TIMEOUT_S, **settings}
+    )
 
 
 def python(layout: Layout, kind: str, place: str, **settings: Any) -> VectorEnv:
@@ -155,7 +168,9 @@ def drive(vec: VectorEnv, place: str) -> None:
 
 
 def check_told(error: WorkerError, told: Told, layout: Layout, place: str) -> None:
-    """Assert that the exception names worker, env, step, what was being done, and what is left of the worker's last words."""
+    """Assert that the exception names worker, env, step, what was being done, and what is left of
+    the worker's last words.
+    """
     worker, env = layout.workers - 1, layout.num_envs - 1
     assert type(error) is told.kind
     first_line = str(error).splitlines()[0]
@@ -172,15 +187,21 @@ def check_told(error: WorkerError, told: Told, layout: Layout, place: str) -> No
 
 
 MAKERS = pytest.mark.parametrize(
-    "make", [pytest.param(probe, id="C envs"), pytest.param(python, id="Python envs", marks=pytest.mark.slow)]
+    "make",
+    [
+        pytest.param(probe, id="C envs"),
+        pytest.param(python, id="Python envs", marks=pytest.mark.slow),
+    ],
 )
 
 
-# ---- processes ---------------------------------------------------------------------------------------------
+# ---- processes -----------------------------------------------------------------------------------
 
 
 class Script:
-    """A Python script in a session of its own; leaving the with statement kills all processes of that session."""
+    """A Python script in a session of its own; leaving the with statement kills all processes of
+    that session.
+    """
 
     def __init__(self, text: str, *arguments: str, **environ: str) -> None:
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
@@ -206,7 +227,9 @@ class Script:
         return self.process.returncode, out, messages
 
     def nothing_left(self) -> None:
-        """Assert that all processes of the session end by themselves; multiprocessing's helpers take a moment."""
+        """Assert that all processes of the session end by themselves; multiprocessing's helpers
+        take a moment.
+        """
         eventually(lambda: in_session(self.session) == [], "the script's processes to end")
 
     def __enter__(self) -> Script:
@@ -222,7 +245,9 @@ class Script:
 
 
 def run_script(text: str, *arguments: str, **environ: str) -> tuple[int, str, str]:
-    """Run a script and return (exit status, output, messages); nothing of its session may be left after it."""
+    """Run a script and return (exit status, output, messages); nothing of its session may be left
+    after it.
+    """
     with Script(text, *arguments, **environ) as script:
         result = script.end()
         script.nothing_left()

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/run/checkpoint.py and folder.py on a disk that fails: each call in turn, full disks, size limits.
+"""puffervec/train/run/checkpoint.py and folder.py on a disk that fails: each call in turn, full
+disks, size limits.
 
 An old or the new checkpoint always loads, the next save cleans up, and the message says what to do.
 """
@@ -39,9 +40,15 @@ WORDS = {
         pytest.param(True, errno.EIO, id="for ever-broken", marks=pytest.mark.slow),
     ],
 )
-def test_any_call_may_fail(tmp_path: Path, for_ever: bool, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The n-th call fails, for all n: what loads is the old one or, after a save that said yes, the new one."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)  # Nothing here needs to wait for the real disk.
+def test_any_call_may_fail(
+    tmp_path: Path, for_ever: bool, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The n-th call fails, for all n: what loads is the old one or, after a save that said yes, the
+    new one.
+    """
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: None
+    )  # Nothing here needs to wait for the real disk.
     folder = tmp_path / "checkpoints"
     ckpt.write(folder, some(1, 0.0), keep=1)
     with Failing() as counter:
@@ -61,7 +68,9 @@ def test_any_call_may_fail(tmp_path: Path, for_ever: bool, number: int, monkeypa
             assert value_of(ckpt.newest(folder)) in (old, new)
         else:
             assert value_of(ckpt.newest(folder)) == new
-    assert 15 < refused < counter.count  # Most of them are before the new one is safe; a removal that fails is no failure.
+    assert (
+        15 < refused < counter.count
+    )  # Most of them are before the new one is safe; a removal that fails is no failure.
 
 
 def test_the_message_names_what_is_kept(tmp_path: Path) -> None:
@@ -69,7 +78,10 @@ def test_the_message_names_what_is_kept(tmp_path: Path) -> None:
         with pytest.raises(SaveError, match=words), Failing(nth, for_ever=True):
             ckpt.write(tmp_path, some(1), keep=1)
     old = ckpt.write(tmp_path, some(1), keep=1)
-    with pytest.raises(SaveError, match=f"the checkpoint {old} is kept"), Failing(12, for_ever=True):
+    with (
+        pytest.raises(SaveError, match=f"the checkpoint {old} is kept"),
+        Failing(12, for_ever=True),
+    ):
         ckpt.write(tmp_path, some(2), keep=1)
 
 
@@ -89,7 +101,9 @@ def test_a_limit_on_file_sizes_is_named(tmp_path: Path) -> None:
             ckpt.write(tmp_path, some(2, 2.0, size=10_000), keep=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert [path.name for path in tmp_path.iterdir()] == ["000000000001"] and value_of(ckpt.newest(tmp_path)) == 1.0
+    assert [path.name for path in tmp_path.iterdir()] == ["000000000001"] and value_of(
+        ckpt.newest(tmp_path)
+    ) == 1.0
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
@@ -112,7 +126,10 @@ def test_litter_that_cannot_be_removed_is_no_obstacle(tmp_path: Path) -> None:
     assert value_of(ckpt.newest(tmp_path)) == 2.0
     ckpt.write(tmp_path, some(6, 3.0), keep=1)
     assert value_of(ckpt.newest(tmp_path)) == 3.0
-    assert {path.name for path in tmp_path.iterdir()} == {"000000000006", "000000000005"}  # Links are not ours: left alone.
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "000000000006",
+        "000000000005",
+    }  # Links are not ours: left alone.
 
 
 IN_A_SMALL_FILE_SYSTEM = """
@@ -137,9 +154,19 @@ print("well")
 
 @pytest.mark.slow
 def test_a_file_system_of_two_mib(tmp_path: Path) -> None:
-    command = f"mount -t tmpfs -o size=2m none {tmp_path} && exec {sys.executable} -c '{IN_A_SMALL_FILE_SYSTEM}' {tmp_path}"
-    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
+    command = (
+        f"mount -t tmpfs -o size=2m none {tmp_path} && exec {sys.executable} -c "
+        f"'{IN_A_SMALL_FILE_SYSTEM}' {tmp_path}"
+    )
+    if subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True
+    ).returncode:
         pytest.skip("mounting needs privileges (unshare -m) that this process does not have")
-    done = subprocess.run(["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0 and done.stderr == "", done.stderr
-    assert done.stdout.endswith("well\n") and "disk full (No space left on device): free " in done.stdout, done.stdout
+    assert (
+        done.stdout.endswith("well\n")
+        and "disk full (No space left on device): free " in done.stdout
+    ), done.stdout

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/run/checkpoint.py and folder.py on a disk that loses power: at every moment of a save, with every part of
-what was not synced lost, an old or the new checkpoint loads."""
+"""puffervec/train/run/checkpoint.py and folder.py on a disk that loses power: at every moment of a
+save, with every part of what was not synced lost, an old or the new checkpoint loads.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Case:
         self.operations = recorder.operations
 
     def values(self, operations: list[Operation]) -> Iterator[tuple[bool, float | None]]:
-        """Yield (the save had returned, the value that loads or None) of every content after a loss of power."""
+        """Yield (the save had returned, the value that loads or None) of every content after a loss
+        of power.
+        """
         numbers = itertools.count()
         for done, tree in after_power_loss(self.disk, operations):
             root = lay_out(tree, self.scratch / f"after-{next(numbers)}")
@@ -45,7 +48,9 @@ def test_old_or_new_always_loads(tmp_path: Path, earlier: int, keep: int) -> Non
     case = Case(tmp_path, earlier, keep)
     found = list(case.values(case.operations))
     assert len(found) > 50
-    assert {value for returned, value in found if returned} == {100.0}  # What was said to be saved is saved.
+    assert {value for returned, value in found if returned} == {
+        100.0
+    }  # What was said to be saved is saved.
     assert {value for _, value in found} == {float(earlier), 100.0}
 
 
@@ -63,7 +68,13 @@ def test_the_model_sees_a_missing_sync(tmp_path: Path, skipped: str) -> None:
 
     def is_skipped(operation: Operation) -> bool:
         path = Path(operation[1])
-        kind = "files" if path.suffix else "the new folder" if path.name.startswith(".partial") else "its parent"
+        kind = (
+            "files"
+            if path.suffix
+            else "the new folder"
+            if path.name.startswith(".partial")
+            else "its parent"
+        )
         return operation[0] == "sync" and kind == skipped
 
     left = [operation for operation in case.operations if not is_skipped(operation)]

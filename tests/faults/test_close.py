@@ -22,7 +22,8 @@ from tests.faults.scenarios import MAKERS, Layout, drive, probe, python, reset, 
 from tests.helpers import eventually
 from tests.python_envs import Counting
 
-HUNG_S = 10.0  # far above the 3 s that are promised: this is no measurement (bench/faults.py close is one)
+# Far above the 3 s that are promised: this is no measurement (bench/faults.py close is one)
+HUNG_S = 10.0
 LAYOUT = Layout(2, 2)
 Make = Callable[..., VectorEnv]
 
@@ -82,7 +83,10 @@ OFTEN = (step_pending, dead_seen)  # the others are slow, all of them together
 
 
 def states() -> list[Any]:
-    return [pytest.param(state, id=state.__name__, marks=[] if state in OFTEN else [pytest.mark.slow]) for state in STATES]
+    return [
+        pytest.param(state, id=state.__name__, marks=[] if state in OFTEN else [pytest.mark.slow])
+        for state in STATES
+    ]
 
 
 @MAKERS
@@ -93,8 +97,18 @@ def test_close_in_any_state_and_twice(make: Make, state: Callable[[VectorEnv], A
     vec.close()
     vec.close()
     actions = np.zeros(vec.agents_per_batch, np.int32)
-    calls = [vec.recv, lambda: vec.send(actions), lambda: vec.async_reset(0), lambda: vec.set_tasks([0], [0]), vec.notify]
-    calls += [lambda: vec.call("told")] if make is python else [lambda: vec.peek(0), vec.save, lambda: vec.load([])]
+    calls = [
+        vec.recv,
+        lambda: vec.send(actions),
+        lambda: vec.async_reset(0),
+        lambda: vec.set_tasks([0], [0]),
+        vec.notify,
+    ]
+    calls += (
+        [lambda: vec.call("told")]
+        if make is python
+        else [lambda: vec.peek(0), vec.save, lambda: vec.load([])]
+    )
     for call in calls:
         with pytest.raises(ClosedError, match="is closed: make a new one"):
             call()
@@ -137,7 +151,7 @@ def test_close_from_a_finalizer() -> None:
             os.kill(pid, 0)
 
 
-# ---- workers that do not want to end -----------------------------------------------------------------------
+# ---- workers that do not want to end -------------------------------------------------------------
 
 
 class Deaf(Counting):
@@ -225,10 +239,13 @@ def test_a_close_that_is_interrupted_is_gone_on_with(tmp_path: Path) -> None:
         os.kill(pid, 0)
 
 
-# ---- with statements ---------------------------------------------------------------------------------------
+# ---- with statements -----------------------------------------------------------------------------
 
 
-ERRORS = [KeyboardInterrupt, *[pytest.param(e, marks=pytest.mark.slow) for e in (ValueError, SystemExit, GeneratorExit)]]
+ERRORS = [
+    KeyboardInterrupt,
+    *[pytest.param(e, marks=pytest.mark.slow) for e in (ValueError, SystemExit, GeneratorExit)],
+]
 
 
 @pytest.mark.parametrize("error", ERRORS)

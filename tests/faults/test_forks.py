@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Vec envs and forks: one that is used in a forked child says so and the parent goes on; one inside a worker."""
+"""Vec envs and forks: one that is used in a forked child says so and the parent goes on; one inside
+a worker.
+"""
 
 from __future__ import annotations
 
@@ -57,13 +59,22 @@ def in_fork(work: Callable[[], Any]) -> str:
 
 @MAKERS
 @pytest.mark.parametrize(
-    "layout", [layout if layout == Layout(2) else pytest.param(layout, marks=pytest.mark.slow) for layout in LAYOUTS], ids=str
+    "layout",
+    [
+        layout if layout == Layout(2) else pytest.param(layout, marks=pytest.mark.slow)
+        for layout in LAYOUTS
+    ],
+    ids=str,
 )
-def test_calls_in_a_forked_child_are_refused_and_the_parent_goes_on(make: Make, layout: Layout) -> None:
+def test_calls_in_a_forked_child_are_refused_and_the_parent_goes_on(
+    make: Make, layout: Layout
+) -> None:
     with make(layout, "none", "", start_method="forkserver", timeout_s=60) as vec:
         reset(vec)
         for name, call in CALLS.items():
-            if name in ({"save", "peek", "poke"} if make is python else {"call"}) or (name == "step" and layout.buffers > 1):
+            if name in ({"save", "peek", "poke"} if make is python else {"call"}) or (
+                name == "step" and layout.buffers > 1
+            ):
                 continue
             said = in_fork(lambda call=call: call(vec))
             assert "ForkedError" in said, name
@@ -76,7 +87,9 @@ def test_calls_in_a_forked_child_are_refused_and_the_parent_goes_on(make: Make, 
 @pytest.mark.slow
 @MAKERS
 def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
-    """By an ordinary end, with finalizers and exit handlers, of a process that multiprocessing forked."""
+    """By an ordinary end, with finalizers and exit handlers, of a process that multiprocessing
+    forked.
+    """
 
     def child(vec: VectorEnv) -> None:
         vec.close()
@@ -84,7 +97,9 @@ def test_a_forked_child_that_ends_takes_no_worker_along(make: Make) -> None:
     with make(Layout(2), "none", "", start_method="forkserver", timeout_s=60) as vec:
         reset(vec)
         for target in (child, print):
-            process = multiprocessing.get_context("fork").Process(target=target, args=(vec,) if target is child else ())
+            process = multiprocessing.get_context("fork").Process(
+                target=target, args=(vec,) if target is child else ()
+            )
             process.start()
             process.join()
             assert process.exitcode == 0
@@ -133,7 +148,7 @@ def test_a_child_makes_its_own() -> None:
         assert run_script(text, method) == (0, "[3.0, 4.0]\n", ""), method
 
 
-# ---- vec envs inside of workers ----------------------------------------------------------------------------
+# ---- vec envs inside of workers ------------------------------------------------------------------
 
 
 class Nested(Counting):
@@ -161,7 +176,9 @@ def test_a_vec_env_inside_of_a_worker_works(backend: str) -> None:
 
 def test_a_forked_worker_can_fork_workers() -> None:
     settings = {"num_envs": 1, "start_method": "fork", "timeout_s": 20}
-    with puffervec.make(Nested, ["multiprocessing"], env_kwargs={"start_method": "fork"}, **settings) as vec:
+    with puffervec.make(
+        Nested, ["multiprocessing"], env_kwargs={"start_method": "fork"}, **settings
+    ) as vec:
         vec.reset(seed=0)
         assert vec.step([1])[0][:, 3].tolist() == [1]
 
@@ -189,16 +206,24 @@ class Collecting(Counting):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_worker_destroys_its_own_garbage_and_none_of_the_learners(tmp_path: Path, method: str) -> None:
-    """What the learner holds may wait for threads when it is destroyed, and in a forked worker those would never answer."""
+def test_a_worker_destroys_its_own_garbage_and_none_of_the_learners(
+    tmp_path: Path, method: str
+) -> None:
+    """What the learner holds may wait for threads when it is destroyed, and in a forked worker
+    those would never answer.
+    """
     log = tmp_path / "destroyed"
     threshold = gc.get_threshold()
     envs = [functools.partial(Collecting, log)] * 2
     gc.collect()
     try:
-        gc.set_threshold(100_000, 10, 10)  # so that the garbage is still there when the workers start
+        gc.set_threshold(
+            100_000, 10, 10
+        )  # so that the garbage is still there when the workers start
         Garbage(log)
-        with puffervec.make(envs, num_envs=2, num_workers=2, start_method=method, timeout_s=60) as vec:
+        with puffervec.make(
+            envs, num_envs=2, num_workers=2, start_method=method, timeout_s=60
+        ) as vec:
             vec.reset(seed=0)
     finally:
         gc.set_threshold(*threshold)

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run folder that somebody else made: each name that a command reads or writes there is a link out of it, a pipe, a socket or
-a folder. The command ends in one line and nothing outside is opened, changed, made or removed (puffervec/system/folder.py)."""
+"""A run folder that somebody else made: each name that a command reads or writes there is a link
+out of it, a pipe, a socket or a folder. The command ends in one line and nothing outside is opened,
+changed, made or removed (puffervec/system/folder.py).
+"""
 
 from __future__ import annotations
 
@@ -85,12 +87,16 @@ def state_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def replaced(run: Path, name: str, kind: Callable[[Path, Path], None]) -> Path:
-    """Put something else in a name's place; links lead to a copy of what was there. Returns the folder outside."""
+    """Put something else in a name's place; links lead to a copy of what was there. Returns the
+    folder outside.
+    """
     path, outside = run / name, run.parent / "outside"
     shutil.rmtree(outside)
     outside.mkdir()
     if path.exists():
-        shutil.copytree(path, outside / "copy") if path.is_dir() else shutil.copy(path, outside / "copy")
+        shutil.copytree(path, outside / "copy") if path.is_dir() else shutil.copy(
+            path, outside / "copy"
+        )
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     else:
         (outside / "copy").write_bytes(b"canary")
@@ -104,12 +110,22 @@ def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     code = cli.main(args)
     err = capsys.readouterr().err.splitlines()
     assert code in (1, 2), (code, err)
-    assert err and err[-1].startswith("puffer-train: ") and not any(line.startswith("Traceback") for line in err), err
+    assert (
+        err
+        and err[-1].startswith("puffer-train: ")
+        and not any(line.startswith("Traceback") for line in err)
+    ), err
     return err[-1]
 
 
 WHERE_RESUME = ("run.lock", "run.json", "config.json", "metrics.jsonl", "checkpoints")
-IN_CHECKPOINT = ("", "/manifest.json", "/default.safetensors", "/optimizer.safetensors", "/envs.safetensors")
+IN_CHECKPOINT = (
+    "",
+    "/manifest.json",
+    "/default.safetensors",
+    "/optimizer.safetensors",
+    "/envs.safetensors",
+)
 COMMANDS = {
     "resume": ["--resume", "run", *SMALL, "--total-timesteps", "200"],
     "eval": ["eval", "run", "--episodes", "1"],
@@ -118,19 +134,33 @@ COMMANDS = {
 }
 CASES = [("resume", name) for name in WHERE_RESUME]
 CASES += [("resume", f"checkpoints/{STEP}{name}") for name in IN_CHECKPOINT]
-CASES += [("eval", name) for name in ("checkpoints", *(f"checkpoints/{STEP}{name}" for name in IN_CHECKPOINT[:3]))]
-CASES += [("plot", "metrics.jsonl"), ("plot", "plot.png"), ("export", f"checkpoints/{STEP}/default.safetensors")]
+CASES += [
+    ("eval", name)
+    for name in ("checkpoints", *(f"checkpoints/{STEP}{name}" for name in IN_CHECKPOINT[:3]))
+]
+CASES += [
+    ("plot", "metrics.jsonl"),
+    ("plot", "plot.png"),
+    ("export", f"checkpoints/{STEP}/default.safetensors"),
+]
 
 
 def some_kinds() -> list[Any]:
     """Two kinds for each name in turn; all of them are slow."""
-    always = [pytest.param(*case, (KINDS[i % 5], KINDS[(i + 2) % 5])) for i, case in enumerate(CASES)]
+    always = [
+        pytest.param(*case, (KINDS[i % 5], KINDS[(i + 2) % 5])) for i, case in enumerate(CASES)
+    ]
     return [*always, *(pytest.param(*case, KINDS, marks=pytest.mark.slow) for case in CASES)]
 
 
 @pytest.mark.parametrize(("command", "name", "kinds"), some_kinds())
 def test_nothing_is_followed_out_of_a_run_folder(
-    command: str, name: str, kinds: tuple[Any, ...], run: Path, made: Path, capsys: pytest.CaptureFixture[str]
+    command: str,
+    name: str,
+    kinds: tuple[Any, ...],
+    run: Path,
+    made: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for kind in kinds:
         if kind is empty and name == "checkpoints":
@@ -146,20 +176,32 @@ def test_nothing_is_followed_out_of_a_run_folder(
 
 
 @pytest.mark.parametrize("name", ["policy.pt2", "plot.png"])
-def test_links_in_the_place_of_results(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_links_in_the_place_of_results(
+    name: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also where the user names the file: a link there is refused."""
     outside = replaced(run, name, linked)
     (run.parent / name).symlink_to(outside / "missing")
     before, names = state_of(outside), set(os.listdir(run))
     args = COMMANDS["export" if name == "policy.pt2" else "plot"]
     for out in ([], ["--out", str(run / name)], ["--out", name]):
-        assert f"cannot write {out[-1] if out else f'run/{name}'}: it is a link" in refused([*args, *out], capsys)
+        assert f"cannot write {out[-1] if out else f'run/{name}'}: it is a link" in refused(
+            [*args, *out], capsys
+        )
     assert state_of(outside) == before and set(os.listdir(run)) == names
 
 
-@pytest.mark.parametrize("name", [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"], ids=["own", "removed", "other"])
-def test_leftovers_that_lead_elsewhere(name: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What a killed run left is swept away by the next save: the link itself, and never what it leads to."""
+@pytest.mark.parametrize(
+    "name",
+    [f".partial-{os.getpid()}", f".removed-{STEP}", ".partial-1"],
+    ids=["own", "removed", "other"],
+)
+def test_leftovers_that_lead_elsewhere(
+    name: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a killed run left is swept away by the next save: the link itself, and never what it
+    leads to.
+    """
     outside = run.parent / "outside"
     (outside / "kept").mkdir()
     (outside / "kept" / "file").write_bytes(b"canary")
@@ -205,7 +247,9 @@ def test_hard_links_are_not_written_through(run: Path, capsys: pytest.CaptureFix
     assert state_of(outside) == before
 
 
-def test_a_run_that_the_user_names_by_a_link_is_the_users_choice(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_the_user_names_by_a_link_is_the_users_choice(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (run.parent / "best").symlink_to(run)
     (run.parent / "point").symlink_to(run / "checkpoints" / STEP)
     assert cli.main(["eval", "best", "--episodes", "1"]) == 0
@@ -225,13 +269,17 @@ def test_latest_does_not_follow_links(run: Path, capsys: pytest.CaptureFixture[s
     assert "runs/mine" in capsys.readouterr().out
 
 
-def test_trackers_begin_only_where_nothing_leads_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trackers_begin_only_where_nothing_leads_out(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("tensorboard")
     outside = run.parent / "outside"
     for name in ("tensorboard", "tensorboard/events.out.tfevents.1"):
         (run / name).symlink_to(outside)
         before = state_of(outside)
-        assert str(Path("run") / name) in refused([*COMMANDS["resume"], "--log.tensorboard", "true"], capsys)
+        assert str(Path("run") / name) in refused(
+            [*COMMANDS["resume"], "--log.tensorboard", "true"], capsys
+        )
         assert state_of(outside) == before
         (run / name).unlink()
         (run / "tensorboard").mkdir(exist_ok=True)
@@ -240,7 +288,18 @@ def test_trackers_begin_only_where_nothing_leads_out(run: Path, capsys: pytest.C
 MANY = 100_000
 CRAFTED = {
     "target": ["", 7, "x" * MANY, "os:system", "../x", "probe\x1b[31m"],
-    "policy.hidden": [[], [-1], [0], [10**9], [2**20] * 8, [8] * MANY, [10**400], [0.5], "x" * MANY, [[8]]],
+    "policy.hidden": [
+        [],
+        [-1],
+        [0],
+        [10**9],
+        [2**20] * 8,
+        [8] * MANY,
+        [10**400],
+        [0.5],
+        "x" * MANY,
+        [[8]],
+    ],
     "policy.channels": [[], [10**9] * 3, [-1]],
     "policy.memory_layers": [-1, 10**9],
     "policy.object_width": [0, 10**18],
@@ -267,19 +326,32 @@ def test_configs_made_to_do_harm(key: str, run: Path, capsys: pytest.CaptureFixt
         (config[section] if section else config)[name] = value
         manifest.write_text(json.dumps({**whole, "config": config}))
         for command in ("eval", "resume"):
-            if command == "eval" and value not in (0, 10**400) and key in ("train.horizon", "vec.num_envs"):
+            if (
+                command == "eval"
+                and value not in (0, 10**400)
+                and key in ("train.horizon", "vec.num_envs")
+            ):
                 continue  # Which is no matter for what only acts.
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             assert len(refused(COMMANDS[command], capsys)) < 5000, value
             assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
-def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor what its trackers are: log settings of its maker end with the run folder that it was taken from."""
+def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor what its trackers are: log settings of its maker end with the run folder that it was
+    taken from.
+    """
     alone, outside = run.parent / "alone", run.parent / "outside"
     (run / "checkpoints" / STEP).rename(alone)
     whole = json.loads((alone / "manifest.json").read_text())
-    whole["config"]["log"] |= {"folder": str(outside), "name": "../outside/x", "wandb": "online", "wandb_project": "x\ny"}
+    whole["config"]["log"] |= {
+        "folder": str(outside),
+        "name": "../outside/x",
+        "wandb": "online",
+        "wandb_project": "x\ny",
+    }
     (alone / "manifest.json").write_text(json.dumps(whole))
     before = state_of(outside)
     assert cli.main(["--resume", "alone", *SMALL, "--total-timesteps", "200"]) == 0
@@ -288,15 +360,37 @@ def test_a_checkpoint_alone_does_not_say_where_a_run_is_written(run: Path, capsy
     assert len(list((run.parent / "runs").iterdir())) == 1
 
 
-SWEEP = ["sweep", "probe", "--name", "sweep", "--log.folder", ".", "--trials", "1", "--sweep.train.lr", "1e-4:1e-2"]
+SWEEP = [
+    "sweep",
+    "probe",
+    "--name",
+    "sweep",
+    "--log.folder",
+    ".",
+    "--trials",
+    "1",
+    "--sweep.train.lr",
+    "1e-4:1e-2",
+]
 
 
-SWEEP_FILES = ("study.db", "summary.json", "pareto.png", "trials", "trials/0000", "study.db.running")
+SWEEP_FILES = (
+    "study.db",
+    "summary.json",
+    "pareto.png",
+    "trials",
+    "trials/0000",
+    "study.db.running",
+)
 
 
 @pytest.mark.parametrize(("name", "kind"), list(zip(SWEEP_FILES, 2 * KINDS[:3], strict=True)))
 def test_sweeps(
-    name: str, kind: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    kind: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("optuna")
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Exceptions out of signal handlers, anywhere in a call: the turn can be completed, or every call raises until a reset."""
+"""Exceptions out of signal handlers, anywhere in a call: the turn can be completed, or every call
+raises until a reset.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,11 @@ class RaisedError(Exception):
 
 
 class Injector:
-    """Runs a call and raises at its n-th event: a function of the package begins, a line begins, a call into C returns.
+    """Runs a call and raises at its n-th event: a function of the package begins, a line begins, a
+    call into C returns.
 
-    CPython runs signal handlers at the first and the last of these, and at lines to which a loop goes back; so all lines are
-    more than there have to be.
+    CPython runs signal handlers at the first and the last of these, and at lines to which a loop
+    goes back; so all lines are more than there have to be.
     """
 
     def __init__(self, kind: type[BaseException], lines: bool = True) -> None:
@@ -83,7 +86,9 @@ class Injector:
 
 
 class Learner:
-    """A learner with books: what each env must show, given what was sent to it and received from it."""
+    """A learner with books: what each env must show, given what was sent to it and received from
+    it.
+    """
 
     def __init__(self, vec: VectorEnv) -> None:
         self.vec, self.python = vec, vec.workers.mail is not None
@@ -116,7 +121,9 @@ class Learner:
         return [0, 2, 3] if self.python else [0, 2, 4]
 
     def row(self, env: int) -> list[int]:
-        """Return what an env shows: each episode takes LENGTH steps and a turn in which it is reset."""
+        """Return what an env shows: each episode takes LENGTH steps and a turn in which it is
+        reset.
+        """
         turn = int(self.turns[env]) % (LENGTH + 1)
         return [self.seed + env, turn, int(self.actions[env]) if turn else 0]
 
@@ -141,14 +148,20 @@ class Learner:
 
 
 def recovers(learner: Learner, again: Callable[[], Any]) -> str:
-    """Do what a program may do that has caught the exception, and look whether the books are right. Returns what was needed."""
+    """Do what a program may do that has caught the exception, and look whether the books are right.
+    Returns what was needed.
+    """
     try:
         again()
     except CallOrderError as error:
         said = str(error)
         if "call recv first" not in said:
             assert "call reset" in said, said
-            for call in (learner.vec.recv, lambda: learner.vec.send([0]), lambda: learner.vec.async_reset(mask=[True] * ENVS)):
+            for call in (
+                learner.vec.recv,
+                lambda: learner.vec.send([0]),
+                lambda: learner.vec.async_reset(mask=[True] * ENVS),
+            ):
                 with pytest.raises(CallOrderError, match="call reset"):
                     call()
             return "reset"
@@ -162,30 +175,57 @@ BACKENDS: dict[str, dict[str, Any]] = {
     "threading": {"backend": "threading", "num_workers": 2},
     "processes": {"backend": "multiprocessing", "num_workers": 2},
     "two halves": {"backend": "serial", "num_buffers": 2},
-    "two halves of threads": {"backend": "threading", "num_buffers": 2, "num_workers": 2, "split": "envs"},
+    "two halves of threads": {
+        "backend": "threading",
+        "num_buffers": 2,
+        "num_workers": 2,
+        "split": "envs",
+    },
     "ready": {"backend": "threading", "num_workers": 4, "batch_size": 2, "sync_traj": False},
-    "first come": {"backend": "threading", "num_workers": 4, "batch_size": 2, "sync_traj": False, "zero_copy": False},
+    "first come": {
+        "backend": "threading",
+        "num_workers": 4,
+        "batch_size": 2,
+        "sync_traj": False,
+        "zero_copy": False,
+    },
 }
 ENV = {"probe": ("probe", {"episode_length": LENGTH}), "python": (Counting, {"length": LENGTH})}
 QUICK = [("probe", "serial"), ("probe", "two halves of threads"), ("probe", "first come")]
-CASES = [(env, name) for env in ENV for name in BACKENDS if env == "probe" or name in ("serial", "processes")]
-PARAMS = [(case, 1) if case in QUICK else pytest.param((case, 1), marks=pytest.mark.slow) for case in CASES]
+CASES = [
+    (env, name)
+    for env in ENV
+    for name in BACKENDS
+    if env == "probe" or name in ("serial", "processes")
+]
+PARAMS = [
+    (case, 1) if case in QUICK else pytest.param((case, 1), marks=pytest.mark.slow)
+    for case in CASES
+]
 PARAMS += [(("python", name), 3) for name in ("serial", "processes")]
 
 
-@pytest.fixture(params=PARAMS, ids=lambda given: ", ".join(given[0]) + (f", one of {given[1]} places" if given[1] > 1 else ""))
+@pytest.fixture(
+    params=PARAMS,
+    ids=lambda given: ", ".join(given[0]) + (f", one of {given[1]} places" if given[1] > 1 else ""),
+)
 def learner(request: pytest.FixtureRequest) -> Any:
     (env, name), stride = request.param
     creator, kwargs = ENV[env]
-    with puffervec.make(creator, env_kwargs=kwargs, num_envs=ENVS, start_method="forkserver", **BACKENDS[name]) as vec:
+    with puffervec.make(
+        creator, env_kwargs=kwargs, num_envs=ENVS, start_method="forkserver", **BACKENDS[name]
+    ) as vec:
         learner = Learner(vec)
         learner.stride = stride
         yield learner
         del learner.vec
 
 
-def all_places(learner: Learner, before: Callable[[], Any], call: Callable[[], Any], after: Callable[[], Any]) -> int:
-    """Interrupt `call` at each place, or each `stride`th; `after` must find everything right; then a reset must, too.
+def all_places(
+    learner: Learner, before: Callable[[], Any], call: Callable[[], Any], after: Callable[[], Any]
+) -> int:
+    """Interrupt `call` at each place, or each `stride`th; `after` must find everything right; then
+    a reset must, too.
 
     Returns how many places.
     """
@@ -264,11 +304,18 @@ def test_async_reset(learner: Learner, under_way: bool) -> None:
     def after() -> None:
         learner.starts(SEED)
 
-    assert all_places(learner, before, lambda: learner.vec.async_reset(LATER_SEED, options=options), after) > 20
+    assert (
+        all_places(
+            learner, before, lambda: learner.vec.async_reset(LATER_SEED, options=options), after
+        )
+        > 20
+    )
 
 
 def test_calls_beside_the_loop(learner: Learner) -> None:
-    """They leave the envs as they are, or say that a reset is needed; load says so, or that it was not begun."""
+    """They leave the envs as they are, or say that a reset is needed; load says so, or that it was
+    not begun.
+    """
     vec = learner.vec
     calls: list[Callable[[], Any]] = [lambda: vec.call("told"), lambda: vec.set_attr("label", "x")]
     if not learner.python:
@@ -290,7 +337,9 @@ def test_calls_beside_the_loop(learner: Learner) -> None:
 
 def test_a_load_that_was_broken_off() -> None:
     """All envs are as they were, or all as they were saved, or a reset is needed."""
-    with puffervec.make("probe", {}, {"episode_length": 100}, ManyInOne, ENVS, num_workers=2) as vec:
+    with puffervec.make(
+        "probe", {}, {"episode_length": 100}, ManyInOne, ENVS, num_workers=2
+    ) as vec:
         vec.reset(SEED)
         states, at = vec.save(), 0
         while True:
@@ -300,11 +349,17 @@ def test_a_load_that_was_broken_off() -> None:
             if not Injector(Raised).run(at, lambda: vec.load(states)):
                 break
             try:
-                rows = vec.recv()[0] if vec.turns.state[0] == "loaded" else vec.step(np.zeros(ENVS, int))[0]
+                rows = (
+                    vec.recv()[0]
+                    if vec.turns.state[0] == "loaded"
+                    else vec.step(np.zeros(ENVS, int))[0]
+                )
             except CallOrderError as error:
                 assert "call reset" in str(error)
                 continue
-            assert rows[:, [0, 2]].tolist() in ([[s + e, t] for e in range(ENVS)] for s, t in ((SEED, 0), (LATER_SEED, 2)))
+            assert rows[:, [0, 2]].tolist() in (
+                [[s + e, t] for e in range(ENVS)] for s, t in ((SEED, 0), (LATER_SEED, 2))
+            )
     assert at > 20
 
 
@@ -342,7 +397,9 @@ def single(env: Any, verb: str, given: int) -> Any:
 def several(env: Any, verb: str, given: int) -> Any:
     """The same of a vector env."""
     if verb == "reset":
-        rows = env.reset(seed=given)[0] if isinstance(env, gymnasium.vector.VectorEnv) else env.reset()
+        rows = (
+            env.reset(seed=given)[0] if isinstance(env, gymnasium.vector.VectorEnv) else env.reset()
+        )
     else:
         rows = env.step(np.full(2, given))[0]
     return rows[0][2]
@@ -350,7 +407,9 @@ def several(env: Any, verb: str, given: int) -> Any:
 
 def agents(env: Any, verb: str, given: int) -> Any:
     """The same of a parallel env."""
-    result = env.reset(seed=given) if verb == "reset" else env.step(dict.fromkeys(env.agents, given))
+    result = (
+        env.reset(seed=given) if verb == "reset" else env.step(dict.fromkeys(env.agents, given))
+    )
     return next(iter(result[0].values()))[7]
 
 
@@ -377,7 +436,9 @@ SEATS = {
 
 @pytest.mark.parametrize("seat", thinned(2, SEATS))
 def test_steps_of_other_apis(seat: str) -> None:
-    """None of them skips a step: either the next one is the one that was asked for, or it raises, and a reset helps."""
+    """None of them skips a step: either the next one is the one that was asked for, or it raises,
+    and a reset helps.
+    """
     make, do = SEATS[seat]
     env = make()
     at = places = 0
@@ -407,7 +468,9 @@ def test_signals_at_random_times(backend: str) -> None:
     """Caught outside of the loop, which then goes on; the books lack at most the turn under way."""
     before = signal.signal(signal.SIGVTALRM, handle)
     try:
-        with puffervec.make("probe", {}, {"episode_length": LENGTH}, backend, ENVS, num_workers=1) as vec:
+        with puffervec.make(
+            "probe", {}, {"episode_length": LENGTH}, backend, ENVS, num_workers=1
+        ) as vec:
             learner = Learner(vec)
             learner.starts(SEED)
             for _ in range(60):

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ctrl-C and SIGTERM, as a terminal and a batch system send them: to the whole process group. And ends without close."""
+"""Ctrl-C and SIGTERM, as a terminal and a batch system send them: to the whole process group. And
+ends without close.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,8 @@ def waits_in(script: Script, place: str, marks: Path) -> None:
         assert script.line() == "ready"
         eventually(lambda: len(os.listdir(marks)) == 2, "both workers to step")
         return
-    # Both workers have been forked when there are the learner, resource tracker, fork server and two more.
+    # Both workers have been forked when there are the learner, resource tracker, fork server and
+    # two more.
     eventually(lambda: len(in_session(script.session)) == 5, "two workers to start")
 
 
@@ -84,7 +87,9 @@ def test_ctrl_c_is_a_keyboard_interrupt_of_the_learner_only(place: str, tmp_path
         script.nothing_left()
     assert out.splitlines() == ["ends"]
     assert status == -signal.SIGINT
-    assert messages.count("Traceback") == 1 and messages.splitlines()[-1].startswith("KeyboardInterrupt")
+    assert messages.count("Traceback") == 1 and messages.splitlines()[-1].startswith(
+        "KeyboardInterrupt"
+    )
 
 
 @pytest.mark.slow
@@ -99,7 +104,9 @@ def test_ctrl_c_twice_ends_at_once(place: str, tmp_path: Path) -> None:
         status, _, messages = script.end()
         script.nothing_left()
     assert status == -signal.SIGINT
-    assert messages.splitlines()[-1].startswith("KeyboardInterrupt") and "puffervec-" not in messages
+    assert (
+        messages.splitlines()[-1].startswith("KeyboardInterrupt") and "puffervec-" not in messages
+    )
 
 
 @pytest.mark.slow
@@ -143,15 +150,17 @@ def test_ctrl_c_at_random_times(method: str) -> None:
             script.signal_group(signal.SIGINT)
             status, out, messages = script.end()
             script.nothing_left()
-        # It may come before the with statement has taken hold of the vec env, which is then dropped.
-        assert out == "interrupted\n" and (messages == "" or re.fullmatch("<string>:8: UnclosedWarning.*\n", messages)), (
-            f"{messages}\n{replay}"
-        )
-        # CPython ends by the signal, though it was handled, where it broke off the import of a module with an exec() inside.
+        # It may come before the with statement has taken hold of the vec env, which is then
+        # dropped.
+        assert out == "interrupted\n" and (
+            messages == "" or re.fullmatch("<string>:8: UnclosedWarning.*\n", messages)
+        ), f"{messages}\n{replay}"
+        # CPython ends by the signal, though it was handled, where it broke off the import of a
+        # module with an exec() inside.
         assert status in (0, -signal.SIGINT), replay
 
 
-# ---- ends without close ------------------------------------------------------------------------------------
+# ---- ends without close --------------------------------------------------------------------------
 
 FORGETS = """
     import sys
@@ -177,7 +186,11 @@ FORGETS = """
 def test_an_interpreter_that_ends_without_close(fault: str, end: str) -> None:
     status, out, messages = run_script(FORGETS + f"    {end}\n", fault)
     assert (status, out) == (1 if end else 0, "at its end\n")
-    said = "ZeroDivisionError: division by zero" if end else "never closed.*call close\\(\\), or use it in a with statement"
+    said = (
+        "ZeroDivisionError: division by zero"
+        if end
+        else "never closed.*call close\\(\\), or use it in a with statement"
+    )
     assert re.search(said, messages.splitlines()[-1])
 
 

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal (puffervec/system/output.py). They train to their end
-and leave a checkpoint; a command whose output is all it is for says that it failed."""
+"""Runs whose output is lost: a full disk, a closed pipe, a closed terminal
+(puffervec/system/output.py). They train to their end and leave a checkpoint; a command whose output
+is all it is for says that it failed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,17 @@ from tests.helpers import thinned
 PROGRAM = "import sys; from puffervec.commands.cli import main; sys.exit(main(sys.argv[1:]))"
 COMMAND = [sys.executable, "-c", PROGRAM]
 STEPS = 2000
-TRAIN = ["probe", *SMALL, "--total-timesteps", str(STEPS), "--train.horizon", "64", "--run-name", "r", "--log.folder"]
+TRAIN = [
+    "probe",
+    *SMALL,
+    "--total-timesteps",
+    str(STEPS),
+    "--train.horizon",
+    "64",
+    "--run-name",
+    "r",
+    "--log.folder",
+]
 
 
 def trained(folder: Path) -> bool:
@@ -31,9 +43,15 @@ def trained(folder: Path) -> bool:
     return found is not None and ckpt.read_manifest(found)["counters"]["agent_steps"] >= STEPS
 
 
-@pytest.mark.parametrize(("where", "dashboard"), thinned(2, [("closed pipe", "rich"), ("full disk", "plain")]))
+@pytest.mark.parametrize(
+    ("where", "dashboard"), thinned(2, [("closed pipe", "rich"), ("full disk", "plain")])
+)
 def test_output_that_cannot_be_written(
-    where: str, dashboard: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    where: str,
+    dashboard: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if where == "full disk":
         end = os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC)
@@ -70,12 +88,25 @@ def test_closed_descriptors(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["serial", "multiprocessing"])
 def test_a_terminal_that_is_closed(tmp_path: Path, backend: str) -> None:
-    """The kernel sends SIGHUP, and each write after it fails; the run, in its own session as a terminal has it, goes on."""
+    """The kernel sends SIGHUP, and each write after it fails; the run, in its own session as a
+    terminal has it, goes on.
+    """
     master, slave = pty.openpty()
     steal = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    args = [*TRAIN, str(tmp_path), "--backend", backend, "--log.dashboard", "rich", "--total-timesteps", str(3 * STEPS)]
+    args = [
+        *TRAIN,
+        str(tmp_path),
+        "--backend",
+        backend,
+        "--log.dashboard",
+        "rich",
+        "--total-timesteps",
+        str(3 * STEPS),
+    ]
     command = [sys.executable, "-c", steal + PROGRAM, *args]
-    run = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=ROOT)
+    run = subprocess.Popen(
+        command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, cwd=ROOT
+    )
     os.close(slave)
     try:
         seen = b""
@@ -89,7 +120,9 @@ def test_a_terminal_that_is_closed(tmp_path: Path, backend: str) -> None:
         run.wait()
 
 
-def test_names_of_a_stranger_are_shown_as_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_a_stranger_are_shown_as_escapes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     evil = str(tmp_path / "\x1b]0;owned\x07")
     assert cli.main(["--resume", evil]) == 2
     err = capsys.readouterr().err

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every way of failing, in every call, however envs are spread over workers and halves: one exception that names it.
+"""Every way of failing, in every call, however envs are spread over workers and halves: one
+exception that names it.
 
 The whole grid is slow; a row of it runs every time.
 """
@@ -49,7 +50,9 @@ SIGNALS = ("SIGKILL", "SIGSEGV", "SIGTERM", "SIGBUS", "SIGFPE")
 
 def grid(*axes: Any) -> list[Any]:
     return [
-        pytest.param(*cell, id="-".join(map(str, cell)), marks=[] if cell in ALWAYS else [pytest.mark.slow])
+        pytest.param(
+            *cell, id="-".join(map(str, cell)), marks=[] if cell in ALWAYS else [pytest.mark.slow]
+        )
         for cell in itertools.product(*axes, LAYOUTS)
     ]
 
@@ -68,7 +71,9 @@ def fail_in(make: Make, told: Any, kind: str, place: str, layout: Layout) -> Non
             with pytest.raises(WorkerError) as caught:
                 drive(vec, place)
             check_told(caught.value, told, layout, place)
-            if place != "call" or told.kind is not WorkerError:  # an error in a call is the end of that call only
+            if (
+                place != "call" or told.kind is not WorkerError
+            ):  # an error in a call is the end of that call only
                 with pytest.raises(told.kind, match="cannot go on: close it"):
                     vec.async_reset(0)
     with pytest.raises(ClosedError):
@@ -82,7 +87,9 @@ def test_c_envs(kind: str, place: str, layout: Layout, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("kind", "place", "layout"), grid(PYTHON_KINDS, PYTHON_PLACES))
-def test_python_envs(kind: str, place: str, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_envs(
+    kind: str, place: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short_start(monkeypatch, kind)
     fail_in(python, PYTHON_KINDS[kind], kind, place, layout)
 
@@ -95,7 +102,7 @@ def short_start(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
         monkeypatch.setattr(workers, "START_TIMEOUT_S", 3 * patience_s(kind))
 
 
-# ---- from outside ------------------------------------------------------------------------------------------
+# ---- from outside --------------------------------------------------------------------------------
 
 
 @MAKERS
@@ -107,10 +114,19 @@ def test_a_signal_from_outside_while_idle(make: Make, name: str, layout: Layout)
         process = vec.processes[-1]
         os.kill(process.pid, signal.Signals[name])
         process.join()
-        with pytest.raises(WorkerDied, match=f"worker {layout.workers - 1} was ended by {name}") as caught:
+        with pytest.raises(
+            WorkerDied, match=f"worker {layout.workers - 1} was ended by {name}"
+        ) as caught:
             step(vec)
-        assert (caught.value.worker, caught.value.signal, caught.value.exit_code) == (layout.workers - 1, name, None)
-        assert caught.value.doing in ("idle", "step")  # the command is there, though nobody has taken it
+        assert (caught.value.worker, caught.value.signal, caught.value.exit_code) == (
+            layout.workers - 1,
+            name,
+            None,
+        )
+        assert caught.value.doing in (
+            "idle",
+            "step",
+        )  # the command is there, though nobody has taken it
 
 
 @pytest.mark.slow
@@ -134,5 +150,7 @@ def test_two_failures_at_once_are_one_exception(kinds: tuple[str, str]) -> None:
         with pytest.raises(WorkerError) as caught:
             drive(vec, "step")
         assert caught.value.worker in (0, 1)
-        expected = {"value": "ValueError: told to fail", "kill": "SIGKILL"}[kinds[caught.value.worker]]
+        expected = {"value": "ValueError: told to fail", "kill": "SIGKILL"}[
+            kinds[caught.value.worker]
+        ]
         assert expected in str(caught.value)

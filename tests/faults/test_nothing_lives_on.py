@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Workers end with their learner, whoever else holds its pipes; what envs start ends with their worker; a job that is stopped
-as a whole, for longer than any time limit, goes on.
+"""Workers end with their learner, whoever else holds its pipes; what envs start ends with their
+worker; a job that is stopped as a whole, for longer than any time limit, goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-# ---- the learner -------------------------------------------------------------------------------------------
+# ---- the learner ---------------------------------------------------------------------------------
 
 FORKED_LEARNER = """
     import os, sys, time
@@ -53,8 +53,18 @@ FORKED_LEARNER = """
     print(*(process.pid for process in vec.processes), flush=True)
     time.sleep(100)
 """
-CASES = [("probe", "spawn", "yes"), ("probe", "fork", "yes"), ("python", "forkserver", "yes"), ("probe", "forkserver", "")]
-SLOW = [("python", "spawn", "yes"), ("python", "fork", "yes"), ("probe", "forkserver", "yes"), ("probe", "spawn", "")]
+CASES = [
+    ("probe", "spawn", "yes"),
+    ("probe", "fork", "yes"),
+    ("python", "forkserver", "yes"),
+    ("probe", "forkserver", ""),
+]
+SLOW = [
+    ("python", "spawn", "yes"),
+    ("python", "fork", "yes"),
+    ("probe", "forkserver", "yes"),
+    ("probe", "spawn", ""),
+]
 
 
 def _end_with_their_learner(learner: Script, processes: list[int], what: str) -> None:
@@ -65,8 +75,13 @@ def _end_with_their_learner(learner: Script, processes: list[int], what: str) ->
     assert time.monotonic() - killed < GONE_S
 
 
-@pytest.mark.parametrize(("env", "method", "pidfds"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)])
-def test_workers_of_a_killed_learner_with_a_forked_child(env: str, method: str, pidfds: str) -> None:
+@pytest.mark.parametrize(
+    ("env", "method", "pidfds"),
+    [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+)
+def test_workers_of_a_killed_learner_with_a_forked_child(
+    env: str, method: str, pidfds: str
+) -> None:
     """The child holds the learner's end of every pipe. Also where the system has no pidfds."""
     with Script(FORKED_LEARNER, env, method, pidfds) as learner:
         workers = [int(pid) for pid in learner.line().split()]
@@ -74,11 +89,13 @@ def test_workers_of_a_killed_learner_with_a_forked_child(env: str, method: str, 
         _end_with_their_learner(learner, workers, "the workers to end")
 
 
-# ---- what envs start ---------------------------------------------------------------------------------------
+# ---- what envs start -----------------------------------------------------------------------------
 
 
 class Parent(Counting):
-    """Starts a process that never ends, and shows its number. session: the process is in a session of its own."""
+    """Starts a process that never ends, and shows its number. session: the process is in a session
+    of its own.
+    """
 
     def __init__(self, fault: str = "", session: bool = False) -> None:
         super().__init__(length=100)
@@ -100,15 +117,23 @@ class Parent(Counting):
 
 ENDS = [("kill", "spawn"), ("close", "forkserver"), ("dropped", "forkserver")]
 MORE_ENDS = [
-    end for end in itertools.product(("close", "kill", "dropped", "hang"), ("spawn", "fork", "forkserver")) if end not in ENDS
+    end
+    for end in itertools.product(
+        ("close", "kill", "dropped", "hang"), ("spawn", "fork", "forkserver")
+    )
+    if end not in ENDS
 ]
 
 
-@pytest.mark.parametrize(("end", "method"), [*ENDS, *(pytest.param(*end, marks=pytest.mark.slow) for end in MORE_ENDS)])
+@pytest.mark.parametrize(
+    ("end", "method"), [*ENDS, *(pytest.param(*end, marks=pytest.mark.slow) for end in MORE_ENDS)]
+)
 def test_processes_that_an_env_has_started_end_with_the_worker(end: str, method: str) -> None:
     """In sessions of their own they do where the worker ends in order, or by its learner's hand."""
     settings = {"fault": end, "session": end != "kill"}
-    vec = puffervec.make(Parent, env_kwargs=settings, num_envs=2, num_workers=2, start_method=method, timeout_s=1)
+    vec = puffervec.make(
+        Parent, env_kwargs=settings, num_envs=2, num_workers=2, start_method=method, timeout_s=1
+    )
     vec.reset(seed=0)
     grandchildren = vec.call("pid")
     assert all(map(alive, grandchildren))
@@ -142,7 +167,7 @@ def test_processes_that_an_env_has_started_end_with_a_killed_learner() -> None:
         _end_with_their_learner(learner, grandchildren, "what the envs have started to end")
 
 
-# ---- forks that come back ----------------------------------------------------------------------------------
+# ---- forks that come back ------------------------------------------------------------------------
 
 
 class Forking(Counting):
@@ -162,8 +187,12 @@ class Forking(Counting):
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
 
 
-def test_a_child_that_comes_back_out_of_an_env_writes_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    with puffervec.make(Forking, env_kwargs={"length": 100}, num_envs=2, num_workers=1, start_method="spawn") as vec:
+def test_a_child_that_comes_back_out_of_an_env_writes_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with puffervec.make(
+        Forking, env_kwargs={"length": 100}, num_envs=2, num_workers=1, start_method="spawn"
+    ) as vec:
         vec.reset(seed=0)
         vec.step([1, 2])
         vec.step([1, 2])
@@ -225,7 +254,7 @@ def test_a_c_env_that_forks_in_a_thread() -> None:
     assert "the child came back" in messages
 
 
-# ---- a job that is stopped ---------------------------------------------------------------------------------
+# ---- a job that is stopped -----------------------------------------------------------------------
 
 STOPPED = """
     import sys, time

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Signals during steps, workers that stop and go on, clocks that jump, turn counters that wrap: the same bytes."""
+"""Signals during steps, workers that stop and go on, clocks that jump, turn counters that wrap: the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ EVERY_S = 0.001
 
 
 class Listening(Counting):
-    """Has a handler for SIGUSR2, so that the signal breaks off system calls of its process, and counts."""
+    """Has a handler for SIGUSR2, so that the signal breaks off system calls of its process, and
+    counts.
+    """
 
     heard = 0
 
@@ -82,18 +86,26 @@ def signal_all(number: int, pids: list[int]) -> None:
         os.kill(pid, number)
 
 
-STORMS = [("workers", 500), *[pytest.param(split, 100_000, marks=pytest.mark.slow) for split in ("workers", "envs")]]
+STORMS = [
+    ("workers", 500),
+    *[pytest.param(split, 100_000, marks=pytest.mark.slow) for split in ("workers", "envs")],
+]
 
 
 @pytest.mark.parametrize(("split", "steps"), STORMS)
 def test_a_signal_storm_changes_no_byte_of_c_envs(split: str, steps: int) -> None:
-    """The learner gets SIGUSR2 each millisecond, and its workers SIGCONT; every 50th time they are stopped first."""
+    """The learner gets SIGUSR2 each millisecond, and its workers SIGCONT; every 50th time they are
+    stopped first.
+    """
     settings = {"num_envs": 4, "num_buffers": 2, "split": split}
     with serial("probe", KWARGS, num_envs=4, num_buffers=2) as vec:
         table = action_table(vec, 100)
         expected = run(vec, steps, table)
     turn = iter(range(10**9))
-    with counted(signal.SIGUSR2) as seen, puffervec.make("probe", env_kwargs=KWARGS, num_workers=2, **settings) as vec:
+    with (
+        counted(signal.SIGUSR2) as seen,
+        puffervec.make("probe", env_kwargs=KWARGS, num_workers=2, **settings) as vec,
+    ):
         workers = [process.pid for process in vec.processes]
 
         def send() -> None:
@@ -116,7 +128,10 @@ def test_a_signal_storm_changes_no_byte_of_python_envs(steps: int) -> None:
         table = action_table(vec, 100)
         expected = run(vec, steps, table)
     # The env that is made here has set a handler; `counted` puts its own in place.
-    with puffervec.make(Listening, num_envs=4, num_workers=2) as vec, counted(signal.SIGUSR2) as seen:
+    with (
+        puffervec.make(Listening, num_envs=4, num_workers=2) as vec,
+        counted(signal.SIGUSR2) as seen,
+    ):
         pids = [os.getpid(), *[process.pid for process in vec.processes]]
         with storm(lambda: signal_all(signal.SIGUSR2, pids)):
             assert run(vec, steps, table) == expected
@@ -146,7 +161,7 @@ def test_workers_that_stop_and_go_on(workers: int) -> None:
             assert run(vec, 20_000, table) == expected, f"PV_SEED={SEED}"
 
 
-# ---- clocks ------------------------------------------------------------------------------------------------
+# ---- clocks --------------------------------------------------------------------------------------
 
 
 def test_a_wall_clock_that_jumps_by_years_ends_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +231,7 @@ def test_a_wall_clock_that_jumps_in_all_processes(tmp_path: Path) -> None:
     assert run_script(text, LD_PRELOAD=str(library)) == (0, "True\n", "")
 
 
-# ---- turn counters -----------------------------------------------------------------------------------------
+# ---- turn counters -------------------------------------------------------------------------------
 
 NEAR_THE_END = 0xFFFFFFF0
 WRAPS = 16
@@ -224,17 +239,24 @@ STEPS_PER_WRAP = 32
 
 
 def jump_ahead(vec: VectorEnv) -> None:
-    """Set the turns of all lines to NEAR_THE_END, by a command that does nothing; no turn may be under way."""
+    """Set the turns of all lines to NEAR_THE_END, by a command that does nothing; no turn may be
+    under way.
+    """
     for half in range(vec.num_buffers):
         for worker in vec.rows.workers[half]:
-            command, status = lib.pv_command_line(vec.rows.slab, worker, half), lib.pv_status_line(vec.rows.slab, worker, half)
+            command, status = (
+                lib.pv_command_line(vec.rows.slab, worker, half),
+                lib.pv_status_line(vec.rows.slab, worker, half),
+            )
             command.semaphore = lib.PV_IDLE
             command.turn = NEAR_THE_END
             vec.workers.sent_one(worker, half)
             eventually(lambda status=status: status.turn == NEAR_THE_END, "the worker to answer")
 
 
-@pytest.mark.parametrize("backend", slow_but(["multiprocessing"], ["serial", "threading", "multiprocessing"]))
+@pytest.mark.parametrize(
+    "backend", slow_but(["multiprocessing"], ["serial", "threading", "multiprocessing"])
+)
 @pytest.mark.parametrize("split", ["workers", pytest.param("envs", marks=pytest.mark.slow)])
 def test_turns_may_wrap(backend: str, split: str) -> None:
     halves = {"num_envs": 4, "num_buffers": 2, "split": split}

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A vec env that cannot be made: what is wrong is named, and workers that had started are gone (limits: tests/limits)."""
+"""A vec env that cannot be made: what is wrong is named, and workers that had started are gone
+(limits: tests/limits).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def test_the_second_of_three_workers_fails_at_the_start(kind: str, method: str) 
     assert (caught.value.worker, caught.value.env, caught.value.doing) == (1, 1, "start")
 
 
-# ---- how envs travel ---------------------------------------------------------------------------------------
+# ---- how envs travel -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The eleven rows of the fault table (bench/fault_table.py): this library passes all, with Python envs and with C envs."""
+"""The eleven rows of the fault table (bench/fault_table.py): this library passes all, with Python
+envs and with C envs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SAYS = {
 
 
 @pytest.mark.parametrize("library", ["puffervec", "puffervec-c"])
-@pytest.mark.parametrize("row", [row if row == "kill" else pytest.param(row, marks=pytest.mark.slow) for row in ROWS])
+@pytest.mark.parametrize(
+    "row", [row if row == "kill" else pytest.param(row, marks=pytest.mark.slow) for row in ROWS]
+)
 def test_a_row_of_the_table_is_passed(row: str, library: str) -> None:
     outcome = play(library, row)
     assert outcome.passed, outcome

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ends of a trainer that nobody planned (puffervec/train/run/trainer.py): numbers that are not finite, exceptions, no `close`,
-Ctrl-C in the middle of the start. Good checkpoints stay, nothing else is left."""
+"""Ends of a trainer that nobody planned (puffervec/train/run/trainer.py): numbers that are not
+finite, exceptions, no `close`, Ctrl-C in the middle of the start. Good checkpoints stay, nothing
+else is left.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,24 @@ WORKERS = {"backend": "multiprocessing", "num_workers": 2}
 
 
 def test_nan_from_an_env_stops_the_run_and_keeps_what_is_good(small: Small) -> None:
-    """Env 1 shows NaN in the 21st step of an episode, in the third roll-out: two updates are saved, and stay."""
+    """Env 1 shows NaN in the 21st step of an episode, in the third roll-out: two updates are saved,
+    and stay.
+    """
     fault = {"fault": FAULTS.index("nan"), "fault_env": 1, "fault_step": 20, "episode_length": 40}
-    config = small(env=fault, train={"total_timesteps": 10**9}, log={"checkpoint_interval_s": 0, "keep_checkpoints": 1})
+    config = small(
+        env=fault,
+        train={"total_timesteps": 10**9},
+        log={"checkpoint_interval_s": 0, "keep_checkpoints": 1},
+    )
     with Trainer(config) as trainer:
         with pytest.raises(
-            Diverged, match=r"last checkpoint is kept.*obs came from the env so, first in row \d of step \d: look"
+            Diverged,
+            match=r"last checkpoint is kept.*obs came from the env so, first in row \d of step \d: look",
         ):
             trainer.train()
-        with pytest.raises(Diverged, match="output.heads.0.weight.*is not a finite number"):  # The update has spoiled them.
+        with pytest.raises(
+            Diverged, match="output.heads.0.weight.*is not a finite number"
+        ):  # The update has spoiled them.
             trainer.save()
         found = ckpt.newest(trainer.folder / "checkpoints")
         assert found is not None
@@ -67,25 +78,45 @@ def test_without_close_nothing_is_left(small: Small, vec: dict[str, Any]) -> Non
     trainer.collect()
     trainer.update()
     trainer.save()
-    with pytest.warns(UnclosedWarning, match=r"call close\(\)") if vec is WORKERS else contextlib.nullcontext():
+    with (
+        pytest.warns(UnclosedWarning, match=r"call close\(\)")
+        if vec is WORKERS
+        else contextlib.nullcontext()
+    ):
         del trainer
         gc.collect()
 
 
 def test_an_exception_in_the_block_is_the_users_own(small: Small) -> None:
-    with pytest.raises(ZeroDivisionError), Trainer(small(vec=WORKERS, train={"threads": 2})) as trainer:
+    with (
+        pytest.raises(ZeroDivisionError),
+        Trainer(small(vec=WORKERS, train={"threads": 2})) as trainer,
+    ):
         trainer.collect()
         raise ZeroDivisionError
-    with Trainer(small(log={"name": "again"}), folder=trainer.folder) as again:  # The folder is free.
+    with Trainer(
+        small(log={"name": "again"}), folder=trainer.folder
+    ) as again:  # The folder is free.
         assert again.folder == trainer.folder
 
 
 @pytest.mark.parametrize(
-    "where", ["setup.make_vec", "trainer.build_policies", "collector.Rollout", "reporting.make_dashboard", "rundir.JsonLog"]
+    "where",
+    [
+        "setup.make_vec",
+        "trainer.build_policies",
+        "collector.Rollout",
+        "reporting.make_dashboard",
+        "rundir.JsonLog",
+    ],
 )
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_a_start_that_is_broken_off(
-    small: Small, where: str, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    small: Small,
+    where: str,
+    kind: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     def broken(*args: Any, **kwargs: Any) -> None:
         raise kind
@@ -102,9 +133,16 @@ def test_lost_numerics_are_said(small: Small) -> None:
     with Trainer(small()) as trainer:
         path = trainer.save()
         numerics = ckpt.read(path).manifest["numerics"]
-        assert numerics["threads"] == 1 and numerics["torch"] == torch.__version__ and not numerics["bf16"]
+        assert (
+            numerics["threads"] == 1
+            and numerics["torch"] == torch.__version__
+            and not numerics["bf16"]
+        )
     manifest = json.loads((path / "manifest.json").read_text())
-    for changes, expected in (({"threads": 7}, []), ({"torch": "1.0", "cpu": "Z80"}, ["torch 1.0 -> ", "cpu Z80 -> "])):
+    for changes, expected in (
+        ({"threads": 7}, []),
+        ({"torch": "1.0", "cpu": "Z80"}, ["torch 1.0 -> ", "cpu Z80 -> "]),
+    ):
         manifest["numerics"] = numerics | changes
         (path / "manifest.json").write_text(json.dumps(manifest))
         notes = Notes()

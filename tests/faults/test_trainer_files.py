@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """A trainer whose run folder fails it: full, read-only, a file, deleted under it, used by another
-(puffervec/train/run/rundir.py, log.py, loop.py). Bad input is one line and exit code 2; what happens under way is said, and the
-run goes on."""
+(puffervec/train/run/rundir.py, log.py, loop.py). Bad input is one line and exit code 2; what
+happens under way is said, and the run goes on.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +46,24 @@ def refused(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-# ---- before the start --------------------------------------------------------------------------------------
+# ---- before the start ----------------------------------------------------------------------------
 
 
-def test_a_run_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], small: Small) -> None:
+def test_a_run_folder_that_is_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], small: Small
+) -> None:
     (tmp_path / "r").touch()
-    assert "r exists already: choose another name" in refused(["--log.folder", str(tmp_path), "--run-name", "r"], capsys)
+    assert "r exists already: choose another name" in refused(
+        ["--log.folder", str(tmp_path), "--run-name", "r"], capsys
+    )
     assert f"cannot make {tmp_path}/r/" in refused(["--log.folder", str(tmp_path / "r")], capsys)
     with pytest.raises(ConfigError, match="cannot write to the run folder .*r: File exists"):
         Trainer(small(), folder=tmp_path / "r")
 
 
-def test_a_full_disk_at_the_start(tmp_path: Path, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_start(
+    tmp_path: Path, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lock's file is closed, as `no_leaks` sees."""
     full = os.open("/dev/full", os.O_WRONLY | os.O_CLOEXEC)
     monkeypatch.setattr(rundir.RunLock, "_sign", lambda self: os.write(full, b"x"))
@@ -78,8 +85,13 @@ def as_nobody(folder: Path) -> list[str]:
     """What runs a command without root's right to write everywhere."""
     wrapper = ["setpriv", "--reuid", "65534", "--clear-groups"]
     if subprocess.run([*wrapper, "true"], capture_output=True).returncode:
-        pytest.skip("becoming another user (setpriv --reuid) needs privileges that this process does not have")
-    if subprocess.run([*wrapper, sys.executable, "-c", "import puffervec._ffi"], capture_output=True, cwd=ROOT).returncode:
+        pytest.skip(
+            "becoming another user (setpriv --reuid) needs privileges that this process does not "
+            "have"
+        )
+    if subprocess.run(
+        [*wrapper, sys.executable, "-c", "import puffervec._ffi"], capture_output=True, cwd=ROOT
+    ).returncode:
         pytest.skip("another user may not read the sources")
     return wrapper
 
@@ -99,11 +111,16 @@ def read_only(folder: Path) -> list[str]:
     return wrapper
 
 
-TRAIN = "import sys; sys.dont_write_bytecode = True; from puffervec.commands.cli import main; sys.exit(main(sys.argv[1:]))"
+TRAIN = (
+    "import sys; sys.dont_write_bytecode = True; from puffervec.commands.cli import main; "
+    "sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wrap", "words"), [(as_nobody, "Permission denied"), (read_only, "Read-only file system")])
+@pytest.mark.parametrize(
+    ("wrap", "words"), [(as_nobody, "Permission denied"), (read_only, "Read-only file system")]
+)
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
 def test_a_folder_that_cannot_be_written(
     open_folder: Path, wrap: Callable[[Path], list[str]], words: str, resumed: bool, small: Small
@@ -113,13 +130,22 @@ def test_a_folder_that_cannot_be_written(
         with Trainer(small(log={"folder": str(folder), "name": "r"})) as trainer:
             trainer.save()
         target = ["--resume", str(folder / "r")]
-    command = [*wrap(folder), sys.executable, "-c", TRAIN, *target, *SMALL, "--log.folder", str(folder)]
+    command = [
+        *wrap(folder),
+        sys.executable,
+        "-c",
+        TRAIN,
+        *target,
+        *SMALL,
+        "--log.folder",
+        str(folder),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert re.fullmatch(f"puffer-train: .*{folder}.*: {words}\n", done.stderr)
 
 
-# ---- under way ---------------------------------------------------------------------------------------------
+# ---- under way -----------------------------------------------------------------------------------
 
 
 def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
@@ -130,7 +156,10 @@ def test_a_run_survives_the_loss_of_its_log(small: Small) -> None:
         metrics = trainer.train()
         assert metrics["update"] == trainer.files.log.dropped > 2
     first, last = notes.notes
-    assert re.match(r"cannot write metrics to .*metrics.jsonl: disk full .*: free \d+ MiB at .*; the run goes on", first)
+    assert re.match(
+        r"cannot write metrics to .*metrics.jsonl: disk full .*: free \d+ MiB at .*; the run goes on",
+        first,
+    )
     assert last.startswith(f"{trainer.files.log.dropped} lines of metrics were dropped")
 
 
@@ -148,7 +177,10 @@ def test_a_log_that_comes_back_is_whole(small: Small) -> None:
                 os.dup2(good, trainer.files.log._file._fd, inheritable=False)
                 os.close(good)
         assert [line["update"] for line in read_metrics(trainer.files.log.path)] == [1, 4]
-    assert len(notes.notes) == 2 and notes.notes[1] == "metrics are written again; 2 lines were dropped"
+    assert (
+        len(notes.notes) == 2
+        and notes.notes[1] == "metrics are written again; 2 lines were dropped"
+    )
 
 
 def test_a_run_that_is_deleted_under_its_trainer(small: Small) -> None:
@@ -164,9 +196,14 @@ def test_a_run_that_is_deleted_under_its_trainer(small: Small) -> None:
         with pytest.raises(ConfigError, match=f"another trainer is using {trainer.folder}"):
             rundir.RunLock(trainer.folder)
     said = [note for note in notes.notes if "was deleted" in note]
-    assert said == [f"the run folder {trainer.folder} was deleted: it was made again, without what was in it"]
+    assert said == [
+        f"the run folder {trainer.folder} was deleted: it was made again, without what was in it"
+    ]
     found = ckpt.newest(trainer.folder / "checkpoints")
-    assert found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == trainer.counters.agent_steps
+    assert (
+        found is not None
+        and ckpt.read(found).manifest["counters"]["agent_steps"] == trainer.counters.agent_steps
+    )
     assert json.loads((trainer.folder / "config.json").read_text())["target"] == "probe"
     lines = list(read_metrics(trainer.folder / "metrics.jsonl"))
     assert lines[-1]["update"] == trainer.counters.updates
@@ -179,24 +216,55 @@ mount -t tmpfs -o size=256k none "$1" && shift && exec "$@"
 
 @pytest.mark.slow
 def test_a_disk_that_fills_up_under_the_run(tmp_path: Path) -> None:
-    """A real, tiny file system: the run learns to its end, says what it could not save, and what was saved loads."""
-    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True).returncode:
+    """A real, tiny file system: the run learns to its end, says what it could not save, and what
+    was saved loads.
+    """
+    if subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True
+    ).returncode:
         pytest.skip("mounting needs privileges (unshare -m) that this process does not have")
     check = TRAIN.replace("sys.exit(main(sys.argv[1:]))", "code = main(sys.argv[1:])") + (
-        "; from pathlib import Path; from puffervec.train.run.checkpoint import read"
-        "; from puffervec.train.run.find import find_checkpoint"
-        f"; print('loads', read(find_checkpoint('latest', Path('{tmp_path}'))).manifest['counters']['updates']); sys.exit(code)"
+        "; from pathlib import Path; from puffervec.train.run.checkpoint import read; from "
+        "puffervec.train.run.find import find_checkpoint; print('loads', "
+        f"read(find_checkpoint('latest', Path('{tmp_path}'))).manifest['counters']['updates']); "
+        "sys.exit(code)"
     )
-    flags = ["--policy.hidden", "128", "--train.total-timesteps", "2000", "--log.checkpoint-interval-s", "0"]
+    flags = [
+        "--policy.hidden",
+        "128",
+        "--train.total-timesteps",
+        "2000",
+        "--log.checkpoint-interval-s",
+        "0",
+    ]
     flags += ["--log.keep-checkpoints", "9", "--log.folder", str(tmp_path)]
-    command = ["unshare", "-m", "sh", "-c", FULL, "-", str(tmp_path), sys.executable, "-c", check, "probe", *SMALL, *flags]
+    command = [
+        "unshare",
+        "-m",
+        "sh",
+        "-c",
+        FULL,
+        "-",
+        str(tmp_path),
+        sys.executable,
+        "-c",
+        check,
+        "probe",
+        *SMALL,
+        *flags,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert "cannot save a checkpoint: disk full (No space left on device): free 1 MiB at " in done.stdout + done.stderr
-    assert done.returncode == 1 and "the run goes on" in done.stdout and "Traceback" not in done.stderr
+    assert (
+        "cannot save a checkpoint: disk full (No space left on device): free 1 MiB at "
+        in done.stdout + done.stderr
+    )
+    assert (
+        done.returncode == 1 and "the run goes on" in done.stdout and "Traceback" not in done.stderr
+    )
     assert re.search(r"^loads [1-9]", done.stdout, re.MULTILINE)
 
 
-# ---- one trainer per run folder ----------------------------------------------------------------------------
+# ---- one trainer per run folder ------------------------------------------------------------------
 
 
 def test_a_second_trainer_is_refused_and_starts_when_the_first_is_gone(
@@ -210,9 +278,18 @@ def test_a_second_trainer_is_refused_and_starts_when_the_first_is_gone(
         assert cli.main(resume) == 2
         said = capsys.readouterr().err
         assert said.count("\n") == 1
-        assert re.search(rf"another trainer is using {trainer.folder}: pid {os.getpid()}, host \S+, started 20", said)
-        for worker in trainer.vec.processes:  # Not even a worker that outlives the learner holds the lock.
-            held = [os.readlink(path) for path in Path(f"/proc/{worker.pid}/fd").iterdir() if path.is_symlink()]
+        assert re.search(
+            rf"another trainer is using {trainer.folder}: pid {os.getpid()}, host \S+, started 20",
+            said,
+        )
+        for (
+            worker
+        ) in trainer.vec.processes:  # Not even a worker that outlives the learner holds the lock.
+            held = [
+                os.readlink(path)
+                for path in Path(f"/proc/{worker.pid}/fd").iterdir()
+                if path.is_symlink()
+            ]
             assert held and not any(name.endswith("run.lock") for name in held)
     assert cli.main(resume) == 0
     capsys.readouterr()
@@ -231,7 +308,9 @@ def test_a_forked_child_does_not_hold_the_lock(tmp_path: Path, end: str) -> None
         os._exit(0)
     try:
         os.read(here[0], 1)
-        with pytest.raises(ConfigError, match="another trainer"):  # It has not let go of it for the parent.
+        with pytest.raises(
+            ConfigError, match="another trainer"
+        ):  # It has not let go of it for the parent.
             rundir.RunLock(tmp_path)
         lock.close() if end == "closed" else lock._finalizer()
         rundir.RunLock(tmp_path).close()
@@ -243,8 +322,19 @@ def test_a_forked_child_does_not_hold_the_lock(tmp_path: Path, end: str) -> None
 
 @pytest.mark.slow
 def test_killed_and_started_again_at_once(tmp_path: Path) -> None:
-    """SIGKILL, with its workers stopped so that they are still there: the lock is free all the same."""
-    flags = ["--backend", "multiprocessing", "--num-workers", "2", "--run-name", "r", "--log.checkpoint-interval-s", "0"]
+    """SIGKILL, with its workers stopped so that they are still there: the lock is free all the
+    same.
+    """
+    flags = [
+        "--backend",
+        "multiprocessing",
+        "--num-workers",
+        "2",
+        "--run-name",
+        "r",
+        "--log.checkpoint-interval-s",
+        "0",
+    ]
     run = start([*flags, "--total-timesteps", str(10**12)], tmp_path)
     workers: list[Any] = []
     try:

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""2N updates in one go are byte for byte N updates, a checkpoint, a new process and N more (puffervec/train/run/state.py):
-weights, optimizer, random states, env states, counters; without workers and with one or two."""
+"""2N updates in one go are byte for byte N updates, a checkpoint, a new process and N more
+(puffervec/train/run/state.py): weights, optimizer, random states, env states, counters; without
+workers and with one or two.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ print(json.dumps(found))
 
 
 def digests(mode: str, folder: Path) -> dict[str, dict[str, object]]:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, mode, str(folder)], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, mode, str(folder)], capture_output=True, text=True, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, object]] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -18,11 +18,15 @@ from tests.helpers import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
-    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu --train.precision fp32"
-    " --total-timesteps 100 --train.threads 1 --log.dashboard plain --log.print-interval-s 0"
+    "--backend serial --num-envs 4 --train.horizon 8 --policy.hidden 8 --device cpu "
+    "--train.precision fp32 --total-timesteps 100 --train.threads 1 --log.dashboard plain "
+    "--log.print-interval-s 0"
 ).split()
 # Says when Python has started and our code is about to run: signals before that are Python's.
-COMMAND = "import os, sys; from puffervec.train import cli; os.write(1, b'here\\n'); sys.exit(cli.main(sys.argv[1:]))"
+COMMAND = (
+    "import os, sys; from puffervec.train import cli; os.write(1, b'here\\n'); "
+    "sys.exit(cli.main(sys.argv[1:]))"
+)
 WAIT_S = 100.0  # No measurement: a machine under load.
 
 
@@ -63,7 +67,9 @@ class Run:
             self.out += line
             if words in line:
                 return
-        raise AssertionError(f"it ended without saying {words!r}: {self.end()}, {self.out}{self.err}")
+        raise AssertionError(
+            f"it ended without saying {words!r}: {self.end()}, {self.out}{self.err}"
+        )
 
     def send(self, number: int) -> None:
         """Send a signal to its whole group, as a terminal does."""

@@ -179,8 +179,9 @@ static inline double field_value(const uint8_t* at, uint32_t dtype, uint32_t i) 
     }
 }
 
-static inline void
-check_observation(const pv_group_spec* group, const uint8_t* row, uint64_t number) {
+static inline void check_observation(const pv_group_spec* group,
+                                     const uint8_t* row,
+                                     uint64_t number) {
     for (uint32_t f = 0; f < group->field_count; f++) {
         const pv_field* field = &group->fields[f];
         uint32_t count = 1;

@@ -432,8 +432,8 @@ static void draw_group(fuzz_rng* rng, pv_group_spec* group, int continuous) {
 
 // What the border is to make of element i: the slow twin of csrc/action.c. Returns 1 where it is
 // replaced.
-static int
-expected_index(const uint8_t* source, uint32_t dtype, uint64_t i, uint32_t size, int32_t* out) {
+static int expected_index(
+    const uint8_t* source, uint32_t dtype, uint64_t i, uint32_t size, int32_t* out) {
     uint64_t value = 0;
     uint32_t bytes = integer_bytes[dtype];
     memcpy(&value, source + i * bytes, bytes);

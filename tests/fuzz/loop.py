@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fuzzing loop over a reader written in Python. Run in a process of its own by scripts/fuzz.py, and by tests/fuzz.
+"""The fuzzing loop over a reader written in Python. Run in a process of its own by scripts/fuzz.py,
+and by tests/fuzz.
 
     python -m tests.fuzz.loop READER SEED FIRST COUNT FOLDER
 
-Input i depends on (reader, SEED, i) alone: FIRST = i and COUNT = 1 replay it. Prints one line of JSON.
+Input i depends on (reader, SEED, i) alone: FIRST = i and COUNT = 1 replay it. Prints one line of
+JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def rng_of(seed: int, number: int) -> random.Random:
 def peak_rss_bytes() -> int:
     """The largest resident memory that this process has had."""
     status = Path("/proc/self/status").read_text()  # getrusage tells of the parent before exec too
-    return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+    return 1024 * next(
+        int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")
+    )
 
 
 def read_one(name: str, reader: Reader, data: bytes, number: int, seed: int) -> bool:
@@ -39,17 +43,21 @@ def read_one(name: str, reader: Reader, data: bytes, number: int, seed: int) -> 
         return reader.read(data)
     except reader.errors as error:
         if not str(error).strip():
-            raise Broken(f"{name}: input {number} of seed {seed} is refused without a word", number, data) from error
+            raise Broken(
+                f"{name}: input {number} of seed {seed} is refused without a word", number, data
+            ) from error
         return False
     except (Exception, RecursionError) as error:
-        raise Broken(f"{name}: input {number} of seed {seed}: {type(error).__name__}: {error}", number, data) from error
+        raise Broken(
+            f"{name}: input {number} of seed {seed}: {type(error).__name__}: {error}", number, data
+        ) from error
 
 
 def run(name: str, seed: int, first: int, count: int, folder: Path) -> Report:
     """Run inputs [first, first + count) of a reader.
 
-    Raises: Broken where one of them breaks it, or takes more than LONGEST_S of CPU time; or where the memory that was in use
-    before has grown by more than MEMORY_MIB.
+    Raises: Broken where one of them breaks it, or takes more than LONGEST_S of CPU time; or where
+    the memory that was in use before has grown by more than MEMORY_MIB.
     """
     reader = READERS[name](folder)
     before = peak_rss_bytes()
@@ -66,7 +74,12 @@ def run(name: str, seed: int, first: int, count: int, folder: Path) -> Report:
     reader.finish()
     peak = peak_rss_bytes()
     if peak - before > MEMORY_MIB << 20:
-        raise Broken(f"{name}: inputs {first} to {first + count}: memory grew by {(peak - before) >> 20} MiB", first, b"")
+        raise Broken(
+            f"{name}: inputs {first} to {first + count}: memory grew by {(peak - before) >> 20} "
+            "MiB",
+            first,
+            b"",
+        )
     return Report(count, accepted, count - accepted, 0, int(1e6 * slowest_s), slowest, peak)
 
 

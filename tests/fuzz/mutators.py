@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Changes a parsed tree (dicts, lists, numbers) or a text at one place, in the ways that break readers.
+"""Changes a parsed tree (dicts, lists, numbers) or a text at one place, in the ways that break
+readers.
 
-Run by tests/fuzz/readers.py. Everything is drawn from a random.Random, so an input can be made again from its number.
+Run by tests/fuzz/readers.py. Everything is drawn from a random.Random, so an input can be made
+again from its number.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-# Lists in lists, so many deep, are names until the tree is text: walking them would end where the readers' limits are.
-NESTED = {f"@{depth} lists": b"[" * depth + b"0" + b"]" * depth for depth in (50, 400, 970, 3000, 100_000)}
+# Lists in lists, so many deep, are names until the tree is text: walking them would end where the
+# readers' limits are.
+NESTED = {
+    f"@{depth} lists": b"[" * depth + b"0" + b"]" * depth for depth in (50, 400, 970, 3000, 100_000)
+}
 EXTREMES: tuple[Any, ...] = (
     0, 1, -1, 2, 255, 256, 65_535, 65_536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, -(2**31), -(2**31) - 1, 2**64,
     10**400, -(10**400), 0.5, -0.0, 1e-320, 1e-45, 1e-7, 1e5, -1e5, 1.0000001e5, 1e7, 1e30, -1e30, 1e308, math.nan, math.inf,
@@ -50,7 +55,9 @@ def _extreme(rng: random.Random, old: Any) -> Any:
     if type(old) in (int, float) and rng.random() < 0.3:
         if abs(old) > 2**64 or old != old:  # beyond what can be reckoned with
             return 0
-        return rng.choice([old + 1, old - 1, -old, old * 1000, old * 1e-6, old / 2, int(old), float(old)])
+        return rng.choice(
+            [old + 1, old - 1, -old, old * 1000, old * 1e-6, old / 2, int(old), float(old)]
+        )
     value = rng.choice(EXTREMES)
     return copy.copy(value)
 
@@ -87,7 +94,9 @@ def _repeat(rng: random.Random, tree: Any, path: Path) -> Any:
         return _put(rng, tree, path, value * rng.choice([2, 3, 20]))
     owner = at(tree, path[:-1]) if path else None
     if isinstance(owner, list):
-        owner[path[-1] : path[-1]] = [copy.deepcopy(value) for _ in range(rng.choice([1, 1, 2, 30]))]
+        owner[path[-1] : path[-1]] = [
+            copy.deepcopy(value) for _ in range(rng.choice([1, 1, 2, 30]))
+        ]
     return tree
 
 
@@ -103,7 +112,9 @@ def _transplant(rng: random.Random, tree: Any, path: Path) -> Any:
 
 
 def _everywhere(rng: random.Random, tree: Any, path: Path) -> Any:
-    """Give all items of a list, or that key in all of them, the same value: equal ids, lines of no length, ..."""
+    """Give all items of a list, or that key in all of them, the same value: equal ids, lines of no
+    length, ...
+    """
     lists = [i for i in range(len(path)) if isinstance(at(tree, path[:i]), list)]
     if not lists:
         return tree

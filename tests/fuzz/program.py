@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Compiles and runs the fuzzing program (fuzz_main.c) with sanitizers; what it feeds on is made here.
+"""Compiles and runs the fuzzing program (fuzz_main.c) with sanitizers; what it feeds on is made
+here.
 
 Run by scripts/fuzz.py and tests/fuzz/test_program.py.
 """
@@ -25,13 +26,27 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORPUS = HERE / "corpus"
 REGRESSIONS = HERE / "regressions"
-FLAGS = ["-std=gnu11", "-g", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-Wno-psabi", "-DPV_DEBUG"]
-SANITIZE = ["-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
+FLAGS = [
+    "-std=gnu11",
+    "-g",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-Wall",
+    "-Wextra",
+    "-Wno-psabi",
+    "-DPV_DEBUG",
+]
+SANITIZE = [
+    "-fsanitize=address,undefined,float-cast-overflow",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+]
 MEMORY_MIB = 256
-# One allocation may take 80 MiB: one env's state (64) with what the allocator adds. The whole process MEMORY_MIB.
+# One allocation may take 80 MiB: one env's state (64) with what the allocator adds. The whole
+# process MEMORY_MIB.
 LIMITS = {
-    "ASAN_OPTIONS": f"max_allocation_size_mb=80:hard_rss_limit_mb={MEMORY_MIB}:quarantine_size_mb=1:detect_leaks=0:"
-    "abort_on_error=0:exitcode=99",
+    "ASAN_OPTIONS": f"max_allocation_size_mb=80:hard_rss_limit_mb={MEMORY_MIB}:"
+    "quarantine_size_mb=1:detect_leaks=0:abort_on_error=0:exitcode=99",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
 IDM = {"others": "idm", "control": "sdc", "metrics": 1, "resample_steps": 9}
@@ -48,19 +63,75 @@ CASES: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("probe", {"mode": 1, "num_agents": 2, "episode_length": 4}),
     ("cartpole", {"max_episode_steps": 12}),
     ("tag_grid", {"num_taggers": 2, "grid_length": 4, "episode_length": 9}),
-    ("tag_grid", {"num_taggers": 2, "grid_length": 5, "use_full_observation": False, "random_starts": True}),
-    ("tag_continuous", {"num_taggers": 2, "num_runners": 3, "grid_length": 2.0, "episode_length": 9}),
-    ("tag_continuous", {"num_runners": 39, "use_full_observation": False, "num_other_agents_observed": 5, "episode_length": 5}),
-    ("covid", {"episode_length": 9, "action_cooldown_period": 3, "subsidy_interval": 4, "vaccine_delivery_start": 5}),
-    ("drive", {"num_agents": 8, "resample_steps": 7, "partners": 3, "lanes": 4, "lines": 2, "edges": 3}),
-    ("drive", {"num_agents": 9, "control": 1, "goal_behavior": "drive_on", "replay_log": 1, "edges": 0, "max_steps": 3}),
-    ("drive", {**IDM, "num_agents": 5, "goal_behavior": "next", "route": 3, "controls": 2, "lidar_rays": 5}),
-    ("drive", {**EXPERTS, "num_agents": 8, "control": "all", "observation": "pufferdrive", "row_dtype": "float16"}),
+    (
+        "tag_grid",
+        {"num_taggers": 2, "grid_length": 5, "use_full_observation": False, "random_starts": True},
+    ),
+    (
+        "tag_continuous",
+        {"num_taggers": 2, "num_runners": 3, "grid_length": 2.0, "episode_length": 9},
+    ),
+    (
+        "tag_continuous",
+        {
+            "num_runners": 39,
+            "use_full_observation": False,
+            "num_other_agents_observed": 5,
+            "episode_length": 5,
+        },
+    ),
+    (
+        "covid",
+        {
+            "episode_length": 9,
+            "action_cooldown_period": 3,
+            "subsidy_interval": 4,
+            "vaccine_delivery_start": 5,
+        },
+    ),
+    (
+        "drive",
+        {"num_agents": 8, "resample_steps": 7, "partners": 3, "lanes": 4, "lines": 2, "edges": 3},
+    ),
+    (
+        "drive",
+        {
+            "num_agents": 9,
+            "control": 1,
+            "goal_behavior": "drive_on",
+            "replay_log": 1,
+            "edges": 0,
+            "max_steps": 3,
+        },
+    ),
+    (
+        "drive",
+        {
+            **IDM,
+            "num_agents": 5,
+            "goal_behavior": "next",
+            "route": 3,
+            "controls": 2,
+            "lidar_rays": 5,
+        },
+    ),
+    (
+        "drive",
+        {
+            **EXPERTS,
+            "num_agents": 8,
+            "control": "all",
+            "observation": "pufferdrive",
+            "row_dtype": "float16",
+        },
+    ),
 )
 
 
 class Broken(AssertionError):
-    """The program ended with something else than its line of JSON. Attributes: input: its number; data: its bytes."""
+    """The program ended with something else than its line of JSON. Attributes: input: its number;
+    data: its bytes.
+    """
 
     def __init__(self, text: str, number: int, data: bytes) -> None:
         super().__init__(text)
@@ -81,9 +152,23 @@ class Report:
 
 
 def build(program: Path, optimize: str = "-O0", sanitize: Sequence[str] = SANITIZE) -> Path:
-    """Compile the program with what it needs of the core and return its path; without sanitizers in a third of the time."""
-    core = [*(ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c")), *env_types()]
-    arguments = [*FLAGS, *sanitize, optimize, "-o", str(program), str(HERE / "fuzz_main.c"), *map(str, core), "-lm"]
+    """Compile the program with what it needs of the core and return its path; without sanitizers in
+    a third of the time.
+    """
+    core = [
+        *(ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c")),
+        *env_types(),
+    ]
+    arguments = [
+        *FLAGS,
+        *sanitize,
+        optimize,
+        "-o",
+        str(program),
+        str(HERE / "fuzz_main.c"),
+        *map(str, core),
+        "-lm",
+    ]
     done = subprocess.run(["gcc", *arguments], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the fuzzing program does not compile: {done.stderr}")
@@ -91,22 +176,34 @@ def build(program: Path, optimize: str = "-O0", sanitize: Sequence[str] = SANITI
 
 
 def run(
-    program: Path, target: str, arguments: Sequence[object], seed: int, first: int, count: int, trace: Path, timeout_s: float
+    program: Path,
+    target: str,
+    arguments: Sequence[object],
+    seed: int,
+    first: int,
+    count: int,
+    trace: Path,
+    timeout_s: float,
 ) -> Report:
     """Run inputs [first, first + count) of a target.
 
-    Raises: Broken where an invariant does not hold, a sanitizer has something to say, or an input takes too long.
+    Raises: Broken where an invariant does not hold, a sanitizer has something to say, or an input
+        takes too long.
     """
     command = [program, target, seed, first, count, trace, *arguments]
     environment = {**os.environ, **LIMITS}
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment, timeout=timeout_s)
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, env=environment, timeout=timeout_s
+    )
     if done.returncode == 0:
         return Report(**json.loads(done.stdout))
     content = trace.read_bytes() if trace.exists() else bytes(16)
     number, size = (int.from_bytes(content[at : at + 8], "little") for at in (0, 8))
     said = "\n".join(done.stderr.strip().splitlines()[:30])
     raise Broken(
-        f"{target}: input {number} of seed {seed}: exit code {done.returncode}\n{said}", number, content[16 : 16 + size]
+        f"{target}: input {number} of seed {seed}: exit code {done.returncode}\n{said}",
+        number,
+        content[16 : 16 + size],
     )
 
 
@@ -129,6 +226,11 @@ def write_cases(folder: Path, scenes: Path) -> list[str]:
         params = {} if name == "drive" else env.build(config).params
         (folder / f"{number}.config").write_bytes(pack_config(config))
         (folder / f"{number}.params").write_bytes(pack_params(params))
-        parts = [name, folder / f"{number}.config", folder / f"{number}.params", *([scenes] if name == "drive" else [])]
+        parts = [
+            name,
+            folder / f"{number}.config",
+            folder / f"{number}.params",
+            *([scenes] if name == "drive" else []),
+        ]
         found.append(":".join(map(str, parts)))
     return found

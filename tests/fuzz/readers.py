@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the fuzzing loop (loop.py) runs on in Python: each reader of outside data, what it feeds on, the errors it may raise.
+"""What the fuzzing loop (loop.py) runs on in Python: each reader of outside data, what it feeds on,
+the errors it may raise.
 
-A reader's `make` returns input number i, mutated from the corpus; `read` returns True where it was accepted, raises one of
-`errors` where it was refused, and anything else is a bug.
+A reader's `make` returns input number i, mutated from the corpus; `read` returns True where it was
+accepted, raises one of `errors` where it was refused, and anything else is a bug.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class Reader:
 
 
 class JsonScenes(Reader):
-    """drive_env/scenes/json_scene.py; what it lets pass is compiled, and driven, several scenes in one env."""
+    """drive_env/scenes/json_scene.py; what it lets pass is compiled, and driven, several scenes in
+    one env.
+    """
 
     errors = (SceneError,)
     BATCH = 64
@@ -128,12 +131,22 @@ class BinScenes(JsonScenes):
 
 
 def drive_all(path: Path) -> None:
-    """Drive each scene of a set that has agents for some steps; observations must be finite and within their bounds."""
+    """Drive each scene of a set that has agents for some steps; observations must be finite and
+    within their bounds.
+    """
     scenes = np.flatnonzero(SceneSet(path).agents(DriveConfig(control="valid")))
     if not len(scenes):
         return
     env = NativeEnv("drive", DriveConfig, lambda config: EnvData(data=path))
-    kwargs = {"num_agents": 16, "control": 1, "partners": 3, "lanes": 4, "lines": 4, "edges": 4, "resample_steps": 2}
+    kwargs = {
+        "num_agents": 16,
+        "control": 1,
+        "partners": 3,
+        "lanes": 4,
+        "lines": 4,
+        "edges": 4,
+        "resample_steps": 2,
+    }
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=len(scenes)) as vec:
         vec.set_tasks(np.arange(len(scenes)), scenes)
         shown = [vec.reset(seed=1)[0]]
@@ -156,13 +169,20 @@ def with_sums(data: bytes) -> bytes:
     entries = np.frombuffer(data, packed.ENTRY, count, packed.SET.itemsize).copy()
     for entry in entries:
         entry["crc32"] = zlib.crc32(data[int(entry["offset"]) :][: int(entry["bytes"])])
-    head["bytes"], head["crc32"], head["magic"], head["version"] = len(data), 0, packed.MAGIC, packed.VERSION
+    head["bytes"], head["crc32"], head["magic"], head["version"] = (
+        len(data),
+        0,
+        packed.MAGIC,
+        packed.VERSION,
+    )
     head["crc32"] = zlib.crc32(entries.tobytes(), zlib.crc32(head.tobytes()))
     return head.tobytes() + entries.tobytes() + data[packed.SET.itemsize + entries.nbytes :]
 
 
 class SceneSets(Reader):
-    """drive_env/scenes/sceneset.py and notes beside a cached set; sums are made right, so that much gets past them."""
+    """drive_env/scenes/sceneset.py and notes beside a cached set; sums are made right, so that much
+    gets past them.
+    """
 
     errors = (SceneError,)
 
@@ -175,8 +195,15 @@ class SceneSets(Reader):
     def make(self, rng: random.Random) -> bytes:
         data = bytearray(rng.choice(self.corpus))
         for _ in range(rng.choice([1, 1, 2, 3])):
-            size, value = rng.choice([2, 4, 8]), rng.choice([0, 1, 64, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1])
-            where = rng.randrange(64, min(len(data), 600) if rng.random() < 0.7 else len(data)) // size * size
+            size, value = (
+                rng.choice([2, 4, 8]),
+                rng.choice([0, 1, 64, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]),
+            )
+            where = (
+                rng.randrange(64, min(len(data), 600) if rng.random() < 0.7 else len(data))
+                // size
+                * size
+            )
             data[where : where + size] = (value % 2 ** (8 * size)).to_bytes(size, "little")
         found = bytes(data) if rng.random() < 0.9 else mutate_bytes(rng, bytes(data))
         if len(found) < packed.SET.itemsize or rng.random() < 0.05:
@@ -187,7 +214,11 @@ class SceneSets(Reader):
         path = self.folder / "one.pvset"
         path.write_bytes(data)
         rng = random.Random(zlib.crc32(data))
-        notes = dump(mutate_tree(rng, json.loads(self.notes))) if rng.random() < 0.7 else mutate_bytes(rng, self.notes)
+        notes = (
+            dump(mutate_tree(rng, json.loads(self.notes)))
+            if rng.random() < 0.7
+            else mutate_bytes(rng, self.notes)
+        )
         path.with_suffix(".json").write_bytes(notes)
         load_cached(path)
         found = SceneSet(path)
@@ -195,14 +226,18 @@ class SceneSets(Reader):
         for index in range(min(len(found), 8)):
             found.scene(index)
             stored = found[index]
-            _ = stored.counts, reindexed(stored, SETTINGS), write_scene_set(self.folder / "again.pvs", [stored], SETTINGS)
+            _ = (
+                stored.counts,
+                reindexed(stored, SETTINGS),
+                write_scene_set(self.folder / "again.pvs", [stored], SETTINGS),
+            )
             compile_scene(stored.scene(), SETTINGS)
         return True
 
 
 class Checkpoints(Reader):
-    """puffervec/train/run/checkpoint.py, the config in a manifest, the policies it describes; hashes and lengths are made
-    right.
+    """puffervec/train/run/checkpoint.py, the config in a manifest, the policies it describes;
+    hashes and lengths are made right.
     """
 
     errors = (CheckpointError, ConfigError)
@@ -219,7 +254,9 @@ class Checkpoints(Reader):
 
         self._load: Callable[[Path], Any] = lambda path: load_policies(path, torch.device("cpu"))
         config = TrainConfig.of("probe", policy={"hidden": (8, 4)})
-        self.tensors = save(dict(build_policy(env_spec(config).groups[0], config.policy).state_dict()))
+        self.tensors = save(
+            dict(build_policy(env_spec(config).groups[0], config.policy).state_dict())
+        )
         self.manifest = {
             "format_version": 1, "env": "probe", "spec_hash": "0" * 16, "config": {"target": "probe", **config.tables()},
             "counters": {"agent_steps": 100, "updates": 2}, "files": {},
@@ -237,7 +274,11 @@ class Checkpoints(Reader):
         elif which < 0.9:
             size = struct.unpack("<Q", tensors[:8])[0]
             head = dump(mutate_tree(rng, json.loads(tensors[8 : 8 + size])))
-            length = len(head) if rng.random() < 0.9 else rng.choice([0, 1, 2**31, 2**63, 2**64 - 1, len(head) + 1])
+            length = (
+                len(head)
+                if rng.random() < 0.9
+                else rng.choice([0, 1, 2**31, 2**63, 2**64 - 1, len(head) + 1])
+            )
             tensors = struct.pack("<Q", length) + head + tensors[8 + size :]
         else:
             tensors = mutate_bytes(rng, tensors)
@@ -260,7 +301,9 @@ class Checkpoints(Reader):
 
 
 class RunConfigs(Reader):
-    """puffervec/train/config/sections.py and flags.py: a --config file, laid over the config of an env, checked."""
+    """puffervec/train/config/sections.py and flags.py: a --config file, laid over the config of an
+    env, checked.
+    """
 
     errors = (ConfigError,)
 
@@ -280,7 +323,10 @@ class RunConfigs(Reader):
             return b"%dJ" % which + dump(mutate_tree(rng, copy.deepcopy(self.trees[which])))
         lines = []
         for section, table in self.trees[which].items():
-            lines += [f"[{section}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
+            lines += [
+                f"[{section}]",
+                *(f"{key} = {json.dumps(value)}" for key, value in table.items()),
+            ]
         return b"%dT" % which + mutate_bytes(rng, "\n".join(lines).encode())
 
     def read(self, data: bytes) -> bool:

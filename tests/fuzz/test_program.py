@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The fuzzing program (fuzz_main.c) under sanitizers, for a moment: corpus, regressions, cuts, seeded mutations.
+"""The fuzzing program (fuzz_main.c) under sanitizers, for a moment: corpus, regressions, cuts,
+seeded mutations.
 
-`make fuzz` runs the same targets for longer. Compiling it takes most of the time, so that all tests but one are slow.
+`make fuzz` runs the same targets for longer. Compiling it takes most of the time, so that all tests
+but one are slow.
 """
 
 from __future__ import annotations
@@ -13,7 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.program import MEMORY_MIB, REGRESSIONS, Broken, Report, build, compile_corpus, run, write_cases
+from tests.fuzz.program import (
+    MEMORY_MIB,
+    REGRESSIONS,
+    Broken,
+    Report,
+    build,
+    compile_corpus,
+    run,
+    write_cases,
+)
 
 SEED = int(os.environ.get("PV_SEED", "1"))
 FEW = 400
@@ -37,7 +48,9 @@ def sets(folder: Path) -> list[Path]:
 
 
 def go(program: Path, target: str, arguments: list[str] | list[Path], count: int) -> Report:
-    report = run(program, target, arguments, SEED, 0, count, program.with_name("trace"), timeout_s=100)
+    report = run(
+        program, target, arguments, SEED, 0, count, program.with_name("trace"), timeout_s=100
+    )
     assert report.inputs == count and report.peak_rss_bytes < MEMORY_MIB << 20
     return report
 
@@ -72,7 +85,9 @@ def test_mutated_sets_are_refused_or_driven(program: Path, sets: list[Path]) -> 
 
 @slow
 @pytest.mark.parametrize("target", ["states", "pokes", "configs"])
-def test_mutated_states_and_configs_are_refused_or_played(program: Path, sets: list[Path], folder: Path, target: str) -> None:
+def test_mutated_states_and_configs_are_refused_or_played(
+    program: Path, sets: list[Path], folder: Path, target: str
+) -> None:
     report = go(program, target, write_cases(folder, sets[0]), FEW)
     assert report.accepted > FEW // 20 and report.refused > FEW // 20
 
@@ -83,7 +98,9 @@ def test_actions_of_any_bytes_are_in_range_or_replaced(program: Path) -> None:
 
 
 @slow
-def test_a_broken_invariant_is_told_with_the_input(program: Path, folder: Path, sets: list[Path]) -> None:
+def test_a_broken_invariant_is_told_with_the_input(
+    program: Path, folder: Path, sets: list[Path]
+) -> None:
     """The trace holds number and bytes of the input at hand when the program died."""
     data = sets[0].read_bytes()
     (folder / "text").write_bytes(data)

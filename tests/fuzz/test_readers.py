@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The readers that are written in Python, for a moment: corpus, regressions, cuts, odd files, seeded mutations.
+"""The readers that are written in Python, for a moment: corpus, regressions, cuts, odd files,
+seeded mutations.
 
 `make fuzz` runs the same loop (loop.py) for longer.
 """
@@ -16,7 +17,14 @@ import pytest
 
 from drive_env.prepare import load_cached
 from drive_env.scenes.compile import compile_scene
-from drive_env.scenes.reader import MAX_FILE_BYTES, LeftOut, parse_scene, read_scene, read_usable, scene_files
+from drive_env.scenes.reader import (
+    MAX_FILE_BYTES,
+    LeftOut,
+    parse_scene,
+    read_scene,
+    read_usable,
+    scene_files,
+)
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.sources import sources_of
 from puffervec.errors import CheckpointError, ConfigError, PuffervecError, SceneError
@@ -30,7 +38,8 @@ SEED = int(os.environ.get("PV_SEED", "1"))
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("json", 150), ("bins", 100), ("sets", 30), ("checkpoints", 25), ("runconfigs", 100)]
+    ("name", "count"),
+    [("json", 150), ("bins", 100), ("sets", 30), ("checkpoints", 25), ("runconfigs", 100)],
 )
 def test_mutated_inputs_are_read_or_refused(name: str, count: int, tmp_path: Path) -> None:
     report = loop.run(name, SEED, 0, count, tmp_path)
@@ -39,7 +48,9 @@ def test_mutated_inputs_are_read_or_refused(name: str, count: int, tmp_path: Pat
 
 @pytest.mark.parametrize("name", READERS)
 def test_regressions(name: str, tmp_path: Path) -> None:
-    """Each is called after what it once showed; now it is refused with the reader's own error, or read."""
+    """Each is called after what it once showed; now it is refused with the reader's own error, or
+    read.
+    """
     reader = READERS[name](tmp_path)
     files = [path for path in sorted((REGRESSIONS / name).glob("*")) if path.suffix != ".pvset"]
     for path in files:
@@ -85,7 +96,9 @@ def odd_files(folder: Path) -> dict[str, Path]:
 
 
 def test_odd_files_are_refused_without_being_opened_or_read(tmp_path: Path) -> None:
-    """A pipe would block, a device has no end, and a sparse file of 4 GiB costs nothing on the disk."""
+    """A pipe would block, a device has no end, and a sparse file of 4 GiB costs nothing on the
+    disk.
+    """
     readers: list[tuple[Callable[[Path], object], type[PuffervecError]]] = [
         (read_scene, SceneError), (SceneSet, SceneError), (checkpoint.read_manifest, CheckpointError),
     ]  # fmt: skip
@@ -100,7 +113,11 @@ def test_odd_files_are_refused_without_being_opened_or_read(tmp_path: Path) -> N
                 sources_of(str(path))
     sparse = tmp_path / "sparse.json"
     assert sparse.stat().st_size > MAX_FILE_BYTES
-    reasons = {item.path: item.reason for item in map(read_usable, scene_files(tmp_path)) if isinstance(item, LeftOut)}
+    reasons = {
+        item.path: item.reason
+        for item in map(read_usable, scene_files(tmp_path))
+        if isinstance(item, LeftOut)
+    }
     assert "expected at most" in reasons[sparse]
     sparse.rename(tmp_path / "run.toml")
     with pytest.raises(ConfigError, match=f"more than {MOST_CONFIG_BYTES:,} bytes"):
@@ -114,7 +131,13 @@ def test_homes_that_nobody_has() -> None:
 
 def test_files_of_a_checkpoint_that_are_no_files(tmp_path: Path) -> None:
     reader = READERS["checkpoints"](tmp_path)
-    for name in ("pipe.safetensors", "a\0.safetensors", "\ud800.safetensors", "x" * 300 + ".safetensors", "../x.safetensors"):
+    for name in (
+        "pipe.safetensors",
+        "a\0.safetensors",
+        "\ud800.safetensors",
+        "x" * 300 + ".safetensors",
+        "../x.safetensors",
+    ):
         manifest = {**reader.manifest, "files": {name: "0" * 64}}  # type: ignore[attr-defined]
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
         if name.startswith("pipe"):
@@ -123,7 +146,9 @@ def test_files_of_a_checkpoint_that_are_no_files(tmp_path: Path) -> None:
             checkpoint.read(tmp_path)
 
 
-def test_the_loop_reports_what_a_reader_does_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_reports_what_a_reader_does_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(JsonScenes, "read", lambda self, data: 1 // 0)
     with pytest.raises(Broken, match="json: input 7 of seed 3: ZeroDivisionError") as caught:
         loop.run("json", 3, 7, 5, tmp_path)

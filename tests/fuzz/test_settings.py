@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings, env configs and flags of the command line from Hypothesis: taken, or refused with the one error meant for it."""
+"""Settings, env configs and flags of the command line from Hypothesis: taken, or refused with the
+one error meant for it.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,36 @@ ODD = st.sampled_from(
      "", "auto", "x", "\x00", "\ud800", "workers", "ready", [], [1], {}, (), b"x", object()]
 )  # fmt: skip
 VALUES = ODD | st.integers() | st.floats() | st.text(max_size=5)
-NAMES = [name for name, p in inspect.signature(check_settings).parameters.items() if p.kind is p.KEYWORD_ONLY]
+NAMES = [
+    name
+    for name, p in inspect.signature(check_settings).parameters.items()
+    if p.kind is p.KEYWORD_ONLY
+]
 
 
 def few(examples: int, fixed: bool = True) -> settings:
     """Settings of a test with so many examples, the same ones at each run if `fixed`."""
     return settings(
-        max_examples=examples, deadline=None, database=None, derandomize=fixed, suppress_health_check=list(HealthCheck)
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=fixed,
+        suppress_health_check=list(HealthCheck),
     )
 
 
-FLAGS = [*known_flags(TrainConfig.bare("probe")), *ALIASES, "--env.x", "--resume", "--config", "--", "-", "--train", "-x", ""]
+FLAGS = [
+    *known_flags(TrainConfig.bare("probe")),
+    *ALIASES,
+    "--env.x",
+    "--resume",
+    "--config",
+    "--",
+    "-",
+    "--train",
+    "-x",
+    "",
+]
 WORDS = [
     "nan",
     "1e999",
@@ -66,11 +87,18 @@ def test_settings_are_checked_or_refused(given_values: dict[str, Any]) -> None:
     except ConfigError as error:
         assert str(error)
         return
-    assert isinstance(found, VectorSettings) and found.num_envs % found.num_buffers == 0 and found.timeout_s > 0
+    assert (
+        isinstance(found, VectorSettings)
+        and found.num_envs % found.num_buffers == 0
+        and found.timeout_s > 0
+    )
 
 
 @few(60)
-@given(st.sampled_from(["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive"]), st.data())
+@given(
+    st.sampled_from(["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive"]),
+    st.data(),
+)
 def test_configs_of_envs_are_made_or_refused(name: str, data: st.DataObject) -> None:
     env = envs.get(name)
     fields = [field.name for field in dataclasses.fields(env.config)] + ["unknown"]
@@ -82,7 +110,9 @@ def test_configs_of_envs_are_made_or_refused(name: str, data: st.DataObject) -> 
         assert str(error).startswith(name) or any(key in str(error) for key in kwargs)
 
 
-COMMAND_LINES = st.lists(st.sampled_from(FLAGS) | st.sampled_from(WORDS) | st.text(max_size=4), max_size=5)
+COMMAND_LINES = st.lists(
+    st.sampled_from(FLAGS) | st.sampled_from(WORDS) | st.text(max_size=4), max_size=5
+)
 
 
 def parse(words: list[str]) -> None:

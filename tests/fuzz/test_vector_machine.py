@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Random sequences of calls of a vec env, right and wrong ones, with faults, compared call by call with `Serial`.
+"""Random sequences of calls of a vec env, right and wrong ones, with faults, compared call by call
+with `Serial`.
 
-Each sequence makes the same calls of a vec env with workers and of one without: rows must be equal byte for byte, and refusals
-must be of one kind with the same words. PV_FUZZ_SEQUENCES sets how many of them the slow test makes (`make fuzz`: 10,000).
+Each sequence makes the same calls of a vec env with workers and of one without: rows must be equal
+byte for byte, and refusals must be of one kind with the same words. PV_FUZZ_SEQUENCES sets how many
+of them the slow test makes (`make fuzz`: 10,000).
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import puffervec
 from puffervec.envs.probe import FAULTS
@@ -48,7 +57,9 @@ def listed(rows: tuple[Any, ...]) -> list[Any]:
 
 
 class VectorMachine(RuleBasedStateMachine):
-    """Rules are calls; `_both` makes them of both vec envs. Subclasses say how the one with workers is made."""
+    """Rules are calls; `_both` makes them of both vec envs. Subclasses say how the one with workers
+    is made.
+    """
 
     way: ClassVar[dict[str, Any]] = {}
 
@@ -65,11 +76,22 @@ class VectorMachine(RuleBasedStateMachine):
         kwargs = dict(case.kwargs)
         if case.env == "probe":
             kwargs |= {"fault": fault, "fault_env": fault_env, "fault_step": fault_step}
-        shared = {"num_envs": ENVS, "num_buffers": buffers, "autoreset_mode": mode, "copy": copy, "strict": strict, "seed": 3}
+        shared = {
+            "num_envs": ENVS,
+            "num_buffers": buffers,
+            "autoreset_mode": mode,
+            "copy": copy,
+            "strict": strict,
+            "seed": 3,
+        }
         shared |= {"split": split} if buffers > 1 else {}
         self.buffers = buffers
-        self.oracle: VectorEnv = puffervec.make(case.env, env_kwargs=kwargs, backend="serial", **shared)
-        self.vec: VectorEnv = puffervec.make(case.env, env_kwargs=kwargs, num_workers=2, **self.way, **shared)
+        self.oracle: VectorEnv = puffervec.make(
+            case.env, env_kwargs=kwargs, backend="serial", **shared
+        )
+        self.vec: VectorEnv = puffervec.make(
+            case.env, env_kwargs=kwargs, num_workers=2, **self.way, **shared
+        )
         self.saved: list[list[bytes]] = []
         self.views: list[Any] = []
 
@@ -107,7 +129,7 @@ class VectorMachine(RuleBasedStateMachine):
             given[name] = rng.integers(low, high, rows.actions.shape).astype(rows.spec.action_dtype)
         return given if len(given) > 1 else next(iter(given.values()))
 
-    # ---- the loop --------------------------------------------------------------------------------------------------
+    # ---- the loop --------------------------------------------------------------------------------
 
     @precondition(lambda self: self.buffers == 1)
     @rule(seed=st.none() | SEEDS | st.lists(st.none() | SEEDS, min_size=ENVS, max_size=ENVS))
@@ -137,13 +159,17 @@ class VectorMachine(RuleBasedStateMachine):
         for index in range(draw, draw + count):
             self._both(lambda vec, at=index: listed(vec.step(self._actions(vec, at, False))))  # type: ignore[misc]
 
-    # ---- beside the loop -------------------------------------------------------------------------------------------
+    # ---- beside the loop -------------------------------------------------------------------------
 
     @rule(env=st.integers(-1, ENVS))
     def peek(self, env: int) -> None:
         self._both(lambda vec: vec.peek(env))
 
-    @rule(env=st.integers(-1, ENVS), name=st.sampled_from(["step", "episode", "clock", "left"]), value=st.integers(-1, 12))
+    @rule(
+        env=st.integers(-1, ENVS),
+        name=st.sampled_from(["step", "episode", "clock", "left"]),
+        value=st.integers(-1, 12),
+    )
     def poke(self, env: int, name: str, value: int) -> None:
         self._both(lambda vec: vec.poke(env, {name: value}))
 
@@ -153,13 +179,22 @@ class VectorMachine(RuleBasedStateMachine):
         self.saved += [] if found is None else [found]
 
     @precondition(lambda self: self.saved)
-    @rule(which=st.integers(0, 1000), change=st.sampled_from(["", "", "", "fewer", "shorter", "turned"]))
+    @rule(
+        which=st.integers(0, 1000),
+        change=st.sampled_from(["", "", "", "fewer", "shorter", "turned"]),
+    )
     def load(self, which: int, change: str) -> None:
         states = list(self.saved[which % len(self.saved)])
-        states = {"fewer": states[:-1], "shorter": [*states[:-1], states[-1][:-1]], "turned": states[::-1]}.get(change, states)
+        states = {
+            "fewer": states[:-1],
+            "shorter": [*states[:-1], states[-1][:-1]],
+            "turned": states[::-1],
+        }.get(change, states)
         self._both(lambda vec: vec.load(states))
 
-    @precondition(lambda self: "sent" not in self.vec.turns.state)  # else it is open which turn sees it first
+    @precondition(
+        lambda self: "sent" not in self.vec.turns.state
+    )  # else it is open which turn sees it first
     @rule(ids=st.lists(st.integers(-1, ENVS), max_size=3), task=st.integers(-2, 3))
     def set_tasks(self, ids: list[int], task: int) -> None:
         self._both(lambda vec: vec.set_tasks(ids, task))
@@ -189,7 +224,12 @@ class VectorMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_stands_in_the_halves_is_equal(self) -> None:
-        if not hasattr(self, "vec") or self.closed or self.vec.turns.broken or self.oracle.turns.broken:
+        if (
+            not hasattr(self, "vec")
+            or self.closed
+            or self.vec.turns.broken
+            or self.oracle.turns.broken
+        ):
             return
         assert self.vec.turns.state == self.oracle.turns.state
         if "sent" not in self.vec.turns.state:
@@ -205,7 +245,9 @@ class Processes(VectorMachine):
 
 
 def profile(sequences: int, steps: int, fixed: bool = True) -> settings:
-    """Settings of one run: as many sequences, each of at most so many calls; what fails prints how to repeat it."""
+    """Settings of one run: as many sequences, each of at most so many calls; what fails prints how
+    to repeat it.
+    """
     return settings(
         max_examples=sequences, stateful_step_count=steps, deadline=None, print_blob=True, database=None, derandomize=fixed,
         suppress_health_check=list(HealthCheck),
@@ -222,6 +264,10 @@ def test_processes_behave_as_serial(no_leaks: None) -> None:
 
 @pytest.mark.slow
 def test_many_sequences_of_threads(no_leaks: None) -> None:
-    """In batches: Hypothesis remembers what it has tried, and so grows with the number of sequences."""
+    """In batches: Hypothesis remembers what it has tried, and so grows with the number of
+    sequences.
+    """
     for first in range(0, SEQUENCES, BATCH):
-        run_state_machine_as_test(Threads, settings=profile(min(BATCH, SEQUENCES - first), 50, fixed=False))
+        run_state_machine_as_test(
+            Threads, settings=profile(min(BATCH, SEQUENCES - first), 50, fixed=False)
+        )

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the golden hashes cover: every C env with settings, seeds and an autoreset mode. For the tests and scripts/golden.py.
+"""What the golden hashes cover: every C env with settings, seeds and an autoreset mode. For the
+tests and scripts/golden.py.
 
-Three envs come from outside the core (two examples, and drift.c beside this file): they are compiled with the compiler and
-flags of the build under test. The driving env runs on two committed sets, since compiling scenes is NumPy's arithmetic, which
-may round differently from CPU to CPU; the env's own does not. One has two generated scenes ("drive"), the other two of random
-numbers with objects of all types, traffic lights and speed limits ("drive_lit").
+Three envs come from outside the core (two examples, and drift.c beside this file): they are
+compiled with the compiler and flags of the build under test. The driving env runs on two committed
+sets, since compiling scenes is NumPy's arithmetic, which may round differently from CPU to CPU; the
+env's own does not. One has two generated scenes ("drive"), the other two of random numbers with
+objects of all types, traffic lights and speed limits ("drive_lit").
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ DRIVE_K, DRIVE_RANGE_M = (8, 4, 8), 30.0
 
 @dataclass(frozen=True)
 class Case:
-    """An env with everything that fixes its bytes. seeds: the first is checked in each run of the tests."""
+    """An env with everything that fixes its bytes. seeds: the first is checked in each run of the
+    tests.
+    """
 
     name: str
     env: str
@@ -40,14 +44,25 @@ class Case:
 
     def make(self, **settings: Any) -> VectorEnv:
         """Make it; settings as for `puffervec.make`, in this process unless they say otherwise."""
-        given = {"backend": "serial", "num_envs": ENVS, "autoreset_mode": self.autoreset, **settings}
+        given = {
+            "backend": "serial",
+            "num_envs": ENVS,
+            "autoreset_mode": self.autoreset,
+            **settings,
+        }
         return puffervec.make(_env(self.env), env_kwargs=self.kwargs, **given)
 
 
 FIVE = (1, 2, 3, 4, 5)
 PROBE = {"num_agents": 4, "leave": 1, "end_kind": 2, "episode_length": 5}
 TAG = {"num_taggers": 3, "grid_length": 6, "episode_length": 25}
-TAG_CONTINUOUS = {"num_taggers": 2, "num_runners": 3, "grid_length": 3.0, "episode_length": 30, "tagging_distance": 0.06}
+TAG_CONTINUOUS = {
+    "num_taggers": 2,
+    "num_runners": 3,
+    "grid_length": 3.0,
+    "episode_length": 30,
+    "tagging_distance": 0.06,
+}
 CROWD = {
     "num_taggers": 8, "num_runners": 52, "grid_length": 8.0, "episode_length": 25, "tagging_distance": 0.03,
     "use_full_observation": False, "num_other_agents_observed": 10, "edge_hit_penalty": -0.125,
@@ -62,17 +77,30 @@ DRIVE = {
 }  # fmt: skip
 PRESET = {"partners": 63, "lanes": 0, "lines": 0, "edges": 0}
 LIT = {"num_agents": 20, "resample_steps": 60, "init_step": 3, "range_m": 30.0, "metrics": 1}
-BLOCKS = {"route": 5, "route_step_m": 4.0, "controls": 4, "lidar_rays": 9, "partner_types": 1, "observe_previous_action": 1}
+BLOCKS = {
+    "route": 5,
+    "route_step_m": 4.0,
+    "controls": 4,
+    "lidar_rays": 9,
+    "partner_types": 1,
+    "observe_previous_action": 1,
+}
 BEHAVIOURS = {"collision_behavior": "stop", "offroad_behavior": "remove", "goal_radius_m": 4.0}
 IDM = {"others": "idm", "control": "predict", "idm_acceleration_mps2": 3.0}
-LIMITED = {"max_acceleration_mps2": 3.0, "max_steering_rate_radps": 0.7, "max_lateral_mps2": 4.0, "max_jerk_mps3": 9.0}
+LIMITED = {
+    "max_acceleration_mps2": 3.0,
+    "max_steering_rate_radps": 0.7,
+    "max_lateral_mps2": 4.0,
+    "max_jerk_mps3": 9.0,
+}
 PAID = {
-    "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 speed_limit=-0.1:0 red_light=-2:0 "
-    "log=-0.1:0 haste=-0.1:0",
+    "reward_ranges": "collision=-3:0 jerk=-0.1:0 lane_align=0:1 lane_center=-0.1:0 speed_limit=-0.1:0 "
+        "red_light=-2:0 log=-0.1:0 haste=-0.1:0",
     "unknown_speed_limit_mps": 5.0, "observe_weights": 1, "reward_acceleration": -0.01, "reward_lateral": -0.02,
     "reward_step": -0.01,
 }  # fmt: skip
-# What is seen with "drive_lit": each preset of observations, each model of dynamics, and who else moves how.
+# What is seen with "drive_lit": each preset of observations, each model of dynamics, and who else
+# moves how.
 LIT_CASES: dict[str, dict[str, Any]] = {
     "compact, all blocks": {**BLOCKS, "control": "all"},
     "far, all blocks": {**BLOCKS, "control": "all", "observation": "far", "row_dtype": "uint8"},
@@ -115,23 +143,48 @@ CASES = [
     Case("cartpole", "cartpole", {"max_episode_steps": 200}, seeds=FIVE),
     Case("cartpole, same step", "cartpole", {"max_episode_steps": 40}, "same_step"),
     Case("cartpole, no autoreset", "cartpole", {"max_episode_steps": 40}, "disabled"),
-    Case("tag_grid", "tag_grid", {**TAG, "random_starts": True, "use_full_observation": False}, seeds=FIVE),
+    Case(
+        "tag_grid",
+        "tag_grid",
+        {**TAG, "random_starts": True, "use_full_observation": False},
+        seeds=FIVE,
+    ),
     Case("tag_grid, full observation", "tag_grid", TAG),
     Case("tag_grid, five agents", "tag_grid", {**TAG, "num_taggers": 4, "random_starts": True}),
     Case("tag_grid, twelve agents", "tag_grid", {**TAG, "num_taggers": 11, "random_starts": True}),
     Case("tag_continuous", "tag_continuous", {**TAG_CONTINUOUS, "random_starts": True}, seeds=FIVE),
-    Case("tag_continuous, nearest", "tag_continuous", {**TAG_CONTINUOUS, "use_full_observation": False}, "same_step"),
+    Case(
+        "tag_continuous, nearest",
+        "tag_continuous",
+        {**TAG_CONTINUOUS, "use_full_observation": False},
+        "same_step",
+    ),
     Case("tag_continuous, crowd", "tag_continuous", {**CROWD, "random_starts": True}),
-    Case("tag_continuous, crowd, full observation", "tag_continuous", {**CROWD, "use_full_observation": True}),
+    Case(
+        "tag_continuous, crowd, full observation",
+        "tag_continuous",
+        {**CROWD, "use_full_observation": True},
+    ),
     Case("covid", "covid"),
     Case("covid, short cycles", "covid", COVID, "same_step"),
     Case("drive", "drive", DRIVE, seeds=FIVE),
     Case("drive, same step", "drive", DRIVE, "same_step"),
     Case("drive, raster", "drive", {**DRIVE, "raster": 21, "raster_pixel_m": 1.3}),
     Case("drive, pufferdrive", "drive", {**DRIVE, **PRESET, "observation": "pufferdrive"}),
-    Case("drive, gpudrive", "drive", {**DRIVE, **PRESET, "observation": "gpudrive", "row_dtype": "float16"}),
-    Case("drive, far", "drive", {**DRIVE, "observation": "far", "lidar_rays": 24, "row_dtype": "uint8"}),
-    *(Case(f"drive, lit, {name}", "drive_lit", {**LIT, **kwargs}) for name, kwargs in LIT_CASES.items()),
+    Case(
+        "drive, gpudrive",
+        "drive",
+        {**DRIVE, **PRESET, "observation": "gpudrive", "row_dtype": "float16"},
+    ),
+    Case(
+        "drive, far",
+        "drive",
+        {**DRIVE, "observation": "far", "lidar_rays": 24, "row_dtype": "uint8"},
+    ),
+    *(
+        Case(f"drive, lit, {name}", "drive_lit", {**LIT, **kwargs})
+        for name, kwargs in LIT_CASES.items()
+    ),
     Case("coin_grid", "coin_grid", {"size": 4, "episode_length": 30}),
     Case("lantern", "lantern", {"size": 7}),
     Case("drift", "drift", {"episode_length": 40}),
@@ -181,11 +234,17 @@ def _env(name: str) -> Any:
         from drive_env.config import DriveConfig
         from drive_env.env import params_of
 
-        return NativeEnv("drive", DriveConfig, lambda config: EnvData(data=SCENES[name], params=params_of(config)))
+        return NativeEnv(
+            "drive",
+            DriveConfig,
+            lambda config: EnvData(data=SCENES[name], params=params_of(config)),
+        )
     if name not in _OUTSIDE:
         return name
     source, config = _OUTSIDE[name]
-    return NativeEnv(name, config, lambda config: EnvData(), shared_library=str(_compiled(source, name)))
+    return NativeEnv(
+        name, config, lambda config: EnvData(), shared_library=str(_compiled(source, name))
+    )
 
 
 @cache

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs a golden case and turns all that it shows into hashes; compares hashes and says where the first difference is."""
+"""Runs a golden case and turns all that it shows into hashes; compares hashes and says where the
+first difference is.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def load() -> dict[str, Any]:
     return found
 
 
-# ---- actions: independent of NumPy's random streams, which may change from version to version ----------------------
+# ---- actions: independent of NumPy's random streams, which may change from version to version ----
 
 
 def _mixed(counter: np.ndarray) -> np.ndarray:
@@ -51,32 +53,47 @@ def _mixed(counter: np.ndarray) -> np.ndarray:
 def _drawn(group: GroupSpec, steps: int, rows: int, key: int) -> np.ndarray:
     """Return (steps, rows, D) actions; about one in 64 is out of range or no number."""
     dims = group.action_dims
-    bits = _mixed(np.arange(1, steps * rows * dims + 1, dtype=np.uint64) + np.uint64(key << 40)).reshape(steps, rows, dims)
+    bits = _mixed(
+        np.arange(1, steps * rows * dims + 1, dtype=np.uint64) + np.uint64(key << 40)
+    ).reshape(steps, rows, dims)
     wild, which = (bits >> np.uint64(58)) == 0, (bits & np.uint64(3)).astype(np.intp)
     if group.action_kind == "continuous":
-        share = (bits >> np.uint64(8) & np.uint64(0xFFFFFF)).astype(np.float32) * np.float32(2.0**-23)
+        share = (bits >> np.uint64(8) & np.uint64(0xFFFFFF)).astype(np.float32) * np.float32(
+            2.0**-23
+        )
         return np.where(wild, WILD_REALS[which], share - np.float32(1.0))
-    chosen = (bits >> np.uint64(8) & np.uint64(0xFFFFFFFF)) % np.array(group.action_sizes, np.uint64)
+    chosen = (bits >> np.uint64(8) & np.uint64(0xFFFFFFFF)) % np.array(
+        group.action_sizes, np.uint64
+    )
     return np.where(wild, WILD[which], chosen.astype(np.int32))
 
 
 def actions(vec: VectorEnv, steps: int, seed: int) -> dict[str, np.ndarray]:
     """Return {group: (steps, rows of all envs, D) int32 or float32}."""
-    return {g.name: _drawn(g, steps, vec.num_envs * g.agents, 16 * seed + i) for i, g in enumerate(vec.spec.groups)}
+    return {
+        g.name: _drawn(g, steps, vec.num_envs * g.agents, 16 * seed + i)
+        for i, g in enumerate(vec.spec.groups)
+    }
 
 
-# ---- running -------------------------------------------------------------------------------------------------------
+# ---- running -------------------------------------------------------------------------------------
 
 
 class Hashes:
-    """Running hashes of each array, per half of the envs (also where the vec env has one buffer) and of the records."""
+    """Running hashes of each array, per half of the envs (also where the vec env has one buffer)
+    and of the records.
+    """
 
     def __init__(self, vec: VectorEnv) -> None:
         self._vec = vec
         self._parts: dict[str, list[Any]] = {}
-        self._views: list[list[tuple[Any, np.ndarray]]] = [list(self._of_half(half)) for half in range(vec.num_buffers)]
+        self._views: list[list[tuple[Any, np.ndarray]]] = [
+            list(self._of_half(half)) for half in range(vec.num_buffers)
+        ]
         self._records: list[bytes] = []
-        self._values = max(16, len(vec.spec.record_names))  # a record had room for 16 when the first hashes were taken
+        self._values = max(
+            16, len(vec.spec.record_names)
+        )  # a record had room for 16 when the first hashes were taken
 
     def _of_half(self, half: int) -> Iterator[tuple[Any, np.ndarray]]:
         for group in self._vec.spec.groups:
@@ -98,14 +115,22 @@ class Hashes:
             self._records += [record.tobytes()[: -4 * behind or None] for record in infos.episodes]
 
     def now(self) -> dict[str, str]:
-        """Return {array: 16 hex digits over all that was shown so far}; records in an order that no way of running changes."""
-        found = {name: b"".join(part.digest() for part in parts) for name, parts in self._parts.items()}
+        """Return {array: 16 hex digits over all that was shown so far}; records in an order that no
+        way of running changes.
+        """
+        found = {
+            name: b"".join(part.digest() for part in parts) for name, parts in self._parts.items()
+        }
         found["records"] = b"".join(sorted(self._records))
         return {name: hashlib.sha256(data).hexdigest()[:16] for name, data in found.items()}
 
 
-def run(vec: VectorEnv, case: Case, seed: int, steps: int, table: dict[str, np.ndarray] | None = None) -> Shown:
-    """Step `vec` from a seeded reset and return {array: [hash at each checkpoint up to `steps`]}. table: other actions."""
+def run(
+    vec: VectorEnv, case: Case, seed: int, steps: int, table: dict[str, np.ndarray] | None = None
+) -> Shown:
+    """Step `vec` from a seeded reset and return {array: [hash at each checkpoint up to `steps`]}.
+    table: other actions.
+    """
     table, hashes = table or actions(vec, steps, seed), Hashes(vec)
     shown: Shown = {}
     vec.async_reset(seed)
@@ -113,7 +138,8 @@ def run(vec: VectorEnv, case: Case, seed: int, steps: int, table: dict[str, np.n
         hashes.add(vec.recv()[4])
         _restart_done(vec, case, hashes)
     for step in range(steps):
-        # All halves are held here; a half is sent before the next is received, so that two buffers overlap.
+        # All halves are held here; a half is sent before the next is received, so that two buffers
+        # overlap.
         for half in range(vec.num_buffers):
             vec.send(actions_of(vec, table, step, half))
         for _ in range(vec.num_buffers):
@@ -131,19 +157,24 @@ def _restart_done(vec: VectorEnv, case: Case, hashes: Hashes) -> None:
         return
     over = np.ones(vec.num_envs, np.bool_)
     for rows in vec.halves[0].groups.values():
-        over &= ~(rows.masks & ~rows.terminals & ~rows.truncations).reshape(vec.num_envs, -1).any(axis=1)
+        over &= ~(rows.masks & ~rows.terminals & ~rows.truncations).reshape(vec.num_envs, -1).any(
+            axis=1
+        )
     if over.any():
         vec.async_reset(mask=over)
         hashes.add(vec.recv()[4])
 
 
-# ---- comparing -----------------------------------------------------------------------------------------------------
+# ---- comparing -----------------------------------------------------------------------------------
 
 
 def difference(name: str, expected: Shown, found: Shown, build: str, way: str) -> str | None:
     """Return what differs first, in words, or None. Step 0 is the reset."""
     if set(expected) != set(found):
-        return f"{name}: arrays {sorted(found)} were shown and {sorted(expected)} are on record ({build}; {way})"
+        return (
+            f"{name}: arrays {sorted(found)} were shown and {sorted(expected)} are on record "
+            f"({build}; {way})"
+        )
     first: dict[int, list[str]] = {}
     for array, values in found.items():
         for at, (mine, its) in enumerate(zip(values, expected[array], strict=False)):
@@ -162,9 +193,15 @@ def difference(name: str, expected: Shown, found: Shown, build: str, way: str) -
 
 def write(path: Path, log: list[dict[str, Any]], runs: dict[str, Shown]) -> None:
     """Write the file, one array per line, so that a diff shows what changed."""
-    lines = ['{\n "log": [\n' + ",\n".join("  " + json.dumps(entry) for entry in log) + '\n ],\n "runs": {\n']
+    lines = [
+        '{\n "log": [\n'
+        + ",\n".join("  " + json.dumps(entry) for entry in log)
+        + '\n ],\n "runs": {\n'
+    ]
     blocks = []
     for name, arrays in runs.items():
-        rows = ",\n".join(f"   {json.dumps(array)}: {json.dumps(values)}" for array, values in arrays.items())
+        rows = ",\n".join(
+            f"   {json.dumps(array)}: {json.dumps(values)}" for array, values in arrays.items()
+        )
         blocks.append(f"  {json.dumps(name)}: {{\n{rows}\n  }}")
     path.write_text("".join(lines) + ",\n".join(blocks) + "\n }\n}\n")

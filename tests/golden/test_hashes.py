@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The golden hashes (hashes.json): every C env shows the committed bytes, however it is run and whatever the learner has set.
+"""The golden hashes (hashes.json): every C env shows the committed bytes, however it is run and
+whatever the learner has set.
 
-Other builds are checked by tests/test_builds.py (two of them) and `make golden-check` (all). That all ways of running show one
-and the same is tests/test_byte_equality.py's; here some of them meet an env that would notice (drift.c).
+Other builds are checked by tests/test_builds.py (two of them) and `make golden-check` (all). That
+all ways of running show one and the same is tests/test_byte_equality.py's; here some of them meet
+an env that would notice (drift.c).
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ BACKENDS: list[dict[str, Any]] = [
 def no_difference(ways: list[dict[str, Any]], steps: int, names: list[str]) -> None:
     found = list(check.differences(ways, steps, "the installed build", names))
     assert len(found) == len(ways) * len(names)
-    assert [text for text in found if text is not None] == [], "rebuild the C core if it is older than its sources"
+    assert [text for text in found if text is not None] == [], (
+        "rebuild the C core if it is older than its sources"
+    )
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES])
@@ -48,21 +52,29 @@ def test_each_env_shows_the_committed_bytes(name: str) -> None:
 
 
 def test_however_it_is_run(no_leaks: None) -> None:
-    no_difference([*BACKENDS, {"backend": "multiprocessing", "num_workers": 3, "num_buffers": 1}], 100, ["drift"])
+    no_difference(
+        [*BACKENDS, {"backend": "multiprocessing", "num_workers": 3, "num_buffers": 1}],
+        100,
+        ["drift"],
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [case.name for case in CASES])
 def test_in_all_ways(name: str) -> None:
-    no_difference(check.PLANS["all"][: 5 if BY_NAME[name].autoreset == "disabled" else None], 1000, [name])
+    no_difference(
+        check.PLANS["all"][: 5 if BY_NAME[name].autoreset == "disabled" else None], 1000, [name]
+    )
 
 
-# ---- what a learner may have set -----------------------------------------------------------------------------------------
+# ---- what a learner may have set -----------------------------------------------------------------
 
 
 @pytest.fixture
 def flush_denormals() -> Iterator[None]:
-    """What torch.set_flush_denormal(True) sets: results that are denormal become 0, and so do such operands (FTZ, DAZ)."""
+    """What torch.set_flush_denormal(True) sets: results that are denormal become 0, and so do such
+    operands (FTZ, DAZ).
+    """
     import torch
 
     if not torch.set_flush_denormal(True):
@@ -108,7 +120,7 @@ def test_the_learners_locale() -> None:
             locale.setlocale(locale.LC_ALL, before)
 
 
-# ---- the hashes would show it --------------------------------------------------------------------------------------------
+# ---- the hashes would show it --------------------------------------------------------------------
 
 
 def test_drift_is_denormal_most_of_the_time() -> None:
@@ -122,31 +134,52 @@ def test_drift_is_denormal_most_of_the_time() -> None:
 
 @pytest.mark.parametrize(
     ("flags", "array"),
-    [("-mfma -ffp-contract=fast", "agents.observations"), ("-fassociative-math -fno-signed-zeros", "agents.observations")],
+    [
+        ("-mfma -ffp-contract=fast", "agents.observations"),
+        ("-fassociative-math -fno-signed-zeros", "agents.observations"),
+    ],
 )
 def test_drift_shows_other_arithmetic(flags: str, array: str, tmp_path: Path) -> None:
     """A compiler that fuses or reorders is named at the first step."""
     if "-mfma" in flags and "fma" not in Path("/proc/cpuinfo").read_text().split():
         pytest.skip("this CPU has no fused multiply-add")
-    library = compile_library(HERE / "drift.c", tmp_path / "drift.so", "-fno-trapping-math", *flags.split())
+    library = compile_library(
+        HERE / "drift.c", tmp_path / "drift.so", "-fno-trapping-math", *flags.split()
+    )
     env = NativeEnv("drift", DriftConfig, lambda config: EnvData(), shared_library=str(library))
     with puffervec.make(env, env_kwargs=DRIFT.kwargs, backend="serial", num_envs=8) as vec:
         found = record.run(vec, DRIFT, 1, 100)
     expected = record.load()["runs"]["drift, seed 1"]
     said = record.difference("drift, seed 1", expected, found, "another build", "serial")
     assert said is not None
-    assert array in said and "between step 0 and" in said and "(another build; serial)" in said and "make golden" in said
+    assert (
+        array in said
+        and "between step 0 and" in said
+        and "(another build; serial)" in said
+        and "make golden" in said
+    )
 
 
 def test_a_difference_is_named_with_its_steps() -> None:
-    expected = {"a.rewards": ["0", "1", "2", "3"], "a.masks": ["0", "1", "2", "3"], "records": ["0", "0", "0", "0"]}
-    assert record.difference("x", expected, {name: values[:3] for name, values in expected.items()}, "b", "w") is None
+    expected = {
+        "a.rewards": ["0", "1", "2", "3"],
+        "a.masks": ["0", "1", "2", "3"],
+        "records": ["0", "0", "0", "0"],
+    }
+    assert (
+        record.difference(
+            "x", expected, {name: values[:3] for name, values in expected.items()}, "b", "w"
+        )
+        is None
+    )
     found = {**expected, "a.masks": ["0", "1", "x", "x"]}
     said = record.difference("x", expected, found, "gcc", "serial")
     assert said is not None and said.startswith(
         "x: a.masks differ(s) from the golden hashes between step 11 and 50 (gcc; serial)"
     )
-    said = record.difference("x", expected, {**found, "a.rewards": ["9", "9", "9", "9"]}, "gcc", "serial")
+    said = record.difference(
+        "x", expected, {**found, "a.rewards": ["9", "9", "9", "9"]}, "gcc", "serial"
+    )
     assert said is not None and "a.rewards differ(s)" in said and "between step 0 and 1 " in said
     said = record.difference("x", expected, {"a.rewards": ["0"]}, "gcc", "serial")
     assert said is not None and "['a.masks', 'a.rewards', 'records'] are on record" in said
@@ -157,7 +190,9 @@ def test_another_action_or_seed_shows() -> None:
     case = BY_NAME["drive"]
     expected = record.load()["runs"]["drive, seed 1"]
     with case.make() as vec:
-        assert record.difference("drive", expected, record.run(vec, case, 2, 10), "b", "w") is not None
+        assert (
+            record.difference("drive", expected, record.run(vec, case, 2, 10), "b", "w") is not None
+        )
     with case.make() as vec:
         table = record.actions(vec, 200, 1)
         table["agents"][30] = (table["agents"][30] + 1) % 91
@@ -169,15 +204,21 @@ def test_another_action_or_seed_shows() -> None:
 def test_the_file_is_whole() -> None:
     """Each case with each seed, nothing else; each checkpoint; each change with its reason."""
     found = record.load()
-    assert set(found["runs"]) == {record.run_name(case, seed) for case in CASES for seed in case.seeds}
+    assert set(found["runs"]) == {
+        record.run_name(case, seed) for case in CASES for seed in case.seeds
+    }
     for arrays in found["runs"].values():
         assert {len(values) for values in arrays.values()} == {len(record.CHECKPOINTS)}
-    assert all(len(entry["reason"]) >= 10 and entry["date"] and entry["changed"] for entry in found["log"])
+    assert all(
+        len(entry["reason"]) >= 10 and entry["date"] and entry["changed"] for entry in found["log"]
+    )
     assert all(path.stat().st_size < 200_000 for path in SCENES.values())
 
 
 def test_each_choice_of_drive_has_a_case() -> None:
-    """Presets, models, types of rows and actions, behaviours and the rest: no name is without its bytes."""
+    """Presets, models, types of rows and actions, behaviours and the rest: no name is without its
+    bytes.
+    """
     configs = [DriveConfig(**case.kwargs) for case in CASES if case.env in SCENES]
     for setting, names in CHOICES.items():
         shown = {getattr(config, setting) for config in configs}
@@ -199,7 +240,7 @@ def test_envs_meet_what_they_are_for() -> None:
             assert vec.counters()["invalid_actions"] > 0, name
 
 
-# ---- what the bytes depend on ----------------------------------------------------------------------------------------------
+# ---- what the bytes depend on --------------------------------------------------------------------
 
 LIBM = r"\b(a?(?:sin|cos|tan)h?|atan2|sincos|exp[2m]?1?|log(?:2|10|1p)?|pow|hypot|cbrt|erfc?|[lt]gamma|fma)f?\("
 # The policy's, in the learner.
@@ -207,8 +248,14 @@ LEARNERS = ("set_encoder.c", "set_encoder.h", "choices.h", "sample.c", "ppo_loss
 
 
 def test_envs_call_no_function_whose_result_depends_on_the_c_library() -> None:
-    """Square roots, floor and the like are exact by IEEE 754; sine, exponential and power differ between versions of libm."""
-    files = [*(ROOT / "csrc").rglob("*.[ch]"), *(ROOT / "examples").rglob("*.[ch]"), *HERE.glob("*.c")]
+    """Square roots, floor and the like are exact by IEEE 754; sine, exponential and power differ
+    between versions of libm.
+    """
+    files = [
+        *(ROOT / "csrc").rglob("*.[ch]"),
+        *(ROOT / "examples").rglob("*.[ch]"),
+        *HERE.glob("*.c"),
+    ]
     found: dict[str, set[str]] = {}
     for path in files:
         if path.name in LEARNERS:

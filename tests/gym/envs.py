@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Tiny envs of the tests: what they return can be worked out by hand, and they fail or sleep on demand."""
+"""Tiny envs of the tests: what they return can be worked out by hand, and they fail or sleep on
+demand.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,22 @@ from gymnasium import spaces
 
 
 class Count(gymnasium.Env[Any, Any]):
-    """Observes [steps of the episode, first draw of its generator]; the reward is the action; ends after `length` steps.
+    """Observes [steps of the episode, first draw of its generator]; the reward is the action; ends
+    after `length` steps.
 
-    It returns the same array each time, as C envs do, so that keeping it without a copy shows. The info is empty.
+    It returns the same array each time, as C envs do, so that keeping it without a copy shows. The
+    info is empty.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
 
-    def __init__(self, length: int = 3, render_mode: str | None = None, high: float = 1e6, truncate: bool = False) -> None:
+    def __init__(
+        self,
+        length: int = 3,
+        render_mode: str | None = None,
+        high: float = 1e6,
+        truncate: bool = False,
+    ) -> None:
         self.observation_space = spaces.Box(-high, high, (2,), np.float32)
         self.action_space = spaces.Discrete(5)
         self.length, self.render_mode, self.truncate = length, render_mode, truncate
@@ -136,7 +146,9 @@ class Slow(Count):
 class Spaced(gymnasium.Env[Any, Any]):
     """Samples observations of any space, and keeps the actions it got."""
 
-    def __init__(self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any], length: int = 3) -> None:
+    def __init__(
+        self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any], length: int = 3
+    ) -> None:
         self.observation_space = copy.deepcopy(observation_space)  # each env its own generator
         self.action_space, self.length = action_space, length
         self.actions: list[Any] = []
@@ -148,7 +160,9 @@ class Spaced(gymnasium.Env[Any, Any]):
         return self.observation_space.sample(), {}
 
     def step(self, action: Any) -> Any:
-        assert action in self.action_space, f"{action!r} ({type(action).__name__}) is not in {self.action_space}"
+        assert action in self.action_space, (
+            f"{action!r} ({type(action).__name__}) is not in {self.action_space}"
+        )
         self.actions.append(action)
         self.steps += 1
         return self.observation_space.sample(), 1.0, self.steps >= self.length, False, {}
@@ -164,6 +178,8 @@ def counts(lengths: Sequence[int] = (2, 3, 3), **settings: Any) -> list[Callable
     return [count(length, **settings) for length in lengths]
 
 
-def telling(*tells: Callable[[str, int], dict[str, Any]], length: int = 3) -> list[Callable[[], Telling]]:
+def telling(
+    *tells: Callable[[str, int], dict[str, Any]], length: int = 3
+) -> list[Callable[[], Telling]]:
     """Return what makes one Telling for each of `tells`."""
     return [functools.partial(Telling, tell, length) for tell in tells]

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The vector envs that the rules are tested on: Gymnasium's two, which show that a test asks for the right thing, and ours.
+"""The vector envs that the rules are tested on: Gymnasium's two, which show that a test asks for
+the right thing, and ours.
 
-Gymnasium's two are slow tests: what they show changes with Gymnasium's version and with a test, not with a push.
+Gymnasium's two are slow tests: what they show changes with Gymnasium's version and with a test, not
+with a push.
 """
 
 from __future__ import annotations
@@ -26,12 +28,18 @@ CLASSES: dict[str, Any] = {
     "sync": puffervec.gym.SyncVectorEnv,
     "async": puffervec.gym.AsyncVectorEnv,
 }
-THEIRS, OURS, ASYNC = ("gymnasium-sync", "gymnasium-async"), ("sync", "async"), ("gymnasium-async", "async")
+THEIRS, OURS, ASYNC = (
+    ("gymnasium-sync", "gymnasium-async"),
+    ("sync", "async"),
+    ("gymnasium-async", "async"),
+)
 Make = Callable[..., Any]
 
 
 def quick_start() -> str:
-    """The quickest way to start processes; with other threads about, a fork could deadlock (and is refused)."""
+    """The quickest way to start processes; with other threads about, a fork could deadlock (and is
+    refused).
+    """
     return "fork" if threading.active_count() == 1 else "forkserver"
 
 
@@ -44,10 +52,17 @@ class Kind:
         self.made: list[Any] = []
 
     def __call__(self, env_fns: Sequence[Callable[[], Any]], **settings: Any) -> Any:
-        """Make one. Forked workers, ours two at most: starting them costs little, and one of ours has more than one env."""
+        """Make one. Forked workers, ours two at most: starting them costs little, and one of ours
+        has more than one env.
+        """
         if self.name == "async":
             # A time limit, so that a worker that does not start says where it is.
-            settings = {"context": quick_start(), "num_workers": min(2, len(env_fns)), "timeout_s": 100.0, **settings}
+            settings = {
+                "context": quick_start(),
+                "num_workers": min(2, len(env_fns)),
+                "timeout_s": 100.0,
+                **settings,
+            }
         elif self.asynchronous:
             settings = {"context": quick_start(), **settings}
         envs = CLASSES[self.name](env_fns, **settings)
@@ -68,7 +83,10 @@ def param(name: str, *marks: Any) -> Any:
 
 def by_turns(cases: Sequence[Sequence[Any]]) -> list[Any]:
     """Return parameters in which each case has one of our two kinds in turn, as its last value."""
-    return [pytest.param(*case, OURS[i % 2], id="-".join(map(str, (*case, OURS[i % 2])))) for i, case in enumerate(cases)]
+    return [
+        pytest.param(*case, OURS[i % 2], id="-".join(map(str, (*case, OURS[i % 2]))))
+        for i, case in enumerate(cases)
+    ]
 
 
 def kind_fixture(names: Sequence[str] = tuple(CLASSES), called: str = "kind") -> Any:

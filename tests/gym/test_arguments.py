@@ -90,9 +90,17 @@ def test_numpy_integers_are_seeds_too() -> None:
         ([1.5, 2.7], TypeError, r"seed\[0\] is 1.5"),
         (np.array(3), TypeError, "whole number"),
         (b"ab", TypeError, "whole number"),
-        (2**70, ConfigError, r"seed is 1180591620717411303424: seeds of envs have 63 bits, use 0 to 2\*\*63 - 2"),
+        (
+            2**70,
+            ConfigError,
+            r"seed is 1180591620717411303424: seeds of envs have 63 bits, use 0 to 2\*\*63 - 2",
+        ),
         (-1, ConfigError, "seed is -1.*63 bits"),
-        ([0, 2**63], ConfigError, r"seed\[1\] is 9223372036854775808: .*63 bits, use 0 to 2\*\*63 - 1"),
+        (
+            [0, 2**63],
+            ConfigError,
+            r"seed\[1\] is 9223372036854775808: .*63 bits, use 0 to 2\*\*63 - 1",
+        ),
     ],
 )
 def test_other_seeds_are_refused(seed: Any, error: type[Exception], text: str) -> None:
@@ -145,11 +153,27 @@ def test_a_mask_of_all_envs_can_come_first(kind: Kind, modes: str) -> None:
 @pytest.mark.parametrize(
     ("mask", "error", "text"),
     [
-        ([True, False, False], TypeError, r"`options\['reset_mask'\]` must be a numpy array, got <class 'list'>"),
-        (np.array([True]), ValueError, r"`options\['reset_mask'\]` must have shape `\(3,\)`, got \(1,\)"),
+        (
+            [True, False, False],
+            TypeError,
+            r"`options\['reset_mask'\]` must be a numpy array, got <class 'list'>",
+        ),
+        (
+            np.array([True]),
+            ValueError,
+            r"`options\['reset_mask'\]` must have shape `\(3,\)`, got \(1,\)",
+        ),
         (np.ones((1, 3), bool), ValueError, r"must have shape `\(3,\)`, got \(1, 3\)"),
-        (np.array([1, 0, 0]), TypeError, r"`options\['reset_mask'\]` must have `dtype=np.bool_`, got int64"),
-        (np.zeros(3, bool), ValueError, r"must contain a boolean array with at least one True value, got reset_mask=\[False"),
+        (
+            np.array([1, 0, 0]),
+            TypeError,
+            r"`options\['reset_mask'\]` must have `dtype=np.bool_`, got int64",
+        ),
+        (
+            np.zeros(3, bool),
+            ValueError,
+            r"must contain a boolean array with at least one True value, got reset_mask=\[False",
+        ),
     ],
 )
 def test_other_masks_are_refused(kind: Kind, mask: Any, error: type[Exception], text: str) -> None:
@@ -175,7 +199,10 @@ def test_options_are_a_dict(ours: Kind, options: Any) -> None:
         (Count(), "env_fns is <.*Count object.*: give a list of functions"),
         ("CartPole-v1", "env_fns is 'CartPole-v1': give a list"),
         (None, "env_fns is None"),
-        ([Count, Count()], r"env_fns\[1\] is <.*Count object.*: that is an env: give the function that makes it"),
+        (
+            [Count, Count()],
+            r"env_fns\[1\] is <.*Count object.*: that is an env: give the function that makes it",
+        ),
         ([5], r"env_fns\[0\] is 5: give a function"),
     ],
 )

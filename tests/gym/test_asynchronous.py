@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of Gymnasium's AsyncVectorEnv: pending and closed state, timeouts, errors (puffervec/gym/asynchronous.py)."""
+"""Rules of Gymnasium's AsyncVectorEnv: pending and closed state, timeouts, errors
+(puffervec/gym/asynchronous.py).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ours = kind_fixture(("async",), "ours")
 ACTIONS = [0, 0, 0]
 
 
-# ---- calls in two parts --------------------------------------------------------------------------------------------------
+# ---- calls in two parts --------------------------------------------------------------------------
 
 
 def test_reset_step_and_call_in_two_parts(kind: Kind) -> None:
@@ -57,10 +59,16 @@ def test_one_call_at_a_time(kind: Kind, pending: str, begun: str) -> None:
     with pytest.raises(AlreadyPendingCallError, match=text) as caught:
         BEGIN[begun](envs)
     assert caught.value.name == pending
-    with pytest.raises(AlreadyPendingCallError, match=f"Calling `set_attr` while waiting for a pending call to `{pending}`"):
+    with pytest.raises(
+        AlreadyPendingCallError,
+        match=f"Calling `set_attr` while waiting for a pending call to `{pending}`",
+    ):
         envs.set_attr("length", 4)
     for other in set(BEGIN) - {pending}:
-        with pytest.raises(NoAsyncCallError, match=f"Calling `{other}_wait` without any prior call to `{other}_async`."):
+        with pytest.raises(
+            NoAsyncCallError,
+            match=f"Calling `{other}_wait` without any prior call to `{other}_async`.",
+        ):
             getattr(envs, f"{other}_wait")()
     getattr(envs, f"{pending}_wait")()  # which is still possible
     assert envs.get_attr("length") == (2, 3, 3)
@@ -69,12 +77,15 @@ def test_one_call_at_a_time(kind: Kind, pending: str, begun: str) -> None:
 def test_calls_with_a_name_of_their_own_are_refused(ours: Kind) -> None:
     envs = ours(counts())
     for name in ("reset", "step", "close"):
-        with pytest.raises(ValueError, match=f"Trying to call function `{name}` with `call`, use `{name}` directly instead."):
+        with pytest.raises(
+            ValueError,
+            match=f"Trying to call function `{name}` with `call`, use `{name}` directly instead.",
+        ):
             envs.call(name)
     envs.reset()
 
 
-# ---- the end -------------------------------------------------------------------------------------------------------------
+# ---- the end -------------------------------------------------------------------------------------
 
 
 def test_everything_fails_after_close(kind: Kind) -> None:
@@ -88,7 +99,10 @@ def test_everything_fails_after_close(kind: Kind) -> None:
         lambda e: e.set_attr("length", 1), lambda e: e.reset_wait(), lambda e: e.step_wait(), lambda e: e.call_wait(),
         lambda e: e.np_random_seed,
     ):  # fmt: skip
-        with pytest.raises(ClosedEnvironmentError, match=rf"Trying to operate on `{name}`, after a call to `close\(\)`."):
+        with pytest.raises(
+            ClosedEnvironmentError,
+            match=rf"Trying to operate on `{name}`, after a call to `close\(\)`.",
+        ):
             use(envs)
     envs.close()
     envs.close(terminate=True)
@@ -102,7 +116,10 @@ def test_close_warns_of_a_pending_call(kind: Kind, verb: str, terminate: bool) -
     processes = list(envs.processes)
     pids = [process.pid for process in processes]
     BEGIN[verb](envs)
-    with pytest.warns(UserWarning, match=f"Calling `close` while waiting for a pending call to `{verb}` to complete."):
+    with pytest.warns(
+        UserWarning,
+        match=f"Calling `close` while waiting for a pending call to `{verb}` to complete.",
+    ):
         envs.close(terminate=terminate)
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
@@ -117,7 +134,7 @@ def test_close_does_not_wait_for_ever(ours: Kind) -> None:
     assert not any(psutil.pid_exists(pid) for pid in pids)
 
 
-# ---- timeouts ------------------------------------------------------------------------------------------------------------
+# ---- timeouts ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("late", ["step", "call", "reset"])
@@ -126,12 +143,23 @@ def test_after_a_timeout_only_reset_and_close_are_allowed(ours: Kind, late: str)
     envs = ours([functools.partial(Slow, step_s=0.4, reset_s=0.4 if late == "reset" else 0.0)] * 2)
     if late != "reset":
         envs.reset(seed=0)
-    begin = {"step": lambda: envs.step_async([0, 0]), "call": lambda: envs.call_async("slowly", 0.4), "reset": envs.reset_async}
+    begin = {
+        "step": lambda: envs.step_async([0, 0]),
+        "call": lambda: envs.call_async("slowly", 0.4),
+        "reset": envs.reset_async,
+    }
     begin[late]()
     with pytest.raises(multiprocessing.TimeoutError):
         getattr(envs, f"{late}_wait")(timeout=0.05)
-    for use in (lambda: envs.step([0, 0]), lambda: envs.get_attr("length"), lambda: envs.set_attr("length", 4)):
-        with pytest.raises(AlreadyPendingCallError, match=f"`{late}` timed out.*Call `reset`, which waits for it, or `close`"):
+    for use in (
+        lambda: envs.step([0, 0]),
+        lambda: envs.get_attr("length"),
+        lambda: envs.set_attr("length", 4),
+    ):
+        with pytest.raises(
+            AlreadyPendingCallError,
+            match=f"`{late}` timed out.*Call `reset`, which waits for it, or `close`",
+        ):
             use()
     with pytest.raises(AlreadyPendingCallError, match="all envs.*without a reset_mask"):
         envs.reset(options={"reset_mask": np.array([True, False])})
@@ -141,7 +169,7 @@ def test_after_a_timeout_only_reset_and_close_are_allowed(ours: Kind, late: str)
     assert envs.step([1, 2])[0][:, 0].tolist() == [1, 1]
 
 
-# ---- envs that fail ------------------------------------------------------------------------------------------------------
+# ---- envs that fail ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["reset", "step"])
@@ -166,10 +194,16 @@ def test_what_envs_raise_is_logged(kind: Kind) -> None:
             envs.step([0, 0])
     texts = [str(warning.message) for warning in caught]
     assert len(texts) == 5 and "Raising the last exception back to the main process." in texts[4]
-    found = [re.search(r"Received the following error from Worker-(\d) - Shutting it down", texts[i]) for i in (0, 2)]
+    found = [
+        re.search(r"Received the following error from Worker-(\d) - Shutting it down", texts[i])
+        for i in (0, 2)
+    ]
     assert sorted(match[1] for match in found if match) == ["0", "1"]
     for text in (texts[1], texts[3]):
-        assert re.search(r"ERROR: Traceback \(most recent call last\):(?s:.)*ValueError: told to fail in step\n", text)
+        assert re.search(
+            r"ERROR: Traceback \(most recent call last\):(?s:.)*ValueError: told to fail in step\n",
+            text,
+        )
     envs.close()
 
 
@@ -190,11 +224,18 @@ def test_exceptions_with_other_constructors_arrive_whole(ours: Kind) -> None:
     assert caught.value.code == 17
 
 
-# ---- arguments -----------------------------------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 
 
 def speaks_pipes(
-    index: int, env_fn: Any, pipe: Any, parent_pipe: Any, memory: Any, errors: Any, mode: Any, permits: Any
+    index: int,
+    env_fn: Any,
+    pipe: Any,
+    parent_pipe: Any,
+    memory: Any,
+    errors: Any,
+    mode: Any,
+    permits: Any,
 ) -> None:
     """The signature of Gymnasium's worker."""
 
@@ -227,9 +268,21 @@ def test_max_concurrency_is_the_number_of_workers() -> None:
 
 
 def test_arguments_by_position_in_gymnasiums_order() -> None:
-    envs = puffervec.gym.AsyncVectorEnv(counts(), False, False, "forkserver", False, None, "same", NEXT, 2)
-    assert (envs.shared_memory, envs.copy, envs.context, envs.daemon) == (False, False, "forkserver", False)
-    assert (envs.worker, envs.observation_mode, envs.autoreset_mode, envs.max_concurrency) == (None, "same", NEXT, 2)
+    envs = puffervec.gym.AsyncVectorEnv(
+        counts(), False, False, "forkserver", False, None, "same", NEXT, 2
+    )
+    assert (envs.shared_memory, envs.copy, envs.context, envs.daemon) == (
+        False,
+        False,
+        "forkserver",
+        False,
+    )
+    assert (envs.worker, envs.observation_mode, envs.autoreset_mode, envs.max_concurrency) == (
+        None,
+        "same",
+        NEXT,
+        2,
+    )
     envs.reset()
     assert envs.step(ACTIONS)[0].shape == (3, 2)
     envs.close()

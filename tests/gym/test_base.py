@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rules of Gymnasium's vector API: attributes, metadata, observations, the three autoreset modes (puffervec/gym/base.py,
-puffervec/gym/rows.py). Each runs on Gymnasium's own two classes as well, which shows that it asks for the right thing.
+"""Rules of Gymnasium's vector API: attributes, metadata, observations, the three autoreset modes
+(puffervec/gym/base.py, puffervec/gym/rows.py). Each runs on Gymnasium's own two classes as well,
+which shows that it asks for the right thing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.gym.kinds import DISABLED, MODES, NEXT, SAME, Kind, kind_fixture
 kind = kind_fixture()
 
 
-# ---- what it is ----------------------------------------------------------------------------------------------------------
+# ---- what it is ----------------------------------------------------------------------------------
 
 
 def test_it_is_a_vector_env_with_its_attributes(kind: Kind) -> None:
@@ -59,7 +60,12 @@ def test_results_of_one_step_survive_the_next(kind: Kind) -> None:
     assert [step[2].tolist() for step in steps] == [
         [False, False, False], [True, False, False], [False, True, False], [False, False, True],
     ]  # fmt: skip
-    assert [step[0][:, 0].tolist() for step in steps] == [[1, 1, 1], [2, 2, 2], [0, 3, 3], [1, 0, 4]]
+    assert [step[0][:, 0].tolist() for step in steps] == [
+        [1, 1, 1],
+        [2, 2, 2],
+        [0, 3, 3],
+        [1, 0, 4],
+    ]
 
 
 def test_without_copies_the_observations_are_one_array(kind: Kind) -> None:
@@ -70,17 +76,23 @@ def test_without_copies_the_observations_are_one_array(kind: Kind) -> None:
     assert second[:, 0].tolist() == [1, 1, 1]
 
 
-# ---- spaces --------------------------------------------------------------------------------------------------------------
+# ---- spaces --------------------------------------------------------------------------------------
 
 DISCRETE = spaces.Discrete(3, start=5)
 NESTED = spaces.Dict(
     image=spaces.Box(0, 255, (2, 3), np.uint8),
-    more=spaces.Tuple([spaces.Discrete(4, start=-1), spaces.MultiBinary(3), spaces.MultiDiscrete([2, 5])]),
+    more=spaces.Tuple(
+        [spaces.Discrete(4, start=-1), spaces.MultiBinary(3), spaces.MultiDiscrete([2, 5])]
+    ),
     point=spaces.Box(-1.0, 1.0, (), np.float64),
 )
 
 
-@pytest.mark.parametrize("space", [DISCRETE, NESTED, spaces.Box(-1, 1, (3,), np.float16), spaces.MultiBinary((2, 2))], ids=str)
+@pytest.mark.parametrize(
+    "space",
+    [DISCRETE, NESTED, spaces.Box(-1, 1, (3,), np.float16), spaces.MultiBinary((2, 2))],
+    ids=str,
+)
 @pytest.mark.parametrize("copy", [True, False])
 def test_observations_are_of_the_batched_space(kind: Kind, space: Any, copy: bool) -> None:
     envs = kind([lambda: Spaced(space, spaces.Discrete(2))] * 3, copy=copy)
@@ -90,7 +102,9 @@ def test_observations_are_of_the_batched_space(kind: Kind, space: Any, copy: boo
     observations, _ = envs.reset(seed=0)
     for _ in range(2):
         assert observations in envs.observation_space
-        for i, one in enumerate(gymnasium.vector.utils.iterate(envs.observation_space, observations)):
+        for i, one in enumerate(
+            gymnasium.vector.utils.iterate(envs.observation_space, observations)
+        ):
             assert same(one, expected[i]), (one, expected[i])
         observations, *_ = envs.step([0, 1, 0])
         expected = [env.step(0)[0] for env in single]
@@ -107,7 +121,8 @@ def same(a: Any, b: Any) -> bool:
 
 def test_unequal_observation_spaces_are_refused(kind: Kind) -> None:
     with pytest.raises(
-        RuntimeError, match="spaces are not equivalent.*If this is intentional, use `observation_mode='different'`"
+        RuntimeError,
+        match="spaces are not equivalent.*If this is intentional, use `observation_mode='different'`",
     ):
         kind([count(high=1.0), count(high=2.0)])
 
@@ -122,7 +137,9 @@ def test_unequal_bounds_are_batched_in_mode_different(kind: Kind) -> None:
 
 def test_a_pair_of_spaces_replaces_what_the_envs_say(kind: Kind) -> None:
     single = spaces.Box(-5000, 5000, (2,), np.float32)
-    envs = kind([count(high=1000.0), count(high=2000.0)], observation_mode=(batch_space(single, 2), single))
+    envs = kind(
+        [count(high=1000.0), count(high=2000.0)], observation_mode=(batch_space(single, 2), single)
+    )
     assert envs.single_observation_space == single
     assert envs.reset()[0] in envs.observation_space
 
@@ -130,11 +147,17 @@ def test_a_pair_of_spaces_replaces_what_the_envs_say(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("mode", "error", "text"),
     [
-        ("wrong", ValueError, "Invalid `observation_mode`, expected: 'same' or 'different' or tuple"),
+        (
+            "wrong",
+            ValueError,
+            "Invalid `observation_mode`, expected: 'same' or 'different' or tuple",
+        ),
         (("a", "b"), TypeError, "Expected both elements of observation_mode to be Spaces"),
     ],
 )
-def test_other_observation_modes_are_refused(kind: Kind, mode: Any, error: type[Exception], text: str) -> None:
+def test_other_observation_modes_are_refused(
+    kind: Kind, mode: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         kind([count()], observation_mode=mode)
 
@@ -143,19 +166,26 @@ def test_unequal_shapes_and_actions_are_refused(kind: Kind) -> None:
     box, other = spaces.Box(0, 1, (3,)), spaces.Box(0, 1, (4,))
     for pair in ((box, other), (box, spaces.Discrete(5))):
         with pytest.raises((RuntimeError, AssertionError, ValueError, TypeError)):
-            kind([lambda space=space: Spaced(space, spaces.Discrete(2)) for space in pair], observation_mode="different")
+            kind(
+                [lambda space=space: Spaced(space, spaces.Discrete(2)) for space in pair],
+                observation_mode="different",
+            )
     with pytest.raises(RuntimeError, match="[Aa]ction"):
         kind([lambda n=n: Spaced(box, spaces.Discrete(n)) for n in (2, 3)])
 
 
-# ---- metadata ------------------------------------------------------------------------------------------------------------
+# ---- metadata ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_metadata_has_the_mode_and_the_envs_own_keys(kind: Kind, mode: AutoresetMode) -> None:
     for given in (mode, mode.value):
         envs = kind([count()], autoreset_mode=given)
-        assert envs.metadata == {"render_modes": ["rgb_array"], "render_fps": 7, "autoreset_mode": mode}
+        assert envs.metadata == {
+            "render_modes": ["rgb_array"],
+            "render_fps": 7,
+            "autoreset_mode": mode,
+        }
         assert envs.autoreset_mode is mode
     assert "autoreset_mode" not in Count.metadata
 
@@ -165,11 +195,13 @@ def test_an_unknown_mode_is_refused(kind: Kind) -> None:
         kind([count()], autoreset_mode="sometimes")
 
 
-# ---- the three modes -----------------------------------------------------------------------------------------------------
+# ---- the three modes -----------------------------------------------------------------------------
 
 
 def run(envs: Any, steps: int) -> list[Any]:
-    """Return (first column of the observations, rewards, terminations, infos) of each step; the actions are 1, 2, 3."""
+    """Return (first column of the observations, rewards, terminations, infos) of each step; the
+    actions are 1, 2, 3.
+    """
     found = []
     for _ in range(steps):
         observations, rewards, terminations, truncations, infos = envs.step(np.array([1, 2, 3]))
@@ -215,7 +247,10 @@ def test_same_step(kind: Kind) -> None:
 
 @pytest.mark.parametrize("space", [DISCRETE, NESTED], ids=str)
 def test_final_observations_are_of_the_single_space(kind: Kind, space: Any) -> None:
-    envs = kind([lambda n=n: Spaced(space, spaces.Discrete(2), length=n) for n in (2, 3)], autoreset_mode=SAME)
+    envs = kind(
+        [lambda n=n: Spaced(space, spaces.Discrete(2), length=n) for n in (2, 3)],
+        autoreset_mode=SAME,
+    )
     envs.reset(seed=0)
     envs.step([0, 0])
     for done in (0, 1):
@@ -227,7 +262,10 @@ def test_final_observations_are_of_the_single_space(kind: Kind, space: Any) -> N
 def test_disabled(kind: Kind) -> None:
     envs = kind(counts((2, 3, 3)), autoreset_mode=DISABLED)
     envs.reset(seed=0)
-    assert run(envs, 2) == [([1, 1, 1], [1, 2, 3], NONE, {}), ([2, 2, 2], [1, 2, 3], [True, False, False], {})]
+    assert run(envs, 2) == [
+        ([1, 1, 1], [1, 2, 3], NONE, {}),
+        ([2, 2, 2], [1, 2, 3], [True, False, False], {}),
+    ]
     observations, infos = envs.reset(options={"reset_mask": np.array([True, False, False])})
     assert (observations[:, 0].tolist(), infos) == ([0, 2, 2], {})
     assert run(envs, 1) == [([1, 3, 3], [1, 2, 3], [False, True, True], {})]
@@ -247,7 +285,7 @@ def test_a_reset_by_mask_takes_the_place_of_the_autoreset(kind: Kind) -> None:
     assert envs.get_attr("resets") == (2, 2)
 
 
-# ---- call, get_attr, set_attr, render ------------------------------------------------------------------------------------
+# ---- call, get_attr, set_attr, render ------------------------------------------------------------
 
 
 def test_call_and_attributes(kind: Kind) -> None:
@@ -260,7 +298,9 @@ def test_call_and_attributes(kind: Kind) -> None:
     envs.set_attr("note", ("a", "b", "c"))
     assert envs.get_attr("note") == ("a", "b", "c")
     for values in ([1, 2], (1, 2, 3, 4)):
-        with pytest.raises(ValueError, match="length equal to the number of environments. Got `[24]` values for 3"):
+        with pytest.raises(
+            ValueError, match="length equal to the number of environments. Got `[24]` values for 3"
+        ):
             envs.set_attr("length", values)
 
 

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What goes wrong in Gymnasium 1.4's vector envs and right in ours (puffervec/gym/base.py, sync.py, asynchronous.py).
+"""What goes wrong in Gymnasium 1.4's vector envs and right in ours (puffervec/gym/base.py, sync.py,
+asynchronous.py).
 
-Tests that Gymnasium's classes survive are run on them too and marked as expected failures, strictly: when Gymnasium mends a
-bug, its mark goes. The others would hang, or leave errors behind for the tests that follow.
+Tests that Gymnasium's classes survive are run on them too and marked as expected failures,
+strictly: when Gymnasium mends a bug, its mark goes. The others would hang, or leave errors behind
+for the tests that follow.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from tests.gym.kinds import CLASSES, DISABLED, NEXT, SAME, Kind, param, quick_st
 def kinds(broken: Sequence[str], names: Sequence[str] = tuple(CLASSES)) -> Any:
     """Parametrize `kind` over these kinds, of which `broken` fail."""
     fails = [pytest.mark.xfail(strict=True, reason="a bug of Gymnasium 1.4")]
-    return pytest.mark.parametrize("kind", [param(name, *(fails if name in broken else [])) for name in names], indirect=True)
+    return pytest.mark.parametrize(
+        "kind", [param(name, *(fails if name in broken else [])) for name in names], indirect=True
+    )
 
 
 @pytest.fixture
@@ -38,7 +42,9 @@ def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
 
 @pytest.mark.parametrize("shared_memory", [True, False])
 @pytest.mark.parametrize("kind", ["async"], indirect=True)
-def test_a_reset_by_hand_after_the_end_is_not_followed_by_another(kind: Kind, shared_memory: bool) -> None:
+def test_a_reset_by_hand_after_the_end_is_not_followed_by_another(
+    kind: Kind, shared_memory: bool
+) -> None:
     envs = kind(counts((1, 3)), autoreset_mode=NEXT, shared_memory=shared_memory)
     envs.reset()
     assert envs.step([1, 1])[2].tolist() == [True, False]
@@ -111,10 +117,14 @@ def deaf() -> gymnasium.Env[Any, Any]:
 def test_close_ends_workers_that_do_not_hear_sigterm(terminate: bool) -> None:
     before = signal.getsignal(signal.SIGTERM)
     try:
-        others = puffervec.gym.AsyncVectorEnv(counts(), context=quick_start())  # would inherit pipe ends, if there were any
+        others = puffervec.gym.AsyncVectorEnv(
+            counts(), context=quick_start()
+        )  # would inherit pipe ends, if there were any
         envs = puffervec.gym.AsyncVectorEnv([deaf, deaf], context=quick_start())
     finally:
-        signal.signal(signal.SIGTERM, before)  # the first env is made in this process too, for its spaces
+        signal.signal(
+            signal.SIGTERM, before
+        )  # the first env is made in this process too, for its spaces
     pids = [process.pid for process in envs.processes]
     envs.reset()
     envs.step_async([0, 0])

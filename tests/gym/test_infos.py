@@ -38,7 +38,11 @@ def first_step(kind: Kind, *tells: Any, **settings: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(7, np.array([7, 0, 0])), (0.5, np.array([0.5, 0, 0])), (True, np.array([True, False, False]))],
+    [
+        (7, np.array([7, 0, 0])),
+        (0.5, np.array([0.5, 0, 0])),
+        (True, np.array([True, False, False])),
+    ],
     ids=["int", "float", "bool"],
 )
 def test_numbers_become_arrays_with_a_mask(kind: Kind, value: Any, expected: Any) -> None:
@@ -48,7 +52,9 @@ def test_numbers_become_arrays_with_a_mask(kind: Kind, value: Any, expected: Any
     assert infos["_k"].dtype == np.bool_ and infos["_k"].tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("value", [np.float64(0.25), np.float32(0.25), np.int32(3), np.uint8(200), np.bool_(True)])
+@pytest.mark.parametrize(
+    "value", [np.float64(0.25), np.float32(0.25), np.int32(3), np.uint8(200), np.bool_(True)]
+)
 def test_numpy_scalars_count_as_numbers(kind: Kind, value: Any) -> None:
     infos = first_step(kind, nothing, on_step({"k": value}))
     assert infos["k"].tolist() == [type(value.item())(0), value.item()] or infos["k"][1] == value
@@ -57,7 +63,10 @@ def test_numpy_scalars_count_as_numbers(kind: Kind, value: Any) -> None:
 
 def test_arrays_are_stacked(kind: Kind) -> None:
     infos = first_step(kind, on_step({"k": np.arange(6, dtype=np.int16).reshape(2, 3)}), nothing)
-    assert infos["k"].dtype == np.int16 and infos["k"].tolist() == [[[0, 1, 2], [3, 4, 5]], [[0, 0, 0], [0, 0, 0]]]
+    assert infos["k"].dtype == np.int16 and infos["k"].tolist() == [
+        [[0, 1, 2], [3, 4, 5]],
+        [[0, 0, 0], [0, 0, 0]],
+    ]
     assert infos["_k"].tolist() == [True, False]
 
 
@@ -93,7 +102,11 @@ def test_empty_infos_are_an_empty_dict(kind: Kind) -> None:
 
 
 def test_infos_of_resets(kind: Kind) -> None:
-    envs = kind(telling(*[lambda when, step: {"new": step} if when == "reset" else {"at": step}] * 2, length=2))
+    envs = kind(
+        telling(
+            *[lambda when, step: {"new": step} if when == "reset" else {"at": step}] * 2, length=2
+        )
+    )
     assert data_equivalence(envs.reset()[1], {"new": np.zeros(2, int), "_new": np.ones(2, bool)})
     envs.step([0, 0])
     envs.step([0, 0])
@@ -136,7 +149,9 @@ def test_final_info(kind: Kind) -> None:
 
 @pytest.mark.parametrize("mode", [NEXT, SAME])
 def test_episode_statistics_of_the_sub_envs(kind: Kind, mode: Any) -> None:
-    envs = kind([lambda: gymnasium.wrappers.RecordEpisodeStatistics(Count(2))] * 2, autoreset_mode=mode)
+    envs = kind(
+        [lambda: gymnasium.wrappers.RecordEpisodeStatistics(Count(2))] * 2, autoreset_mode=mode
+    )
     envs.reset()
     envs.step([1, 2])
     infos = envs.step([3, 4])[4]
@@ -148,14 +163,23 @@ def test_episode_statistics_of_the_sub_envs(kind: Kind, mode: Any) -> None:
     assert (episode["t"] >= 0).all() and episode["_t"].all()
 
 
-# ---- where ours does better ----------------------------------------------------------------------------------------------
+# ---- where ours does better ----------------------------------------------------------------------
 
 
 def test_values_that_do_not_fit_together_become_objects(ours: Kind) -> None:
-    infos = first_step(ours, on_step({"k": 1, "a": np.zeros(2)}), on_step({"k": None, "a": np.ones(3)}), on_step({"k": 2}))
+    infos = first_step(
+        ours,
+        on_step({"k": 1, "a": np.zeros(2)}),
+        on_step({"k": None, "a": np.ones(3)}),
+        on_step({"k": 2}),
+    )
     assert infos["k"].dtype == object and infos["k"].tolist() == [1, None, 2]
     assert infos["_k"].tolist() == [True, True, True]
-    assert [None if entry is None else entry.tolist() for entry in infos["a"]] == [[0, 0], [1, 1, 1], None]
+    assert [None if entry is None else entry.tolist() for entry in infos["a"]] == [
+        [0, 0],
+        [1, 1, 1],
+        None,
+    ]
 
 
 MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
@@ -163,7 +187,9 @@ MIXED = {"x": 1, "y": {"n": 2.5, "z": "t"}}
 
 @pytest.mark.parametrize("order", [(0, 1, 2), pytest.param((2, 1, 0), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", [5, 0.5, True, "text", None, np.arange(3)], ids=str)
-def test_a_dict_where_others_have_something_else_is_an_object(ours: Kind, other: Any, order: tuple[int, ...]) -> None:
+def test_a_dict_where_others_have_something_else_is_an_object(
+    ours: Kind, other: Any, order: tuple[int, ...]
+) -> None:
     """Gymnasium fails for some orders, and mixes numbers of envs with keys for others."""
     reported = [MIXED, other, {"x": 2}]
     infos = first_step(ours, *[on_step({"k": reported[which]}) for which in order])
@@ -175,14 +201,26 @@ def test_a_dict_where_others_have_something_else_is_an_object(ours: Kind, other:
 def test_dicts_and_numbers_further_down(ours: Kind, first: int) -> None:
     reported = [{"deep": {"k": {"x": 1, "s": "t"}}, "n": 1}, {"deep": {"k": 7}, "n": 2}]
     infos = first_step(ours, on_step(reported[first]), on_step(reported[1 - first]), nothing)
-    assert infos["deep"]["k"].tolist() == [each["deep"]["k"] for each in (reported[first], reported[1 - first])] + [None]
-    assert infos["deep"]["_k"].tolist() == infos["_deep"].tolist() == infos["_n"].tolist() == [True, True, False]
+    assert infos["deep"]["k"].tolist() == [
+        each["deep"]["k"] for each in (reported[first], reported[1 - first])
+    ] + [None]
+    assert (
+        infos["deep"]["_k"].tolist()
+        == infos["_deep"].tolist()
+        == infos["_n"].tolist()
+        == [True, True, False]
+    )
 
 
 def test_numbers_and_texts_of_one_dict_stay_together() -> None:
-    """They travel apart: the numbers of env 0 have come before the number of env 1 makes objects of both."""
+    """They travel apart: the numbers of env 0 have come before the number of env 1 makes objects of
+    both.
+    """
     present = np.array([[True, False], [False, True]])
-    numeric = {("k", "a", "n"): (np.array([4, 0]), present[0]), ("k",): (np.array([0, 9]), present[1])}
+    numeric = {
+        ("k", "a", "n"): (np.array([4, 0]), present[0]),
+        ("k",): (np.array([0, 9]), present[1]),
+    }
     batch = batch_infos(Infos(numeric=numeric, others=[(0, {"k": {"a": {"s": "t"}, "b": "u"}})]), 2)
     assert batch["k"].tolist() == [{"a": {"n": 4, "s": "t"}, "b": "u"}, 9]
     assert batch["_k"].tolist() == [True, True]
@@ -205,4 +243,7 @@ def test_numbers_too_large_for_an_array_are_objects(ours: Kind) -> None:
 
 def test_final_observations_of_an_env_are_objects(kind: Kind) -> None:
     infos = first_step(kind, on_step({"final_obs": {"n": 1}}), nothing)
-    assert infos["final_obs"].tolist() == [{"n": 1}, None] and infos["_final_obs"].tolist() == [True, False]
+    assert infos["final_obs"].tolist() == [{"n": 1}, None] and infos["_final_obs"].tolist() == [
+        True,
+        False,
+    ]

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ids of the C envs (puffervec/gym/make_vec.py): made by Gymnasium itself, one by one and as vector envs."""
+"""Ids of the C envs (puffervec/gym/make_vec.py): made by Gymnasium itself, one by one and as vector
+envs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[
 
 @pytest.mark.filterwarnings(INFINITE)
 @pytest.mark.parametrize("name", REGISTERED)
-def test_single_envs_pass_gymnasiums_checker(name: str, settings: dict[str, dict[str, Any]]) -> None:
+def test_single_envs_pass_gymnasiums_checker(
+    name: str, settings: dict[str, dict[str, Any]]
+) -> None:
     env = gymnasium.make(f"puffervec/{name}", **settings.get(name, {}))
     check_env(env.unwrapped)
     env.close()
@@ -45,7 +49,9 @@ def test_single_envs_pass_gymnasiums_checker(name: str, settings: dict[str, dict
 def test_vector_envs_are_made_by_gymnasium(name: str, settings: dict[str, dict[str, Any]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a vector env without the right metadata would bring one
-        envs: Any = gymnasium.make_vec(f"puffervec/{name}", num_envs=2, backend="serial", **settings.get(name, {}))
+        envs: Any = gymnasium.make_vec(
+            f"puffervec/{name}", num_envs=2, backend="serial", **settings.get(name, {})
+        )
     assert isinstance(envs, puffervec.gym.NativeVectorEnv)
     assert envs.spec.id == f"puffervec/{name}" and envs.num_envs == 2 * envs.agents
     assert repr(envs) == f"NativeVectorEnv(puffervec/{name}, num_envs={envs.num_envs})"
@@ -83,5 +89,7 @@ def test_an_id_can_name_the_module_to_import(tmp_path: Path) -> None:
         "envs = gymnasium.make_vec('puffervec.gym:puffervec/Probe-v0', num_envs=2, backend='serial')\n"
         "print(env.reset(seed=0)[0].shape, envs.reset(seed=0)[0].shape)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=100
+    )
     assert (done.stdout, done.stderr) == ("(8,) (2, 8)\n", "")

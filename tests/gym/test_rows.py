@@ -30,7 +30,9 @@ SPACES = [
     spaces.Box(-1, 1, (2,), np.float32),
     spaces.Box(-1, 1, (2, 3), np.float64),
     spaces.Box(0, 255, (2,), np.uint8),
-    spaces.Dict(a=spaces.Discrete(3), b=spaces.Tuple([spaces.MultiBinary(2), spaces.Discrete(2, start=4)])),
+    spaces.Dict(
+        a=spaces.Discrete(3), b=spaces.Tuple([spaces.MultiBinary(2), spaces.Discrete(2, start=4)])
+    ),
     spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)]),
 ]
 
@@ -53,7 +55,12 @@ def test_each_env_gets_its_own_action(kind: Kind, space: Any) -> None:
 def test_lists_tuples_and_other_widths(kind: Kind) -> None:
     envs = kind(counts((50, 50, 50)))
     envs.reset()
-    for actions in ([1, 2, 3], (1, 2, 3), np.array([1, 2, 3], np.int32), np.array([1, 2, 3], np.uint8)):
+    for actions in (
+        [1, 2, 3],
+        (1, 2, 3),
+        np.array([1, 2, 3], np.int32),
+        np.array([1, 2, 3], np.uint8),
+    ):
         assert envs.step(actions)[1].tolist() == [1, 2, 3]
 
 
@@ -68,10 +75,18 @@ class Keeping(Spaced):
 def exactly(a: Any, b: Any) -> bool:
     """Equality of types, dtypes and values."""
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(exactly(a[key], b[key]) for key in a)
+        return (
+            isinstance(b, dict)
+            and a.keys() == b.keys()
+            and all(exactly(a[key], b[key]) for key in a)
+        )
     if isinstance(a, tuple):
         return isinstance(b, tuple) and len(a) == len(b) and all(map(exactly, a, b))
-    return type(a) is type(b) and getattr(a, "dtype", None) == getattr(b, "dtype", None) and np.array_equal(a, b)
+    return (
+        type(a) is type(b)
+        and getattr(a, "dtype", None) == getattr(b, "dtype", None)
+        and np.array_equal(a, b)
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +110,9 @@ def exactly(a: Any, b: Any) -> bool:
             {"a": np.array([[0.1, 0.2]] * 2), "b": np.array([0, 7])},
         ),
     ],
-    ids=lambda value: str(value) if isinstance(value, spaces.Space) else getattr(value, "dtype", "dict"),
+    ids=lambda value: (
+        str(value) if isinstance(value, spaces.Space) else getattr(value, "dtype", "dict")
+    ),
 )
 def test_they_arrive_as_gymnasium_hands_them_over(kind: Kind, space: Any, actions: Any) -> None:
     envs = kind([lambda: Keeping(OBSERVATION, space)] * 2)
@@ -108,7 +125,9 @@ def test_they_arrive_as_gymnasium_hands_them_over(kind: Kind, space: Any, action
 
 
 def test_native_actions_are_those_of_their_turn_only(ours: Kind) -> None:
-    """Rows after native actions, a call and a reset in between: nothing of a turn before is taken again."""
+    """Rows after native actions, a call and a reset in between: nothing of a turn before is taken
+    again.
+    """
     envs = ours([lambda: Keeping(OBSERVATION, spaces.Box(-1, 1, (1,), np.float32))] * 3)
     envs.reset(seed=0)
     envs.step(np.array([[0.1], [0.2], [0.3]]))
@@ -188,13 +207,19 @@ def test_parts_may_be_lists_and_tuples() -> None:
     expected = writer_of(TUPLE, 2).rows((np.array([1, 2]), FLOATS + 1)).entries
     assert len(expected) == 2
     found = writer_of(TUPLE, 2).rows([[1, 2], [FLOATS[0] + 1, FLOATS[1] + 1]]).entries
-    assert all(a == b and np.array_equal(c, d) for (a, c), (b, d) in zip(expected, found, strict=True))
+    assert all(
+        a == b and np.array_equal(c, d) for (a, c), (b, d) in zip(expected, found, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
     ("space", "actions", "text"),
     [
-        (TUPLE, (np.array([1, 2]), np.zeros((3, 2), np.float32)), r"actions\[1\]: 3 for 2 envs: give one per env"),
+        (
+            TUPLE,
+            (np.array([1, 2]), np.zeros((3, 2), np.float32)),
+            r"actions\[1\]: 3 for 2 envs: give one per env",
+        ),
         (TUPLE, (np.array([1, 2, 0]), np.zeros((3, 2), np.float32)), r"actions\[0\]: 3 for 2 envs"),
         (TUPLE, [(0, FLOATS[0])], "actions: 1 for the 2 parts of Tuple"),
         (TUPLE, {"a": 1, "b": 2}, "actions: 2 for the 2 parts of Tuple"),

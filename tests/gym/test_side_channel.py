@@ -40,12 +40,18 @@ class Echo(gymnasium.Env[Any, Any]):
     """Observes its last action as text, a list that grows, and a number; three steps per episode."""
 
     observation_space = spaces.Dict(
-        text=spaces.Text(20), grows=spaces.Sequence(spaces.Discrete(9)), n=spaces.Box(0, 9, (2,), np.float32)
+        text=spaces.Text(20),
+        grows=spaces.Sequence(spaces.Discrete(9)),
+        n=spaces.Box(0, 9, (2,), np.float32),
     )
     action_space = Words()
 
     def observe(self, text: str) -> Any:
-        return {"text": text, "grows": tuple(range(self.steps)), "n": np.full(2, self.steps, np.float32)}
+        return {
+            "text": text,
+            "grows": tuple(range(self.steps)),
+            "n": np.full(2, self.steps, np.float32),
+        }
 
     def look(self, name: str) -> Any:
         """Return an attribute of the env itself."""
@@ -79,13 +85,21 @@ def test_they_arrive_as_gymnasium_batches_them(kind: Kind, mode: Any) -> None:
         observations, rewards, terminations, _, infos = envs.step((f"a{step}", f"b{step}"))
         assert (rewards.tolist(), terminations.tolist()) == ([1, 1], [step == 3] * 2)
         if step < 3 or mode is not SAME:
-            assert observations["text"] == (f"a{step}", f"b{step}") and infos["at"].tolist() == [step, step]
-            assert observations["n"].tolist() == [[step, step]] * 2 and observations["grows"][1] == tuple(range(step))
+            assert observations["text"] == (f"a{step}", f"b{step}") and infos["at"].tolist() == [
+                step,
+                step,
+            ]
+            assert observations["n"].tolist() == [[step, step]] * 2 and observations["grows"][
+                1
+            ] == tuple(range(step))
             assert set(infos) == {"at", "_at"}
     if mode is SAME:
         assert observations["text"] == ("reset", "reset")
         assert [entry["text"] for entry in infos["final_obs"]] == ["a3", "b3"]
-        assert infos["final_info"]["at"].tolist() == [3, 3] and set(infos["final_info"]) == {"at", "_at"}
+        assert infos["final_info"]["at"].tolist() == [3, 3] and set(infos["final_info"]) == {
+            "at",
+            "_at",
+        }
     elif mode is DISABLED:
         observations, infos = envs.reset(options={"reset_mask": np.array([False, True])})
         assert observations["text"] == ("a3", "reset")
@@ -108,7 +122,9 @@ def test_any_space_as_observation_and_action(kind: Kind, space: Any) -> None:
     observations, _ = envs.reset(seed=0)
     for _ in range(2):
         assert observations in envs.observation_space
-        observations, *_ = envs.step(envs.action_space.sample())  # the env asserts that its action is in the space
+        observations, *_ = envs.step(
+            envs.action_space.sample()
+        )  # the env asserts that its action is in the space
     assert len(list(iterate(envs.observation_space, observations))) == 2
     assert [len(actions) for actions in envs.get_attr("actions")] == [2, 2]
     assert envs.get_attr("observation_space") == (space, space)
@@ -126,11 +142,20 @@ GRAPH = spaces.Graph(spaces.Box(0, 1, (2,)), None)
 
 @pytest.mark.parametrize("name", [param(name) for name in ASYNC])
 @pytest.mark.parametrize(
-    "space", [GRAPH, spaces.Sequence(spaces.Discrete(2)), spaces.Dict(a=spaces.Tuple([GRAPH])), spaces.OneOf([GRAPH])], ids=str
+    "space",
+    [
+        GRAPH,
+        spaces.Sequence(spaces.Discrete(2)),
+        spaces.Dict(a=spaces.Tuple([GRAPH])),
+        spaces.OneOf([GRAPH]),
+    ],
+    ids=str,
 )
 def test_shared_memory_holds_no_dynamic_shapes(name: str, space: Any) -> None:
     made = Kind(name)
-    with pytest.raises(TypeError, match="has a dynamic shape so its not possible to make a static shared memory"):
+    with pytest.raises(
+        TypeError, match="has a dynamic shape so its not possible to make a static shared memory"
+    ):
         made([functools.partial(Spaced, space, spaces.Discrete(2))])
 
 
@@ -140,7 +165,10 @@ def test_shared_memory_holds_no_dynamic_shapes(name: str, space: Any) -> None:
     [
         spaces.Text(4),
         spaces.OneOf([spaces.Discrete(3), spaces.Box(0, 1, (2,))]),
-        spaces.Dict(word=spaces.Text(4), either=spaces.Tuple([spaces.OneOf([spaces.Text(3), spaces.MultiBinary(2)])])),
+        spaces.Dict(
+            word=spaces.Text(4),
+            either=spaces.Tuple([spaces.OneOf([spaces.Text(3), spaces.MultiBinary(2)])]),
+        ),
     ],
     ids=str,
 )

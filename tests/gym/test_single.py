@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Single C envs as gymnasium.Env (puffervec/gym/single.py). `check_env` runs over each id in test_registration.py."""
+"""Single C envs as gymnasium.Env (puffervec/gym/single.py). `check_env` runs over each id in
+test_registration.py.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,20 @@ def test_one_agent_is_the_env_itself() -> None:
     assert isinstance(env, gymnasium.Env)
     observation, info = env.reset(seed=0)
     assert observation in env.observation_space and info == {}
-    with puffervec.make("probe", env_kwargs={"episode_length": 3}, num_envs=1, backend="serial") as core:
+    with puffervec.make(
+        "probe", env_kwargs={"episode_length": 3}, num_envs=1, backend="serial"
+    ) as core:
         assert np.array_equal(core.reset(0)[0][0], observation)
         total = 0.0
         for step in range(3):
             expected = core.step([step])
             observation, reward, terminated, truncated, info = env.step(step)
             assert np.array_equal(expected[0][0], observation)
-            assert (reward, terminated, truncated) == (expected[1][0], bool(expected[2][0]), bool(expected[3][0]))
+            assert (reward, terminated, truncated) == (
+                expected[1][0],
+                bool(expected[2][0]),
+                bool(expected[3][0]),
+            )
             assert (type(reward), type(terminated), type(truncated)) == (float, bool, bool)
             total += reward
         assert terminated and info == {"record": {"r": total, "l": 3}}
@@ -38,7 +46,9 @@ def test_one_agent_is_the_env_itself() -> None:
 
 def test_many_agents_are_one_env() -> None:
     env = NativeEnvView("tag_grid", **TAG)
-    assert env.observation_space.shape == (3, 13) and env.action_space == spaces.MultiDiscrete([5, 5, 5])
+    assert env.observation_space.shape == (3, 13) and env.action_space == spaces.MultiDiscrete(
+        [5, 5, 5]
+    )
     observation, info = env.reset(seed=3)
     assert observation in env.observation_space
     assert {key: value.shape for key, value in info.items()} == dict.fromkeys(
@@ -49,7 +59,9 @@ def test_many_agents_are_one_env() -> None:
         for step in range(4):
             expected = core.step([step, 1, 2])
             observation, reward, terminated, truncated, info = env.step([step, 1, 2])
-            assert np.array_equal(expected[0], observation) and np.array_equal(info["rewards"], expected[1])
+            assert np.array_equal(expected[0], observation) and np.array_equal(
+                info["rewards"], expected[1]
+            )
             assert reward == pytest.approx(expected[1].mean())
     assert (terminated, truncated) == (False, True)
     assert info["truncations"].all() and info["record"]["l"] == 4
@@ -65,13 +77,21 @@ def test_the_reward_is_the_mean_over_those_who_are_there() -> None:
         there.append(info["mask"].tolist())
         ends.append((terminated, truncated))
         assert reward == pytest.approx(float(info["rewards"][info["mask"]].mean()))
-    assert there == [[True, True, True], [True, False, True], [True, False, False], [True, False, False]]
+    assert there == [
+        [True, True, True],
+        [True, False, True],
+        [True, False, False],
+        [True, False, False],
+    ]
     assert ends == [(False, False)] * 3 + [(True, False)]
     env.close()
 
 
 def test_a_task_holds_for_one_episode() -> None:
-    layouts = {"starting_location_x": [[0, 0, 0], [3, 4, 5]], "starting_location_y": [[0, 0, 0], [6, 7, 8]]}
+    layouts = {
+        "starting_location_x": [[0, 0, 0], [3, 4, 5]],
+        "starting_location_y": [[0, 0, 0], [6, 7, 8]],
+    }
     env = NativeEnvView("tag_grid", num_taggers=2, **layouts)
     found = [env.reset(seed=0, options={"task": task})[0] for task in (0, 1, 0)]
     assert np.array_equal(found[0], found[2]) and not np.array_equal(found[0], found[1])

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is special about the look-alike in this process (puffervec/gym/sync.py); most rules are tested for both at once."""
+"""What is special about the look-alike in this process (puffervec/gym/sync.py); most rules are
+tested for both at once.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,13 @@ class Bare(Count):
 
 
 def test_a_reset_that_takes_no_seed(ours: Kind) -> None:
-    """It is called without; in a wrapper of Gymnasium's, which gives it one all the same, it is refused by name."""
+    """It is called without; in a wrapper of Gymnasium's, which gives it one all the same, it is
+    refused by name.
+    """
     assert ours([Bare] * 2).reset(seed=3)[0][:, 0].tolist() == [0, 0]
-    with pytest.raises(ConfigError, match="^reset of Bare takes no seed, as in the old Gym interface"):
+    with pytest.raises(
+        ConfigError, match="^reset of Bare takes no seed, as in the old Gym interface"
+    ):
         ours([lambda: gymnasium.wrappers.OrderEnforcing(Bare())] * 2).reset(seed=3)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Whole trajectories of known envs: ours against gymnasium.vector.SyncVectorEnv, step by step (puffervec/gym/base.py)."""
+"""Whole trajectories of known envs: ours against gymnasium.vector.SyncVectorEnv, step by step
+(puffervec/gym/base.py).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ ours = kind_fixture(OURS, "ours")
 def identical(a: Any, b: Any) -> bool:
     """Equality of nested results, dtypes included."""
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(identical(a[key], b[key]) for key in a)
+        return (
+            isinstance(b, dict)
+            and a.keys() == b.keys()
+            and all(identical(a[key], b[key]) for key in a)
+        )
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(identical, a, b))
     if isinstance(a, np.ndarray):
@@ -34,7 +40,9 @@ def identical(a: Any, b: Any) -> bool:
 
 
 def widened(infos: Any) -> Any:
-    """Infos with numbers as ours have them: int64, float64 or bool, where Gymnasium keeps the env's own width."""
+    """Infos with numbers as ours have them: int64, float64 or bool, where Gymnasium keeps the env's
+    own width.
+    """
     if isinstance(infos, dict):
         return {key: widened(value) for key, value in infos.items()}
     wide = {"f": np.float64, "i": np.int64}.get(getattr(infos, "dtype", np.dtype(object)).kind)
@@ -42,7 +50,9 @@ def widened(infos: Any) -> Any:
 
 
 def newest(family: str) -> list[str]:
-    """Return the ids of all envs of a family, each in its newest version, without those that need JAX."""
+    """Return the ids of all envs of a family, each in its newest version, without those that need
+    JAX.
+    """
     specs: dict[str, EnvSpec] = {}
     for spec in gymnasium.registry.values():
         if str(spec.entry_point).startswith(f"gymnasium.envs.{family}.") and spec.namespace is None:
@@ -57,7 +67,9 @@ def cartpole() -> gymnasium.Env[Any, Any]:
 
 
 def recorded() -> gymnasium.Env[Any, Any]:
-    return gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("CartPole-v1", max_episode_steps=30))
+    return gymnasium.wrappers.RecordEpisodeStatistics(
+        gymnasium.make("CartPole-v1", max_episode_steps=30)
+    )
 
 
 def taxi() -> gymnasium.Env[Any, Any]:
@@ -71,9 +83,14 @@ def blackjack() -> gymnasium.Env[Any, Any]:
 
 
 @pytest.mark.parametrize("make", slow_but([cartpole, taxi], [cartpole, recorded, taxi, blackjack]))
-@pytest.mark.parametrize(("mode", "ours"), by_turns([(mode,) for mode in (*MODES, *MODES[:1])]), indirect=["ours"])
+@pytest.mark.parametrize(
+    ("mode", "ours"), by_turns([(mode,) for mode in (*MODES, *MODES[:1])]), indirect=["ours"]
+)
 def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> None:
-    theirs, envs = CLASSES["gymnasium-sync"]([make] * 5, autoreset_mode=mode), ours([make] * 5, autoreset_mode=mode)
+    theirs, envs = (
+        CLASSES["gymnasium-sync"]([make] * 5, autoreset_mode=mode),
+        ours([make] * 5, autoreset_mode=mode),
+    )
     assert identical(theirs.reset(seed=11), envs.reset(seed=11))
     rng = np.random.default_rng(3)
     ends = 0
@@ -91,11 +108,15 @@ def test_trajectories_are_equal(ours: Kind, mode: AutoresetMode, make: Any) -> N
 
 
 class FloatInfos(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Numbers in infos as floats: FrozenLake has an int "prob" at a reset, and Gymnasium then cuts that of others to int."""
+    """Numbers in infos as floats: FrozenLake has an int "prob" at a reset, and Gymnasium then cuts
+    that of others to int.
+    """
 
     def reset(self, **settings: Any) -> Any:
         observation, info = self.env.reset(**settings)
-        return observation, {key: float(value) if type(value) is int else value for key, value in info.items()}
+        return observation, {
+            key: float(value) if type(value) is int else value for key, value in info.items()
+        }
 
 
 def short(env_id: str) -> gymnasium.Env[Any, Any]:
@@ -105,7 +126,9 @@ def short(env_id: str) -> gymnasium.Env[Any, Any]:
 
 
 def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
-    """Step ours and Gymnasium's with the actions that the action space samples, and with floats of twice the precision."""
+    """Step ours and Gymnasium's with the actions that the action space samples, and with floats of
+    twice the precision.
+    """
     make = functools.partial(short, env_id)
     theirs = CLASSES["gymnasium-sync"]([make] * 3, autoreset_mode=SAME)
     envs = ours([make] * 3, autoreset_mode=SAME, **settings)
@@ -117,7 +140,9 @@ def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
         for step in range(steps):
             actions = theirs.action_space.sample()
             if isinstance(theirs.single_action_space, gymnasium.spaces.Box) and step % 2:
-                actions = actions + rng.uniform(-0.2, 0.2, actions.shape)  # float64, and out of range now and then
+                actions = actions + rng.uniform(
+                    -0.2, 0.2, actions.shape
+                )  # float64, and out of range now and then
             expected, found = theirs.step(actions), envs.step(actions)
             assert identical(expected[:4], found[:4]), (step, expected, found)
             assert identical(widened(expected[4]), found[4]), (step, expected[4], found[4])
@@ -126,14 +151,18 @@ def check_env(ours: Kind, env_id: str, steps: int, **settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env_id", "ours"), by_turns([(name,) for name in (*newest("classic_control"), *newest("toy_text"))]), indirect=["ours"]
+    ("env_id", "ours"),
+    by_turns([(name,) for name in (*newest("classic_control"), *newest("toy_text"))]),
+    indirect=["ours"],
 )
 def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> None:
     check_env(ours, env_id, steps=25)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Box2D's module warns in C while it is imported, and crashes where that is an error
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # Box2D's module warns in C while it is imported, and crashes where that is an error
 @pytest.mark.parametrize(
     "family",
     [
@@ -143,5 +172,7 @@ def test_same_seeds_and_actions_same_trajectories(ours: Kind, env_id: str) -> No
 )
 def test_same_trajectories_of_the_physics_engines(ours: Kind, family: str) -> None:
     for env_id in newest(family):
-        check_env(ours, env_id, steps=30 if env_id.startswith("CarRacing") else 200)  # pictures take long
+        check_env(
+            ours, env_id, steps=30 if env_id.startswith("CarRacing") else 200
+        )  # pictures take long
         ours.close()

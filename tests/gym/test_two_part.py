@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Calls in two parts for C envs, and timeouts (puffervec/gym/two_part.py, puffervec/gym/two_part.py).
+"""Calls in two parts for C envs, and timeouts (puffervec/gym/two_part.py,
+puffervec/gym/two_part.py).
 
 The order of calls and the end are those of Python envs: see test_asynchronous.py.
 """
@@ -22,7 +23,10 @@ from tests.gym.envs import Slow
 from tests.gym.kinds import DISABLED, NEXT, quick_start
 
 BACKENDS = ("serial", "threading", "multiprocessing")
-LAYOUTS = {"starting_location_x": [[0, 0, 0], [3, 4, 5]], "starting_location_y": [[0, 0, 0], [6, 7, 8]]}
+LAYOUTS = {
+    "starting_location_x": [[0, 0, 0], [3, 4, 5]],
+    "starting_location_y": [[0, 0, 0], [6, 7, 8]],
+}
 TAG = {"env": "tag_grid", "num_taggers": 2, "episode_length": 4, "flatten_agents": True, **LAYOUTS}
 Make = Callable[..., NativeVectorEnv]
 
@@ -57,14 +61,21 @@ def test_two_parts_are_the_same_as_one(make: Make, backend: str, mode: Any) -> N
         for ours, theirs in zip(parted.step_wait(timeout=60), whole.step(actions), strict=True):
             assert np.array_equal(ours, theirs)
     parted.reset_async(options={"reset_mask": np.array([True, False])})
-    assert np.array_equal(parted.reset_wait()[0], whole.reset(options={"reset_mask": np.array([True, False])})[0])
+    assert np.array_equal(
+        parted.reset_wait()[0], whole.reset(options={"reset_mask": np.array([True, False])})[0]
+    )
 
 
 def test_what_is_refused_is_not_pending(make: Make) -> None:
     envs = make(autoreset_mode=DISABLED, episode_length=1)
     with pytest.raises(ResetNeeded):
         envs.step_async([0, 0])
-    for seed, options in (([1], None), (None, {"typo": 1}), (None, {"task": "one"}), (None, {"reset_mask": np.zeros(2, bool)})):
+    for seed, options in (
+        ([1], None),
+        (None, {"typo": 1}),
+        (None, {"task": "one"}),
+        (None, {"reset_mask": np.zeros(2, bool)}),
+    ):
         with pytest.raises(ValueError):
             envs.reset_async(seed, options)
     envs.reset()
@@ -85,12 +96,15 @@ def test_c_envs_have_no_attributes(make: Make) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=f"{name} 'speed': tag_grid is a C env"):
             use()
-    with pytest.raises(ValueError, match="Trying to call function `reset` with `call`, use `reset` directly instead."):
+    with pytest.raises(
+        ValueError,
+        match="Trying to call function `reset` with `call`, use `reset` directly instead.",
+    ):
         envs.call("reset")
     envs.reset()
 
 
-# ---- timeouts ------------------------------------------------------------------------------------------------------------
+# ---- timeouts ------------------------------------------------------------------------------------
 
 
 def too_late(envs: NativeVectorEnv, verb: str, **arguments: Any) -> None:
@@ -98,7 +112,9 @@ def too_late(envs: NativeVectorEnv, verb: str, **arguments: Any) -> None:
     worker = psutil.Process(envs.core.processes[0].pid)
     worker.suspend()
     getattr(envs, f"{verb}_async")(**arguments)
-    with pytest.raises(multiprocessing.TimeoutError, match=rf"`{verb}_wait` has timed out after 0.001 second\(s\)"):
+    with pytest.raises(
+        multiprocessing.TimeoutError, match=rf"`{verb}_wait` has timed out after 0.001 second\(s\)"
+    ):
         getattr(envs, f"{verb}_wait")(timeout=0.001)
     worker.resume()
 
@@ -114,7 +130,9 @@ def test_the_task_of_a_reset_that_timed_out_is_forgotten(make: Make) -> None:
 
 
 def test_python_envs_can_have_a_limit_too() -> None:
-    envs = AsyncVectorEnv([lambda: Slow(step_s=100.0)], timeout_s=0.1, context=quick_start(), num_workers=1)
+    envs = AsyncVectorEnv(
+        [lambda: Slow(step_s=100.0)], timeout_s=0.1, context=quick_start(), num_workers=1
+    )
     envs.reset()
     with pytest.raises(WorkerTimeout, match=r"no answer in 0.1 s"):
         envs.step([0])

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gymnasium's vector wrappers over ours, in every mode that they support (puffervec/gym/base.py, native.py),
-statistics of episodes among them (puffervec/gym/native.py).
+"""Gymnasium's vector wrappers over ours, in every mode that they support (puffervec/gym/base.py,
+native.py), statistics of episodes among them (puffervec/gym/native.py).
 
-A wrapper over ours is compared with the same wrapper over Gymnasium's own SyncVectorEnv, step by step.
+A wrapper over ours is compared with the same wrapper over Gymnasium's own SyncVectorEnv, step by
+step.
 """
 
 from __future__ import annotations
@@ -32,13 +33,21 @@ Wrap = Callable[[Any], Any]
 
 
 class Varied(gymnasium.Env[Any, Any]):
-    """An env with whatever spaces a wrapper wants; observations are drawn, rewards are 1, episodes have 3 steps."""
+    """An env with whatever spaces a wrapper wants; observations are drawn, rewards are 1, episodes
+    have 3 steps.
+    """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
 
-    def __init__(self, observation: Any, action: Any, render_mode: str | None = None, text: bool = True) -> None:
+    def __init__(
+        self, observation: Any, action: Any, render_mode: str | None = None, text: bool = True
+    ) -> None:
         self.text = text
-        self.observation_space, self.action_space, self.render_mode = observation, action, render_mode
+        self.observation_space, self.action_space, self.render_mode = (
+            observation,
+            action,
+            render_mode,
+        )
 
     def draw(self) -> Any:
         """An observation from the env's own generator, so that it depends on the seed alone."""
@@ -131,9 +140,13 @@ def without_times(found: Any) -> Any:
     return np.array(found) if isinstance(found, np.ndarray) and found.dtype != object else found
 
 
-@pytest.mark.filterwarnings("ignore:.*precision lowered by casting", "ignore:overflow encountered in cast")
+@pytest.mark.filterwarnings(
+    "ignore:.*precision lowered by casting", "ignore:overflow encountered in cast"
+)
 @pytest.mark.parametrize(("name", "mode", "ours"), by_turns(CASES), indirect=["ours"])
-def test_a_wrapper_over_ours_is_as_over_gymnasiums(ours: Kind, name: str, mode: AutoresetMode) -> None:
+def test_a_wrapper_over_ours_is_as_over_gymnasiums(
+    ours: Kind, name: str, mode: AutoresetMode
+) -> None:
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     _, observation, action, wrap = WRAPPERS[name]
@@ -151,7 +164,9 @@ def test_a_wrapper_over_ours_is_as_over_gymnasiums(ours: Kind, name: str, mode: 
 def alike(a: Any, b: Any) -> bool:
     """Equality of nested results, floats to a millionth: our rewards come as 32-bit numbers."""
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+        return (
+            isinstance(b, dict) and a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
+        )
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(alike, a, b))
     if isinstance(a, np.ndarray) and a.dtype == object:
@@ -165,7 +180,10 @@ def alike(a: Any, b: Any) -> bool:
 def test_observation_wrappers_refuse_same_step_as_upstream(ours: Kind, mode: AutoresetMode) -> None:
     with pytest.raises(ValueError, match="NEXT_STEP or DISABLED"):
         wrappers.FlattenObservation(ours([Count] * 2, autoreset_mode=SAME))
-    assert wrappers.FlattenObservation(ours([Count] * 2, autoreset_mode=mode)).reset()[0].shape == (2, 2)
+    assert wrappers.FlattenObservation(ours([Count] * 2, autoreset_mode=mode)).reset()[0].shape == (
+        2,
+        2,
+    )
 
 
 @pytest.mark.parametrize("mode", NOT_SAME)
@@ -208,24 +226,37 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
         def write_videofile(self, path: str, logger: Any) -> None:
             Path(path).write_bytes(b"frames")
 
-    for name in ("moviepy", "moviepy.video", "moviepy.video.io", "moviepy.video.io.ImageSequenceClip"):
+    for name in (
+        "moviepy",
+        "moviepy.video",
+        "moviepy.video.io",
+        "moviepy.video.io.ImageSequenceClip",
+    ):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     sys.modules["moviepy.video.io.ImageSequenceClip"].ImageSequenceClip = ImageSequenceClip  # type: ignore[attr-defined]
     return clips
 
 
 @pytest.mark.parametrize("mode", thinned(2, NOT_SAME))
-def test_record_video(ours: Kind, mode: AutoresetMode, tmp_path: Path, recorded: list[list[Any]]) -> None:
+def test_record_video(
+    ours: Kind, mode: AutoresetMode, tmp_path: Path, recorded: list[list[Any]]
+) -> None:
     fns = [lambda: Varied(VECTOR, CHOICE, render_mode="rgb_array")] * 2
-    envs = wrappers.RecordVideo(ours(fns, autoreset_mode=mode), str(tmp_path / "clips"), episode_trigger=lambda episode: True)
+    envs = wrappers.RecordVideo(
+        ours(fns, autoreset_mode=mode),
+        str(tmp_path / "clips"),
+        episode_trigger=lambda episode: True,
+    )
     trace(envs, mode)
     envs.close()
-    assert [len(clip) for clip in recorded] == ([4, 4, 2] if mode is DISABLED else [4, 4])  # a reset and three steps each
+    assert [len(clip) for clip in recorded] == (
+        [4, 4, 2] if mode is DISABLED else [4, 4]
+    )  # a reset and three steps each
     assert recorded[0][0].shape == (8, 16, 3)
     assert len(list((tmp_path / "clips").iterdir())) == len(recorded)
 
 
-# ---- over the C envs -----------------------------------------------------------------------------------------------------
+# ---- over the C envs -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -255,7 +286,12 @@ def test_statistics_over_a_c_env_with_many_agents(mode: AutoresetMode) -> None:
 
 def test_other_wrappers_over_a_c_env() -> None:
     envs: Any = puffervec.gym.NativeVectorEnv("cartpole", 4, backend="serial")
-    for wrap in (wrappers.ClipReward, wrappers.NormalizeObservation, wrappers.NormalizeReward, wrappers.DictInfoToList):
+    for wrap in (
+        wrappers.ClipReward,
+        wrappers.NormalizeObservation,
+        wrappers.NormalizeReward,
+        wrappers.DictInfoToList,
+    ):
         envs = wrap(envs, 0.0, 0.5) if wrap is wrappers.ClipReward else wrap(envs)
     observations, infos = envs.reset(seed=0)
     assert (observations.shape, infos) == ((4, 4), [{}] * 4)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Tiny envs, each with one difficulty and a best return that is known: `best` per episode, rewards of 0 to 1 per step."""
+"""Tiny envs, each with one difficulty and a best return that is known: `best` per episode, rewards
+of 0 to 1 per step.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
 
 class Task(gymnasium.Env[Any, Any]):
-    """Episodes of `steps` steps. A subclass says in `observe` what is shown next, and in `reward` what an action is worth."""
+    """Episodes of `steps` steps. A subclass says in `observe` what is shown next, and in `reward`
+    what an action is worth.
+    """
 
     best: ClassVar[float]
     steps: ClassVar[int] = 8
@@ -30,7 +34,9 @@ class Task(gymnasium.Env[Any, Any]):
     def reward(self, action: Any) -> float:
         raise NotImplementedError
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.clock = 0
         return self.observe(), {}
@@ -72,9 +78,11 @@ class Copy(Task):
 
 
 class DelayedCopy(Task):
-    """1 for the choice that was shown four steps ago, when asked for it: a policy without memory gets a third.
+    """1 for the choice that was shown four steps ago, when asked for it: a policy without memory
+    gets a third.
 
-    Episodes are no multiple of any usual roll-out, so that what is remembered has to cross from one into the next.
+    Episodes are no multiple of any usual roll-out, so that what is remembered has to cross from one
+    into the next.
     """
 
     CHOICES, ROUND = 3, 5
@@ -95,7 +103,8 @@ class DelayedCopy(Task):
 
 
 class Echo(Task):
-    """1 for the choice that was shown two steps ago, at every step: three things are under way at once. A third without memory.
+    """1 for the choice that was shown two steps ago, at every step: three things are under way at
+    once. A third without memory.
 
     Unlike DelayedCopy, no gate can hold one thing and shut the others out.
     """
@@ -114,7 +123,9 @@ class Echo(Task):
 
 
 class Target(Task):
-    """1 less the mean square distance between two numbers and one and a half times those that are shown."""
+    """1 less the mean square distance between two numbers and one and a half times those that are
+    shown.
+    """
 
     best = 8.0
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
@@ -129,7 +140,9 @@ class Target(Task):
 
 
 class Parts(Task):
-    """The share of three choices among 2, 3 and 4 that are those shown: credit for each part comes in one number."""
+    """The share of three choices among 2, 3 and 4 that are those shown: credit for each part comes
+    in one number.
+    """
 
     best = 8.0
     observation_space = action_space = spaces.MultiDiscrete([2, 3, 4])
@@ -161,11 +174,12 @@ class Spot(Task):
 
 
 class Dodge(Task):
-    """1 where both choices are the same one of four, and not the one that the first of them was a step ago.
+    """1 where both choices are the same one of four, and not the one that the first of them was a
+    step ago.
 
-    Nothing is to be seen, so the best is to draw one of four at random, for both: 1 in the first step, 3/4 in each other one.
-    If each is drawn on its own, the first with probabilities p and the second with q, a step pays the sum of p (1 - p) q, which
-    is at most 1/4.
+    Nothing is to be seen, so the best is to draw one of four at random, for both: 1 in the first
+    step, 3/4 in each other one. If each is drawn on its own, the first with probabilities p and the
+    second with q, a step pays the sum of p (1 - p) q, which is at most 1/4.
     """
 
     best, alone = 1 + 7 * 3 / 4, 1 + 7 / 4
@@ -184,11 +198,12 @@ class Dodge(Task):
 
 
 class CutShort(gymnasium.Env[Any, Any]):
-    """In the yard one may take 2 and end, or go into the house, where each step pays 1 for ever; half of all steps are cut.
+    """In the yard one may take 2 and end, or go into the house, where each step pays 1 for ever;
+    half of all steps are cut.
 
-    With a discount of 0.9 the house is worth 10 and the yard 9. A trainer for which a cut is an end finds less than 1 for going
-    in and takes the 2; one that goes on with the next episode's yard finds 5.5 for the house; one for which an end is a cut
-    takes the 2 too.
+    With a discount of 0.9 the house is worth 10 and the yard 9. A trainer for which a cut is an end
+    finds less than 1 for going in and takes the 2; one that goes on with the next episode's yard
+    finds 5.5 for the house; one for which an end is a cut takes the 2 too.
     """
 
     DISCOUNT = 0.9
@@ -197,7 +212,9 @@ class CutShort(gymnasium.Env[Any, Any]):
     observation_space = spaces.Discrete(2)
     action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
         super().reset(seed=seed)
         self.place = self.YARD
         return self.place, {}
@@ -216,4 +233,6 @@ class Squashed(MLPPolicy):
     """For the probe, whose observations are counters up to 4,096: sees their logarithms."""
 
     def features(self, obs: Observations) -> Tensor:
-        return super().features({name: part.float().clamp_min(0).log1p() for name, part in obs.items()})
+        return super().features(
+            {name: part.float().clamp_min(0).log1p() for name, part in obs.items()}
+        )

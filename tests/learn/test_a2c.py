@@ -28,18 +28,32 @@ def test_continuous_target(learn: Learn, seed: int) -> None:
 @seeds()
 def test_cartpole(learn: Learn, seed: int) -> None:
     """At least 400 of the 500 steps, after 150,000."""
-    trainer = learn("cartpole", seed, 150_000, train={**A2C, "gamma": 0.99, "lr": 2e-3}, policy={"hidden": (64, 64)})
+    trainer = learn(
+        "cartpole",
+        seed,
+        150_000,
+        train={**A2C, "gamma": 0.99, "lr": 2e-3},
+        policy={"hidden": (64, 64)},
+    )
     assert score(trainer, episodes=64) > 400
 
 
 @seeds()
 def test_tag_grid(seed: int, tmp_path: object) -> None:
-    """Three times as many tags as at random, though the runner learns too: one policy plays both, and has more of a tag."""
+    """Three times as many tags as at random, though the runner learns too: one policy plays both,
+    and has more of a tag.
+    """
     config = TrainConfig.of(
         "tag_grid",
         env={"num_taggers": 3, "grid_length": 12, "episode_length": 30},
         vec={"backend": "serial", "num_envs": 256, "num_buffers": 1},
-        train={**A2C, "seed": seed, "total_timesteps": 3_000_000, "device": "cpu", "precision": "fp32"},
+        train={
+            **A2C,
+            "seed": seed,
+            "total_timesteps": 3_000_000,
+            "device": "cpu",
+            "precision": "fp32",
+        },
         log={"folder": str(tmp_path), "dashboard": "off"},
     )
     with Trainer(config) as trainer:

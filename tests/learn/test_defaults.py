@@ -16,7 +16,8 @@ from puffervec.train.act import evaluate
 from puffervec.train.run import checkpoint as ckpt
 from tests.libraries import install_env
 
-# Gymnasium's CartPole-v1 by the short way: numbers as they are, a time limit of 500 steps, 1 per step times `reward`.
+# Gymnasium's CartPole-v1 by the short way: numbers as they are, a time limit of 500 steps, 1 per
+# step times `reward`.
 HEADER = """
 #include <math.h>
 #include <stdlib.h>
@@ -95,10 +96,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     [("CartPole-v1", {}, 1.0), ("pole", {}, 1.0), ("pole", {"reward": 100.0}, 100.0)],
     ids=["Python", "C", "C with rewards of 100"],
 )
-def test_a_cartpole_is_balanced_with_defaults(target: str, env: dict[str, float], unit: float, tmp_path: Path) -> None:
+def test_a_cartpole_is_balanced_with_defaults(
+    target: str, env: dict[str, float], unit: float, tmp_path: Path
+) -> None:
     config = TrainConfig.of(target, env=env).merged(
         {
-            "vec": {"backend": "serial", "num_buffers": 1},  # Who steps the envs changes nothing of what is learned.
+            "vec": {
+                "backend": "serial",
+                "num_buffers": 1,
+            },  # Who steps the envs changes nothing of what is learned.
             "train": {"total_timesteps": STEPS, "threads": 1, "device": "cpu"},
             "log": {"folder": str(tmp_path), "dashboard": "off", "checkpoint_interval_s": 1e9},
         }

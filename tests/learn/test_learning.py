@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Does the trainer learn? Small envs with known best returns reach 95 % of them within a minute on one core, with three seeds.
+"""Does the trainer learn? Small envs with known best returns reach 95 % of them within a minute on
+one core, with three seeds.
 
 `make learn` runs all; the quickest are part of the test suite.
 """
@@ -31,7 +32,9 @@ Learn = Callable[..., Trainer]
 
 @pytest.fixture
 def learn(tmp_path: Path) -> Learn:
-    """Train on one core and return the closed trainer, whose newest checkpoint holds what it learned."""
+    """Train on one core and return the closed trainer, whose newest checkpoint holds what it
+    learned.
+    """
 
     def run(target: Any, seed: int, steps: int, **tables: dict[str, Any]) -> Trainer:
         config = TrainConfig.of(
@@ -54,10 +57,14 @@ def learn(tmp_path: Path) -> Learn:
 
 
 def score(trainer: Trainer, episodes: int = 200, deterministic: bool = True) -> float:
-    """Return the mean return of what was learned. deterministic: taking the likeliest actions, else drawing them."""
+    """Return the mean return of what was learned. deterministic: taking the likeliest actions, else
+    drawing them.
+    """
     found = ckpt.newest(trainer.folder / "checkpoints")
     assert found is not None
-    config, policies = ev.load_policies(found, CPU, (trainer.config.target, trainer.config.policy.kind))
+    config, policies = ev.load_policies(
+        found, CPU, (trainer.config.target, trainer.config.policy.kind)
+    )
     actor = ev.PolicyActor(policies, CPU, deterministic)
     if config.python:
         (rates,) = ev.evaluate_python(config, actor, episodes, seed=1000)
@@ -68,7 +75,9 @@ def score(trainer: Trainer, episodes: int = 200, deterministic: bool = True) -> 
 
 def seeds(*quick: int) -> Any:
     """All seeds; those that are not `quick` behind the slow marker."""
-    return pytest.mark.parametrize("seed", [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in SEEDS])
+    return pytest.mark.parametrize(
+        "seed", [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in SEEDS]
+    )
 
 
 @seeds(1)
@@ -108,8 +117,12 @@ def test_multi_discrete(learn: Learn, seed: int) -> None:
 @seeds()
 @pytest.mark.parametrize("memory", ["mingru", "lstm"])
 def test_echo_with_the_usual_memory(learn: Learn, seed: int, memory: str) -> None:
-    """With as many cells as there are by default: one MinGRU reaches three quarters of it in this time."""
-    assert score(learn(envs.Echo, seed, 50_000, policy={"memory": memory})) > ENOUGH * envs.Echo.best
+    """With as many cells as there are by default: one MinGRU reaches three quarters of it in this
+    time.
+    """
+    assert (
+        score(learn(envs.Echo, seed, 50_000, policy={"memory": memory})) > ENOUGH * envs.Echo.best
+    )
 
 
 @seeds()
@@ -126,21 +139,33 @@ def test_parts_that_must_be_drawn_together_need_a_joint_choice(learn: Learn, see
 
 @seeds()
 def test_parts_that_must_be_drawn_together_cannot_be_drawn_apart(learn: Learn, seed: int) -> None:
-    assert score(learn(envs.Dodge, seed, 20_000), episodes=400, deterministic=False) < envs.Dodge.alone < 0.5 * envs.Dodge.best
+    assert (
+        score(learn(envs.Dodge, seed, 20_000), episodes=400, deterministic=False)
+        < envs.Dodge.alone
+        < 0.5 * envs.Dodge.best
+    )
 
 
 @seeds()
 def test_a_cut_episode_is_worth_what_would_have_followed(learn: Learn, seed: int) -> None:
-    trainer = learn(envs.CutShort, seed, 40_000, train={"gamma": envs.CutShort.DISCOUNT, "scale_rewards": False})
+    trainer = learn(
+        envs.CutShort, seed, 40_000, train={"gamma": envs.CutShort.DISCOUNT, "scale_rewards": False}
+    )
     with torch.no_grad():
-        heads, values, _ = trainer.policies["default"](torch.tensor([[envs.CutShort.YARD], [envs.CutShort.HOUSE]]))
+        heads, values, _ = trainer.policies["default"](
+            torch.tensor([[envs.CutShort.YARD], [envs.CutShort.HOUSE]])
+        )
     assert heads[0][envs.CutShort.YARD].softmax(-1)[1] > ENOUGH
     assert values.tolist() == pytest.approx(envs.CutShort.VALUES, rel=1 - ENOUGH)
 
 
 @seeds()
-def test_two_policies_of_two_kinds_of_agents_one_with_forbidden_actions(learn: Learn, seed: int) -> None:
-    """The probe's scout earns a sixteenth of its choice, 0 to 2, but may not repeat 1 or 2; its tower one of 0 to 7."""
+def test_two_policies_of_two_kinds_of_agents_one_with_forbidden_actions(
+    learn: Learn, seed: int
+) -> None:
+    """The probe's scout earns a sixteenth of its choice, 0 to 2, but may not repeat 1 or 2; its
+    tower one of 0 to 7.
+    """
     steps = 4
     best = (2 + 1 + 2 + 1) / 16 + steps * 7 / 16
     paid_anyway = 2 * sum(range(1, steps + 1)) + 0.25 * steps

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Real cgroups, where we may make them: under half a core the defaults follow and nothing times out; memory limits are heeded.
+"""Real cgroups, where we may make them: under half a core the defaults follow and nothing times
+out; memory limits are heeded.
 
 Faked files of both versions are read in tests/system/test_cores.py and tests/limits/test_memory.py.
 """
@@ -29,7 +30,9 @@ Join = Callable[[dict[str, str]], str]
 
 @pytest.fixture
 def group() -> Iterator[Join]:
-    """Makes a group with these files written, version 2 or 1, and returns its folder; removes it when it is empty again."""
+    """Makes a group with these files written, version 2 or 1, and returns its folder; removes it
+    when it is empty again.
+    """
     made: list[Path] = []
 
     def make(files: dict[str, str]) -> str:
@@ -50,18 +53,27 @@ def group() -> Iterator[Join]:
 
     yield make
     for folder in made:
-        eventually(lambda folder=folder: not (folder / "cgroup.procs").read_text().strip(), f"{folder} is empty")
+        eventually(
+            lambda folder=folder: not (folder / "cgroup.procs").read_text().strip(),
+            f"{folder} is empty",
+        )
         folder.rmdir()
 
 
 def python(code: str, *folders: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", JOIN + code, *folders], capture_output=True, text=True, timeout=200)
+    return subprocess.run(
+        [sys.executable, "-c", JOIN + code, *folders], capture_output=True, text=True, timeout=200
+    )
 
 
 @pytest.mark.slow
 def test_half_a_core(group: Join) -> None:
-    """A worker may be stopped for 50 ms of every 100 ms: that is no time-out, and one worker is the default."""
-    folder = group({"cpu.max": "50000 100000", "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "50000"})
+    """A worker may be stopped for 50 ms of every 100 ms: that is no time-out, and one worker is the
+    default.
+    """
+    folder = group(
+        {"cpu.max": "50000 100000", "cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "50000"}
+    )
     code = """
 import puffervec
 from puffervec.system import cores
@@ -97,5 +109,9 @@ with puffervec.make("probe", env_kwargs={"obs_size": 65536}, num_envs=200, num_w
     done = python(code, folder)
     assert done.returncode == 0, done.stderr
     refusal, fits = done.stdout.splitlines()
-    assert "2,000 envs need 52" in refusal and "cgroup limit memory." in refusal and f"of {limit:,}" in refusal
+    assert (
+        "2,000 envs need 52" in refusal
+        and "cgroup limit memory." in refusal
+        and f"of {limit:,}" in refusal
+    )
     assert fits == "200"

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""No action of any value corrupts memory or yields a non-finite observation: every C env, every dtype, thousands of steps.
+"""No action of any value corrupts memory or yields a non-finite observation: every C env, every
+dtype, thousands of steps.
 
-The rules one by one stand in tests/test_actions.py; here they meet all envs, and an env with continuous actions (drift.c of the
-golden hashes; no built-in env has them).
+The rules one by one stand in tests/test_actions.py; here they meet all envs, and an env with
+continuous actions (drift.c of the golden hashes; no built-in env has them).
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ HOSTILE_REALS = [np.nan, np.inf, -np.inf, 1e-40, -1e-40, 5e-324, 1e30, -1e30, 1e
 
 
 def hostile(group: GroupSpec, rows: int, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Return a batch of some dtype, most of which is out of range, and how many of its values are to be counted."""
+    """Return a batch of some dtype, most of which is out of range, and how many of its values are
+    to be counted.
+    """
     shape = (rows,) if group.action_kind == "discrete" else (rows, group.action_dims)
     if group.action_kind == "continuous":
         dtype = REALS[rng.integers(len(REALS))]
@@ -41,20 +44,39 @@ def hostile(group: GroupSpec, rows: int, rng: np.random.Generator) -> tuple[np.n
         return batch, int(np.count_nonzero(~np.isfinite(batch)))
     dtype = INTEGERS[rng.integers(len(INTEGERS))]
     limits = np.iinfo(dtype)
-    edges = [limits.min, limits.max, limits.max // 2 + 1, max(limits.min, -1), *group.action_sizes, 0, 1]
+    edges = [
+        limits.min,
+        limits.max,
+        limits.max // 2 + 1,
+        max(limits.min, -1),
+        *group.action_sizes,
+        0,
+        1,
+    ]
     batch = rng.choice(np.array(edges, object), shape).astype(dtype)
     sizes = np.array(group.action_sizes).reshape(shape[1:] or ())
-    return batch, int(np.count_nonzero((batch.astype(object) < 0) | (batch.astype(object) >= sizes)))
+    return batch, int(
+        np.count_nonzero((batch.astype(object) < 0) | (batch.astype(object) >= sizes))
+    )
 
 
 def attack(vec: VectorEnv, steps: int) -> None:
-    """Step with hostile batches; each row shown must be finite and within the declared bounds, each bad value counted."""
+    """Step with hostile batches; each row shown must be finite and within the declared bounds, each
+    bad value counted.
+    """
     rng, counted = np.random.default_rng(SEED), 0
     batches = []
     for _ in range(50):
-        drawn = {g.name: hostile(g, vec.halves[0].groups[g.name].rows, rng) for g in vec.spec.groups}
+        drawn = {
+            g.name: hostile(g, vec.halves[0].groups[g.name].rows, rng) for g in vec.spec.groups
+        }
         given = {name: batch for name, (batch, _) in drawn.items()}
-        batches.append((given if len(given) > 1 else next(iter(given.values())), sum(bad for _, bad in drawn.values())))
+        batches.append(
+            (
+                given if len(given) > 1 else next(iter(given.values())),
+                sum(bad for _, bad in drawn.values()),
+            )
+        )
     vec.reset(seed=SEED)
     for step in range(steps):
         given, bad = batches[step % len(batches)]
@@ -64,7 +86,9 @@ def attack(vec: VectorEnv, steps: int) -> None:
             check_bounds(vec, group)
             assert np.isfinite(vec.halves[0].groups[group.name].rewards).all()
     assert counted > 0
-    assert vec.counters()["invalid_actions"] == counted, f"replay: PV_SEED={SEED} python -m pytest {__file__}"
+    assert vec.counters()["invalid_actions"] == counted, (
+        f"replay: PV_SEED={SEED} python -m pytest {__file__}"
+    )
 
 
 @pytest.mark.parametrize("steps", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -74,7 +98,7 @@ def test_rows_stay_finite_and_in_bounds(name: str, steps: int) -> None:
         attack(vec, steps)
 
 
-# ---- floats: what is taken, what is refused ------------------------------------------------------------------------------
+# ---- floats: what is taken, what is refused ------------------------------------------------------
 
 
 @pytest.fixture

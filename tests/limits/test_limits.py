@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Limits of the system (puffervec/system/limits.py) end in one error with the limit's name and value; nothing is half-started."""
+"""Limits of the system (puffervec/system/limits.py) end in one error with the limit's name and
+value; nothing is half-started.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from puffervec.core.shared_memory import SharedMemory
 from puffervec.errors import ConfigError
 from puffervec.system import limits
 
-# Lowers a limit, makes a vec env, raises it again, prints the error and which children and descriptors are left (but for the
-# small arenas that multiprocessing's heap keeps for reuse).
+# Lowers a limit, makes a vec env, raises it again, prints the error and which children and
+# descriptors are left (but for the small arenas that multiprocessing's heap keeps for reuse).
 TRY = """
 import gc, os, threading, resource
 import psutil, puffervec
@@ -55,9 +57,18 @@ print(children() - before[1], held() - before[0], *([threading.active_count()] i
 """
 
 
-def attempt(limit: str, value: Any, method: str = "spawn", env: str = "probe", before: str = "", **settings: Any) -> list[str]:
+def attempt(
+    limit: str,
+    value: Any,
+    method: str = "spawn",
+    env: str = "probe",
+    before: str = "",
+    **settings: Any,
+) -> list[str]:
     """Run TRY in a process of its own and return its lines: what happened, what is left."""
-    code = TRY.format(limit=limit, value=value, method=method, env=env, before=before, settings=settings)
+    code = TRY.format(
+        limit=limit, value=value, method=method, env=env, before=before, settings=settings
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -74,37 +85,55 @@ def test_open_files() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", range(1, 25, 2))
-@pytest.mark.parametrize(("env", "method"), [("probe", "spawn"), ("CartPole-v1", "forkserver"), ("CartPole-v1", "spawn")])
+@pytest.mark.parametrize(
+    ("env", "method"), [("probe", "spawn"), ("CartPole-v1", "forkserver"), ("CartPole-v1", "spawn")]
+)
 def test_any_number_of_open_files(env: str, method: str, more: int) -> None:
     """Wherever it fails on the way, it says so, and nothing is left."""
     said, left = attempt("RLIMIT_NOFILE", f"len(os.listdir('/proc/self/fd')) + {more}", method, env)
     assert said == "it worked" or "RLIMIT_NOFILE is " in said
-    # The standard library's own client of the fork server loses a pipe where the second of its two cannot be opened.
+    # The standard library's own client of the fork server loses a pipe where the second of its two
+    # cannot be opened.
     assert left.startswith("set() ") if method == "forkserver" else left == "set() 0"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the limit counts processes of a user, so it takes another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0,
+    reason="needs root: the limit counts processes of a user, so it takes another user",
+)
 @pytest.mark.parametrize("most", [3, pytest.param(8, marks=pytest.mark.slow)])
 def test_processes(most: int) -> None:
-    """Four workers with a thread each, and the learner, are nine; 8 leaves no room for the last thread."""
+    """Four workers with a thread each, and the learner, are nine; 8 leaves no room for the last
+    thread.
+    """
     before = "os.setgid(54321); os.setuid(54321)"
     said, left = attempt("RLIMIT_NPROC", most, "fork", before=before)
     assert said.startswith(("ConfigError probe, 4 envs: too many processes", "WorkerError"))
     assert f"RLIMIT_NPROC is {most}" in said
-    assert left.startswith("set() ")  # no process; the standard library forgets the pipes for a child that it could not fork
+    assert left.startswith(
+        "set() "
+    )  # no process; the standard library forgets the pipes for a child that it could not fork
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the limit counts processes of a user, so it takes another user")
+@pytest.mark.skipif(
+    os.geteuid() != 0,
+    reason="needs root: the limit counts processes of a user, so it takes another user",
+)
 @pytest.mark.parametrize("most", [1, 3])
 def test_threads(most: int) -> None:
     """Those that were started before are ended."""
     before = "os.setgid(54321); os.setuid(54321)"
     said, left = attempt("RLIMIT_NPROC", most, before=before, backend="threading")
-    assert said.startswith(f"ConfigError probe, 4 envs: too many processes and threads of this user: RLIMIT_NPROC is {most}")
+    assert said.startswith(
+        "ConfigError probe, 4 envs: too many processes and threads of this user: RLIMIT_NPROC is "
+        f"{most}"
+    )
     assert left == "set() 0 1"
 
 
-def test_a_thread_that_cannot_be_started_ends_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_be_started_ends_those_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where they are still alive when their end is waited for."""
     start = threading.Thread.start
 
@@ -129,17 +158,25 @@ def test_file_sizes() -> None:
 
 def test_address_space() -> None:
     said, left = attempt(
-        "RLIMIT_AS", "psutil.Process().memory_info().vms + (64 << 20)", env_kwargs={"obs_size": 65536, "num_agents": 100}
+        "RLIMIT_AS",
+        "psutil.Process().memory_info().vms + (64 << 20)",
+        env_kwargs={"obs_size": 65536, "num_agents": 100},
     )
-    assert said.startswith("ConfigError 4 envs need ") and "RLIMIT_AS" in said and "ulimit -v" in said
+    assert (
+        said.startswith("ConfigError 4 envs need ") and "RLIMIT_AS" in said and "ulimit -v" in said
+    )
     assert left == "set() 0"
 
 
-# ---- /dev/shm that fills up ------------------------------------------------------------------------------------------
+# ---- /dev/shm that fills up ----------------------------------------------------------------------
 
 
-def test_shared_memory_that_is_taken_by_others_in_between_is_a_memfd(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The room was there when it was asked for, and not when it was reserved: no SIGBUS, no file on disk."""
+def test_shared_memory_that_is_taken_by_others_in_between_is_a_memfd(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The room was there when it was asked for, and not when it was reserved: no SIGBUS, no file on
+    disk.
+    """
     reserve = os.posix_fallocate
 
     def full(fd: int, offset: int, size: int) -> None:
@@ -180,7 +217,7 @@ def test_a_real_file_system_that_fills_up() -> None:
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("memfd", "", 0)
 
 
-# ---- the words -------------------------------------------------------------------------------------------------------
+# ---- the words -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -192,7 +229,9 @@ def test_a_real_file_system_that_fills_up() -> None:
         (errno.ENOMEM, "RLIMIT_AS"),
     ],
 )
-def test_each_limit_is_named_with_its_value(code: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_limit_is_named_with_its_value(
+    code: int, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (1234, 5678))
     said = limits.in_words(OSError(code, os.strerror(code)))
     assert said is not None and f"{name} is 1,234" in said and "ulimit" in said

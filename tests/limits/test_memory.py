@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Room for memory (puffervec/system/memory.py): machine, cgroups of both versions, address space; on faked files."""
+"""Room for memory (puffervec/system/memory.py): machine, cgroups of both versions, address space;
+on faked files.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_version_1(fake: Path) -> None:
     put(fake, "proc/self/cgroup", "12:cpu:/x\n4:memory:/slice/job\n0::/\n")
     put(fake, "cgroup/memory/slice/job/memory.limit_in_bytes", str(256 * MIB))
     put(fake, "cgroup/memory/slice/job/memory.usage_in_bytes", str(200 * MIB))
-    put(fake, "cgroup/memory/slice/memory.limit_in_bytes", "9223372036854771712")  # what version 1 says for "none"
+    put(
+        fake, "cgroup/memory/slice/memory.limit_in_bytes", "9223372036854771712"
+    )  # what version 1 says for "none"
     put(fake, "cgroup/memory/slice/memory.usage_in_bytes", str(300 * MIB))
     assert room(fake) == memory.Room(56 * MIB, "cgroup limit memory.limit_in_bytes of 268,435,456")
 
@@ -96,7 +100,10 @@ def test_a_real_address_space_limit_is_seen() -> None:
 def test_what_does_not_fit_is_refused_with_all_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available", lambda: memory.Room(5000, "a bound"))
     memory.refuse_more(5000, "it needs", "of memory", "use less")
-    with pytest.raises(ConfigError, match=r"^it needs 5,001 bytes of memory; 5,000 are available \(a bound\): use less$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^it needs 5,001 bytes of memory; 5,000 are available \(a bound\): use less$",
+    ):
         memory.refuse_more(5001, "it needs", "of memory", "use less")
     with pytest.raises(ConfigError, match=r"^it needs more bytes than can be counted; 5,000 are"):
         memory.refuse_more(None, "it needs", "", "use less")

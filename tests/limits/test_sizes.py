@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Absurd sizes are refused by name, within little CPU time and without memory: no allocation, no worker, no scene compiled.
+"""Absurd sizes are refused by name, within little CPU time and without memory: no allocation, no
+worker, no scene compiled.
 
-What each setting refuses is tested in tests/test_settings.py; here it is what the refusal costs, for all that has a size.
+What each setting refuses is tested in tests/test_settings.py; here it is what the refusal costs,
+for all that has a size.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ ABSURD = [0, -1, 1.5, True, "8", 2**31, 2**40]
 
 
 def refused(call: Callable[[], Any]) -> str:
-    """Call, expect a ConfigError within the bounds and return its text. CPU time is this process's, whatever else runs."""
+    """Call, expect a ConfigError within the bounds and return its text. CPU time is this process's,
+    whatever else runs.
+    """
     process = psutil.Process()
     before, begin = process.memory_info().rss, time.process_time()
     with pytest.raises(ConfigError) as caught:
@@ -42,7 +46,9 @@ def refused(call: Callable[[], Any]) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail where shared memory or a process is made after all; and load once what the first call loads."""
+    """Fail where shared memory or a process is made after all; and load once what the first call
+    loads.
+    """
     puffervec.make("probe", backend="serial").close()
 
     def never(*args: Any) -> None:
@@ -60,7 +66,10 @@ def test_of_the_vec_env(name: str, value: Any) -> None:
     assert name in said or f"{value:,} envs" in said
 
 
-@pytest.mark.parametrize("env", ["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive", SINGLE["mixed-dict"]])
+@pytest.mark.parametrize(
+    "env",
+    ["probe", "cartpole", "tag_grid", "tag_continuous", "covid", "drive", SINGLE["mixed-dict"]],
+)
 def test_the_most_that_is_a_number_does_not_fit(env: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even the scenes of the driving env are looked at."""
     monkeypatch.setattr(memory, "available", lambda: memory.Room(32 << 30, "memory of the machine"))
@@ -76,17 +85,23 @@ def test_of_an_observation(size: Any) -> None:
 
 
 def test_large_observations_of_many_envs() -> None:
-    said = refused(lambda: puffervec.make("probe", env_kwargs={"obs_size": 65536, "num_agents": 1024}, num_envs=10**5))
+    said = refused(
+        lambda: puffervec.make(
+            "probe", env_kwargs={"obs_size": 65536, "num_agents": 1024}, num_envs=10**5
+        )
+    )
     assert "100,000 envs need 2" in said and "smaller observations" in said
 
 
 def test_the_bound_is_the_cgroups_where_that_is_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available", lambda: memory.Room(100_000, "cgroup limit memory.max of 1,000,000"))
+    monkeypatch.setattr(
+        memory, "available", lambda: memory.Room(100_000, "cgroup limit memory.max of 1,000,000")
+    )
     said = refused(lambda: puffervec.make("probe", num_envs=1000))
     assert "100,000 are available (cgroup limit memory.max of 1,000,000)" in said
 
 
-# ---- the trainer -----------------------------------------------------------------------------------------------------
+# ---- the trainer ---------------------------------------------------------------------------------
 
 
 def trainer(**train: Any) -> Any:
@@ -95,7 +110,9 @@ def trainer(**train: Any) -> Any:
     from puffervec.train.run.trainer import Trainer
 
     config = TrainConfig.of("probe")
-    config = dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", **train))
+    config = dataclasses.replace(
+        config, train=dataclasses.replace(config.train, device="cpu", **train)
+    )
     return Trainer(config)
 
 
@@ -108,9 +125,13 @@ def test_of_a_roll_out(horizon: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPa
     assert os.listdir(tmp_path) == []
 
 
-def test_a_minibatch_that_does_not_divide_is_refused_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_minibatch_that_does_not_divide_is_refused_at_once(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next smaller one that does is found without trying all."""
     import puffervec.train.run.trainer  # noqa: F401
 
     monkeypatch.chdir(tmp_path)
-    assert "train.minibatch_size" in refused(lambda: trainer(horizon=65536, minibatch_size=2**31 - 1))
+    assert "train.minibatch_size" in refused(
+        lambda: trainer(horizon=65536, minibatch_size=2**31 - 1)
+    )

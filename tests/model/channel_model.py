@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""All interleavings of the channel's protocol (csrc/channel.h), with store buffers of a real processor, crashes and signals.
+"""All interleavings of the channel's protocol (csrc/channel.h), with store buffers of a real
+processor, crashes and signals.
 
-A lost wake-up is no data race, so no sanitizer sees it, and it is too rare for a stress test. Here the learner and its workers
-are little programs over shared words; every order of their steps is tried, also those in which a store sits in its processor's
-buffer while later loads run ahead, and those in which somebody dies, a futex call returns for no reason, or a signal ends a
-wait and the learner closes. What holds in every state (machine.py looks):
+A lost wake-up is no data race, so no sanitizer sees it, and it is too rare for a stress test. Here
+the learner and its workers are little programs over shared words; every order of their steps is
+tried, also those in which a store sits in its processor's buffer while later loads run ahead, and
+those in which somebody dies, a futex call returns for no reason, or a signal ends a wait and the
+learner closes. What holds in every state (machine.py looks):
 
-    somebody can always move, and an end can always be reached: no lost wake-up; after any crash the survivors end
-    each turn runs once: what a worker finds is the turn after the last one that it ran
-    a worker writes rows only while their turn is open, the learner reads them only while it is closed, and finds that turn's
-    actions likewise, the other way round
+    somebody can always move, and an end can always be reached: no lost wake-up; after any crash the
+    survivors end each turn runs once: what a worker finds is the turn after the last one that it
+    ran a worker writes rows only while their turn is open, the learner reads them only while it is
+    closed, and finds that turn's actions likewise, the other way round
 
 Turns count modulo 4 here and begin at 3, so that they wrap in every search.
 
@@ -25,7 +27,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.model.machine import CLOSING, PLAIN, RELEASE, SEQ_CST, Faults, Instruction, Machine, Payload, Registers, Result
+from tests.model.machine import (
+    CLOSING,
+    PLAIN,
+    RELEASE,
+    SEQ_CST,
+    Faults,
+    Instruction,
+    Machine,
+    Payload,
+    Registers,
+    Result,
+)
 
 FIRST_TURN, TURNS = 3, 4
 
@@ -39,7 +52,9 @@ class Protocol:
     recheck_all: bool = True
     """... at those of all its halves (else at the first one's)."""
     turn_order: str = SEQ_CST
-    """The turn is stored behind the payload and before the look at the flag. RELEASE: not the latter; PLAIN: neither."""
+    """The turn is stored behind the payload and before the look at the flag. RELEASE: not the
+        latter; PLAIN: neither.
+    """
     turn_last: bool = True
     """The turn is stored after the payload."""
     sleeping_seq_cst: bool = True
@@ -55,13 +70,17 @@ class Protocol:
     atomic: bool = True
     """The futex word is incremented in one step (else read and then stored)."""
     home_doorbell: bool = True
-    """The learner rings the doorbell of the worker's first half (else that of the half it sends to)."""
+    """The learner rings the doorbell of the worker's first half (else that of the half it sends
+    to).
+    """
     inequality: bool = True
     """A turn is new if it differs (else if it is greater)."""
     note_turn: bool = True
     """The worker remembers which turn it served."""
     whole_half: bool = True
-    """First come, first served: a half is taken when all of its workers are done (else when one is)."""
+    """First come, first served: a half is taken when all of its workers are done (else when one
+        is).
+    """
     read_late: bool = True
     """The learner reads rows after it has seen the turn (else before)."""
     poll: bool = True
@@ -73,7 +92,8 @@ class Setup:
     """Who takes part.
 
     shared: each worker serves all halves (else one worker per half)
-    workers_sleep: else a worker's wait for its only half is one step: the learner's side, with more workers and turns
+    workers_sleep: else a worker's wait for its only half is one step: the learner's side, with more
+        workers and turns
     """
 
     workers: int = 1
@@ -115,21 +135,33 @@ def is_new(value: int, seen: int, p: Protocol) -> bool:
     return value != seen if p.inequality else value > seen
 
 
-# ---- the two halves of channel.c ---------------------------------------------------------------------------
+# ---- the two halves of channel.c -----------------------------------------------------------------
 
 
 def publish(
-    line: str, doorbell: str, payload: list[Instruction], value: Callable[[Registers], int], p: Protocol, mark: str
+    line: str,
+    doorbell: str,
+    payload: list[Instruction],
+    value: Callable[[Registers], int],
+    p: Protocol,
+    mark: str,
 ) -> list[Instruction]:
-    """pv_publish: payload, turn, look whether the reader sleeps, ring. doorbell: "" where the reader never does."""
+    """pv_publish: payload, turn, look whether the reader sleeps, ring. doorbell: "" where the
+    reader never does.
+    """
     bump: list[Instruction] = [("add", f"{doorbell}.word")]
     if not p.atomic:
-        bump = [("load", "word", f"{doorbell}.word"), ("store", f"{doorbell}.word", lambda r: r["word"] + 1, PLAIN)]
+        bump = [
+            ("load", "word", f"{doorbell}.word"),
+            ("store", f"{doorbell}.word", lambda r: r["word"] + 1, PLAIN),
+        ]
         bump += [("set", "word", lambda r: 0)]
     store: list[Instruction] = [("store", line, value, p.turn_order)]
     if not doorbell:
         return [*payload, *store]
-    awake: list[Instruction] = [("branch", f"{doorbell}.sleeping", lambda value, r: not value, f"sent {mark}")]
+    awake: list[Instruction] = [
+        ("branch", f"{doorbell}.sleeping", lambda value, r: not value, f"sent {mark}")
+    ]
     store = payload + store if p.turn_last else store + payload
     return [
         *(store + awake if p.look_after else awake + store),
@@ -158,7 +190,7 @@ def sleep(watched: list[Instruction], doorbell: str, p: Protocol) -> list[Instru
     ]
 
 
-# ---- the learner -------------------------------------------------------------------------------------------
+# ---- the learner ---------------------------------------------------------------------------------
 
 
 def send(s: Setup, half: int, p: Protocol, mark: str) -> list[Instruction]:
@@ -171,7 +203,9 @@ def send(s: Setup, half: int, p: Protocol, mark: str) -> list[Instruction]:
             return turn(r[f"got{half}"] + 1)
 
         payload: list[Instruction] = [("store", f"asked{lane}", value, PLAIN)]
-        program += publish(f"command{lane}", s.worker_doorbell(w, half, p), payload, value, p, f"{mark} {lane}")
+        program += publish(
+            f"command{lane}", s.worker_doorbell(w, half, p), payload, value, p, f"{mark} {lane}"
+        )
     return program
 
 
@@ -186,11 +220,20 @@ def take(s: Setup, half: int) -> list[Instruction]:
 
 
 def answered(w: int, half: int, label: str, p: Protocol) -> Instruction:
-    return ("branch", f"status{w}{half}", lambda value, r: is_new(value, turn(r[f"got{half}"]), p), label)
+    return (
+        "branch",
+        f"status{w}{half}",
+        lambda value, r: is_new(value, turn(r[f"got{half}"]), p),
+        label,
+    )
 
 
-def waits(s: Setup, watched: list[tuple[int, int]], doorbell: str, look: str, p: Protocol) -> list[Instruction]:
-    """pv_wait by the learner, and what Python does between two slices: look at the workers, run signal handlers."""
+def waits(
+    s: Setup, watched: list[tuple[int, int]], doorbell: str, look: str, p: Protocol
+) -> list[Instruction]:
+    """pv_wait by the learner, and what Python does between two slices: look at the workers, run
+    signal handlers.
+    """
     mark = f"{look} awake"
     return [
         *sleep([answered(w, h, mark, p) for w, h in watched], doorbell, p),
@@ -220,7 +263,9 @@ def in_order(s: Setup, p: Protocol) -> list[Instruction]:
 
 
 def first_come(s: Setup, p: Protocol) -> list[Instruction]:
-    """pv_turn_recv_any: take whichever half is done; else wait on the doorbell that all workers ring."""
+    """pv_turn_recv_any: take whichever half is done; else wait on the doorbell that all workers
+    ring.
+    """
     program: list[Instruction] = [("label", "look")]
     finished = [(lambda r, h=h: r[f"got{h}"] == s.turns) for h in range(s.halves)]
     for h in range(s.halves):
@@ -228,21 +273,35 @@ def first_come(s: Setup, p: Protocol) -> list[Instruction]:
         program += [("jump", f"not {h}", finished[h])]
         if p.whole_half:
             for w, _ in lanes:  # the first that is not done sends us on
-                program += [answered(w, h, f"done {w}{h}", p), ("jump", f"not {h}", always), ("label", f"done {w}{h}")]
+                program += [
+                    answered(w, h, f"done {w}{h}", p),
+                    ("jump", f"not {h}", always),
+                    ("label", f"done {w}{h}"),
+                ]
             program += [("jump", f"take {h}", always)]
         else:
             program += [answered(w, h, f"take {h}", p) for w, _ in lanes]
         program += [("label", f"not {h}")]
     program += any_wait(s, p)
     for h in range(s.halves):
-        program += [("label", f"take {h}"), *take(s, h), ("jump", f"last {h}", finished[h]), *send(s, h, p, "next")]
-        program += [("label", f"last {h}"), ("jump", "look", lambda r: any(r[f"got{h}"] < s.turns for h in range(s.halves)))]
+        program += [
+            ("label", f"take {h}"),
+            *take(s, h),
+            ("jump", f"last {h}", finished[h]),
+            *send(s, h, p, "next"),
+        ]
+        program += [
+            ("label", f"last {h}"),
+            ("jump", "look", lambda r: any(r[f"got{h}"] < s.turns for h in range(s.halves))),
+        ]
         program += [("jump", "close", always)]
     return program
 
 
 def any_wait(s: Setup, p: Protocol) -> list[Instruction]:
-    """watch_half: collect the lanes that are not done (register `open<lane>`); then sleep until one of them is."""
+    """watch_half: collect the lanes that are not done (register `open<lane>`); then sleep until one
+    of them is.
+    """
     lanes = [(w, h) for h in range(s.halves) for w in s.workers_of(h)]
     program: list[Instruction] = []
     for w, h in lanes:
@@ -282,13 +341,18 @@ def learner(s: Setup, p: Protocol) -> list[Instruction]:
         asked: list[Instruction] = [("store", f"asked{w}{home}", lambda r: CLOSING, PLAIN)]
         program += [("load", "sent", f"command{w}{home}")]
         program += publish(
-            f"command{w}{home}", s.worker_doorbell(w, home, p), asked, lambda r: (r["sent"] + 1) % TURNS, p, f"close {w}"
+            f"command{w}{home}",
+            s.worker_doorbell(w, home, p),
+            asked,
+            lambda r: (r["sent"] + 1) % TURNS,
+            p,
+            f"close {w}",
         )
     joins: list[Instruction] = [("join", 1 + w) for w in range(s.workers)]
     return [*program, *joins, ("end",), ("label", "failed"), ("kill",), ("end",)]
 
 
-# ---- a worker ----------------------------------------------------------------------------------------------
+# ---- a worker ------------------------------------------------------------------------------------
 
 
 def worker(w: int, s: Setup, p: Protocol) -> list[Instruction]:
@@ -296,13 +360,21 @@ def worker(w: int, s: Setup, p: Protocol) -> list[Instruction]:
     halves = s.halves_of(w)
 
     def called(h: int, label: str) -> Instruction:
-        return ("branch", f"command{w}{h}", lambda value, r: is_new(value, r[f"served{h}"], p), label)
+        return (
+            "branch",
+            f"command{w}{h}",
+            lambda value, r: is_new(value, r[f"served{h}"], p),
+            label,
+        )
 
     doorbell = s.worker_doorbell(w, halves[0], p)
     program: list[Instruction] = [("label", "look")]
     if s.workers_sleep:
         program += [called(h, f"serve {h}") for h in halves]
-        program += [*sleep([called(h, "awake") for h in halves], doorbell, p), ("jump", "look", always)]
+        program += [
+            *sleep([called(h, "awake") for h in halves], doorbell, p),
+            ("jump", "look", always),
+        ]
     else:
         program += [("until", *called(halves[0], "")[1:3])]
     for h in halves:
@@ -332,7 +404,7 @@ def serve(w: int, h: int, s: Setup, p: Protocol) -> list[Instruction]:
     ]
 
 
-# ---- searching ---------------------------------------------------------------------------------------------
+# ---- searching -----------------------------------------------------------------------------------
 
 
 def machine(s: Setup, faults: Faults | None = None, p: Protocol | None = None) -> Machine:
@@ -341,7 +413,9 @@ def machine(s: Setup, faults: Faults | None = None, p: Protocol | None = None) -
     programs = [learner(s, p), *(worker(w, s, p) for w in range(s.workers))]
     lanes = [f"{w}{h}" for w in range(s.workers) for h in s.halves_of(w)]
     payloads = {f"rows{lane}": Payload(f"command{lane}", f"status{lane}", True) for lane in lanes}
-    payloads |= {f"asked{lane}": Payload(f"command{lane}", f"status{lane}", False) for lane in lanes}
+    payloads |= {
+        f"asked{lane}": Payload(f"command{lane}", f"status{lane}", False) for lane in lanes
+    }
     memory = {f"{line}{lane}": FIRST_TURN for lane in lanes for line in ("command", "status")}
     registers = {f"served{h}": FIRST_TURN for h in range(s.halves)}
     return Machine(programs, faults or Faults(), payloads, memory, registers)
@@ -353,7 +427,8 @@ SHARED_BELL = Setup(2, 2, 2, shared=False, any_order=True, workers_sleep=False)
 TOGETHER = Setup(workers=2, any_order=True, workers_sleep=False)
 CRASH = Faults(crashes=1)
 
-# What each part is for: the protocol without it, and the smallest setup in which the search finds that.
+# What each part is for: the protocol without it, and the smallest setup in which the search finds
+# that.
 SABOTAGES: dict[str, tuple[Setup, Faults, Protocol]] = {
     "no recheck": (ONE, Faults(), Protocol(recheck=False)),
     "recheck of one half only": (TWO_HALVES, Faults(), Protocol(recheck_all=False)),
@@ -403,7 +478,10 @@ def describe(s: Setup, faults: Faults) -> str:
     order = "first come" if s.any_order else "in order"
     counts = f"{faults.crashes} crashes, {faults.spurious} spurious, {faults.interrupts} interrupts"
     asleep = "" if s.workers_sleep else ", learner's side"
-    return f"{s.workers} workers, {s.halves} halves, {s.turns} turns, {served}, {order}{asleep}; {counts}"
+    return (
+        f"{s.workers} workers, {s.halves} halves, {s.turns} turns, {served}, {order}{asleep}; "
+        f"{counts}"
+    )
 
 
 def report(name: str, searched: Machine, first_problem: bool) -> Result:
@@ -411,14 +489,27 @@ def report(name: str, searched: Machine, first_problem: bool) -> Result:
     begin = time.perf_counter()
     result = searched.search(first_problem)
     seconds = time.perf_counter() - begin
-    print(f"{result.states:>9,} states  {result.stuck:>3} stuck  {result.wrong:>3} wrong  {seconds:6.1f} s  {name}", flush=True)
+    print(
+        f"{result.states:>9,} states  {result.stuck:>3} stuck  {result.wrong:>3} wrong  "
+        f"{seconds:6.1f} s  {name}",
+        flush=True,
+    )
     return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 1 if the protocol has a problem or a sabotage none."""
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--trace", metavar="SABOTAGE", choices=SABOTAGES, help="print how this one goes wrong, and nothing else")
+    """Run the command and return its exit status: 1 if the protocol has a problem or a sabotage
+    none.
+    """
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    flags.add_argument(
+        "--trace",
+        metavar="SABOTAGE",
+        choices=SABOTAGES,
+        help="print how this one goes wrong, and nothing else",
+    )
     options = flags.parse_args(arguments)
     if options.trace:
         print("\n".join(machine(*SABOTAGES[options.trace]).search(first_problem=True).trace))

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Processors with store buffers over one memory, and a search of all states that they can reach. Run by channel_model.py.
+"""Processors with store buffers over one memory, and a search of all states that they can reach.
+Run by channel_model.py.
 
 A program is a list of instructions, each a tuple:
 
@@ -13,17 +14,20 @@ A program is a list of instructions, each a tuple:
     ("kill",)                                ends all others                       ("join", other) waits until it ended
     ("set", register, value(r))  ("jump", label, when(r))  ("label", name)  ("check", holds(r))  ("end",)
 
-`r` is a dict of the processor's registers. Instructions of the last line touch no memory: they run together with the one before
-them, which leaves out no order that matters, and no place for a crash either.
+`r` is a dict of the processor's registers. Instructions of the last line touch no memory: they run
+together with the one before them, which leaves out no order that matters, and no place for a crash
+either.
 
-A store enters its processor's buffer and reaches memory later; what another processor sees is memory. A PLAIN store may
-overtake others in the buffer (weaker than x86, where buffers keep their order), a RELEASE store overtakes nothing, a SEQ_CST
-store waits for an empty buffer and goes straight to memory, as do atomic increments and system calls.
+A store enters its processor's buffer and reaches memory later; what another processor sees is
+memory. A PLAIN store may overtake others in the buffer (weaker than x86, where buffers keep their
+order), a RELEASE store overtakes nothing, a SEQ_CST store waits for an empty buffer and goes
+straight to memory, as do atomic increments and system calls.
 
-Faults are counted, so that each search is finite: crashes (of any process at any place), spurious returns of the futex,
-interrupts. A futex has no time limit here: what a time slice would hide is a state from which nothing moves. The exception is
-the first process's sleep after another one has died, since that is what its slices are for. A cycle of states is a problem too:
-every run has to come to an end.
+Faults are counted, so that each search is finite: crashes (of any process at any place), spurious
+returns of the futex, interrupts. A futex has no time limit here: what a time slice would hide is a
+state from which nothing moves. The exception is the first process's sleep after another one has
+died, since that is what its slices are for. A cycle of states is a problem too: every run has to
+come to an end.
 """
 
 from __future__ import annotations
@@ -36,11 +40,22 @@ import numpy as np
 
 Registers = Mapping[str, int]
 Instruction = tuple[Any, ...]
-State = tuple[int, ...]  # memory, the number of each core's state, faults left: interrupts, crashes, spurious
+State = tuple[
+    int, ...
+]  # memory, the number of each core's state, faults left: interrupts, crashes, spurious
 
 SEQ_CST, RELEASE, PLAIN = "seq_cst", "release", "plain"
 LOCAL = ("set", "jump", "label", "check")
-WORD_AT = {"load": 2, "until": 1, "branch": 1, "read": 1, "store": 1, "add": 1, "wait": 1, "wake": 1}
+WORD_AT = {
+    "load": 2,
+    "until": 1,
+    "branch": 1,
+    "read": 1,
+    "store": 1,
+    "add": 1,
+    "wait": 1,
+    "wake": 1,
+}
 REGISTER_AT = {"load": 1, "set": 1, "wait": 2}
 BELL_MODULUS = 8  # more rings than can fall into one wait
 DEAD, WRONG = -1, -2  # places of a core
@@ -57,7 +72,9 @@ class Core(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What an instruction does: the core's next state, and a word that it writes (-1: none) or wakes."""
+    """What an instruction does: the core's next state, and a word that it writes (-1: none) or
+    wakes.
+    """
 
     core: int
     word: int = -1
@@ -77,7 +94,9 @@ class Payload:
 
 @dataclass(frozen=True)
 class Faults:
-    """How many of each may happen. watch: a process whose first process died is ended; slices: see above."""
+    """How many of each may happen. watch: a process whose first process died is ended; slices: see
+    above.
+    """
 
     crashes: int = 0
     spurious: int = 0
@@ -90,7 +109,8 @@ class Faults:
 class Result:
     """What a search found.
 
-    stuck: states from which nothing moves although somebody has not ended, and those on a cycle or after one
+    stuck: states from which nothing moves although somebody has not ended, and those on a cycle or
+    after one
     wrong: states in which payload is touched out of turn or stale, or a check fails
     trace: the way to the first of them
     """
@@ -114,13 +134,19 @@ class Machine:
     ) -> None:
         """memory, registers: values at the start, where they are not 0."""
         self.programs, self.faults = programs, faults
-        self.labels = [{i[1]: at for at, i in enumerate(program) if i[0] == "label"} for program in programs]
+        self.labels = [
+            {i[1]: at for at, i in enumerate(program) if i[0] == "label"} for program in programs
+        ]
         every = [instruction for program in programs for instruction in program]
         self.words = sorted({i[WORD_AT[i[0]]] for i in every if i[0] in WORD_AT})
         self.registers = sorted({i[REGISTER_AT[i[0]]] for i in every if i[0] in REGISTER_AT})
         self.at = {word: index for index, word in enumerate(self.words)}
         self.payloads = {
-            self.at[word]: (self.at[payload.command], self.at[payload.status], payload.written_when_open)
+            self.at[word]: (
+                self.at[payload.command],
+                self.at[payload.status],
+                payload.written_when_open,
+            )
             for word, payload in payloads.items()
         }
         self.count, self.cores_at = len(programs), len(self.words)
@@ -129,13 +155,15 @@ class Machine:
         self._numbers: dict[tuple[int, Core], int] = {}
         self._owner: list[int] = []
         self._moves: dict[tuple[int, int], Move | None] = {}
-        first = [Core(0, tuple(registers.get(name, 0) for name in self.registers), (), -1)] * self.count
+        first = [
+            Core(0, tuple(registers.get(name, 0) for name in self.registers), (), -1)
+        ] * self.count
         cores = [self._number(me, self._settle(me, core)) for me, core in enumerate(first)]
         self.first: State = (
             *(memory.get(word, 0) for word in self.words), *cores, faults.interrupts, faults.crashes, faults.spurious
         )  # fmt: skip
 
-    # ---- one core --------------------------------------------------------------------------------------------
+    # ---- one core --------------------------------------------------------------------------------
 
     def _number(self, me: int, core: Core) -> int:
         """A core's state as a number: states are compared and kept in thousands."""
@@ -182,7 +210,13 @@ class Machine:
                 continue
             if any(other == word or kind != PLAIN for other, _, kind in earlier):
                 continue
-            yield word, value, self._number(self._owner[number], core._replace(buffer=earlier + core.buffer[index + 1 :]))
+            yield (
+                word,
+                value,
+                self._number(
+                    self._owner[number], core._replace(buffer=earlier + core.buffer[index + 1 :])
+                ),
+            )
 
     def _looks_at(self, number: int) -> int:
         """Index of the word that the core's next instruction depends on, or -1."""
@@ -195,7 +229,9 @@ class Machine:
         instruction = self.programs[me][core.place]
         kind, r = instruction[0], dict(zip(self.registers, core.registers, strict=True))
         word = self._looks_at(number)
-        if core.buffer and (kind in ("wait", "wake", "add") or (kind == "store" and instruction[3] == SEQ_CST)):
+        if core.buffer and (
+            kind in ("wait", "wake", "add") or (kind == "store" and instruction[3] == SEQ_CST)
+        ):
             return None
         own = [value for at, value, _ in core.buffer if at == word]
         seen = own[-1] if own else seen
@@ -228,15 +264,19 @@ class Machine:
         core = self._settle(me, core._replace(registers=tuple(r[name] for name in self.registers)))
         return effect._replace(core=self._number(me, core))
 
-    # ---- all of them -----------------------------------------------------------------------------------------
+    # ---- all of them -----------------------------------------------------------------------------
 
     def _is_out_of_turn(self, state: State, word: int, value: int, writes: bool) -> bool:
         if word not in self.payloads or value == CLOSING:
             return False
         command, status, written_when_open = self.payloads[word]
-        return (state[command] != state[status]) != (written_when_open if writes else not written_when_open)
+        return (state[command] != state[status]) != (
+            written_when_open if writes else not written_when_open
+        )
 
-    def _put(self, state: State, at: int, core: int, word: int = -1, value: int = 0) -> State | None:
+    def _put(
+        self, state: State, at: int, core: int, word: int = -1, value: int = 0
+    ) -> State | None:
         """The state after a core's change and a store; None: the store is out of turn."""
         if word >= 0 and self._is_out_of_turn(state, word, value, writes=True):
             return None
@@ -255,7 +295,9 @@ class Machine:
         return tuple(following)
 
     def _step(self, state: State, at: int) -> Iterator[State | None]:
-        """Yield what follows when the core at this place of the state goes on; None: something wrong."""
+        """Yield what follows when the core at this place of the state goes on; None: something
+        wrong.
+        """
         number = state[at]
         core = self.cores[number]
         instruction = self.programs[at - self.cores_at][core.place]
@@ -276,12 +318,17 @@ class Machine:
         if move is None:
             return
         if self.cores[move.core].place == WRONG or (
-            instruction[0] == "read" and self._is_out_of_turn(state, word, state[word], writes=False)
+            instruction[0] == "read"
+            and self._is_out_of_turn(state, word, state[word], writes=False)
         ):
             yield None
             return
         following = self._put(state, at, move.core, move.word, move.value)
-        yield self._others(following, at, move) if following and (move.wakes >= 0 or move.kills) else following
+        yield (
+            self._others(following, at, move)
+            if following and (move.wakes >= 0 or move.kills)
+            else following
+        )
 
     def _others(self, state: State, at: int, move: Move) -> State:
         """Wake who sleeps on the word, or end all others."""
@@ -298,7 +345,9 @@ class Machine:
     def ordinary(self, state: State) -> Iterator[State | None]:
         """Yield what may follow without another fault; None: something wrong."""
         learner_died = self.cores[state[self.cores_at]].place == DEAD
-        died = any(self.cores[number].place == DEAD for number in state[self.cores_at : self.faults_at])
+        died = any(
+            self.cores[number].place == DEAD for number in state[self.cores_at : self.faults_at]
+        )
         for at in range(self.cores_at, self.faults_at):
             number = state[at]
             core = self.cores[number]
@@ -362,7 +411,13 @@ class Machine:
         return result
 
     @staticmethod
-    def _add(state: State, parent: int, numbers: dict[State, int], states: list[State], parents: list[int]) -> int:
+    def _add(
+        state: State,
+        parent: int,
+        numbers: dict[State, int],
+        states: list[State],
+        parents: list[int],
+    ) -> int:
         number = numbers.setdefault(state, len(states))
         if number == len(states):
             states.append(state)
@@ -371,7 +426,9 @@ class Machine:
 
     @staticmethod
     def _endless(count: int, edges: list[tuple[int, int]]) -> Any:
-        """Return the states that lie on a cycle or after one; without any, every run comes to an end."""
+        """Return the states that lie on a cycle or after one; without any, every run comes to an
+        end.
+        """
         before, after = np.array(edges, np.int64).reshape(-1, 2).T
         order = np.argsort(before, kind="stable")
         after, first = after[order], np.searchsorted(before[order], np.arange(count + 1))
@@ -386,19 +443,31 @@ class Machine:
         return np.flatnonzero(arrivals)
 
     def _trace(self, states: list[State], parents: list[int], problem: int) -> list[str]:
-        """The way to a state, one line per step: who moved, the instruction, what memory holds then."""
+        """The way to a state, one line per step: who moved, the instruction, what memory holds
+        then.
+        """
         way: list[int] = []
         while problem >= 0:
             way.append(problem)
             problem = parents[problem]
         lines = []
         for now in reversed(way):
-            memory = " ".join(f"{word}={value}" for word, value in zip(self.words, states[now], strict=False) if value)
+            memory = " ".join(
+                f"{word}={value}"
+                for word, value in zip(self.words, states[now], strict=False)
+                if value
+            )
             places = []
             for me, number in enumerate(states[now][self.cores_at : self.faults_at]):
                 core = self.cores[number]
-                doing = "dead" if core.place == DEAD else " ".join(map(str, self.programs[me][core.place][:2]))
-                buffered = "".join(f" [{self.words[word]}={value}]" for word, value, _ in core.buffer)
+                doing = (
+                    "dead"
+                    if core.place == DEAD
+                    else " ".join(map(str, self.programs[me][core.place][:2]))
+                )
+                buffered = "".join(
+                    f" [{self.words[word]}={value}]" for word, value, _ in core.buffer
+                )
                 places.append(f"{'asleep at ' if core.asleep >= 0 else ''}{doing}{buffered}")
             lines.append(f"{' | '.join(places)} || {memory}")
         return lines

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The channel's protocol cannot get stuck, each part of it is needed, and csrc/channel.c does things in this order."""
+"""The channel's protocol cannot get stuck, each part of it is needed, and csrc/channel.c does
+things in this order.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,16 @@ SMALL = [
     (Setup(turns=2), Faults(crashes=1, spurious=1, interrupts=1)),
     (Setup(halves=2), Faults(crashes=1, spurious=1, interrupts=1)),
     (Setup(workers=2, workers_sleep=False), Faults(crashes=1, spurious=1, interrupts=1)),
-    (Setup(2, 2, 1, shared=False, any_order=True, workers_sleep=False), Faults(crashes=1, interrupts=1)),
+    (
+        Setup(2, 2, 1, shared=False, any_order=True, workers_sleep=False),
+        Faults(crashes=1, interrupts=1),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("setup", "faults"), SMALL, ids=[channel_model.describe(*case) for case in SMALL])
+@pytest.mark.parametrize(
+    ("setup", "faults"), SMALL, ids=[channel_model.describe(*case) for case in SMALL]
+)
 def test_every_run_ends_and_no_row_is_touched_out_of_turn(setup: Setup, faults: Faults) -> None:
     result = machine(setup, faults).search()
     assert result.states > 10_000
@@ -31,7 +38,9 @@ def test_every_run_ends_and_no_row_is_touched_out_of_turn(setup: Setup, faults: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("setup", "faults"), LARGE, ids=[channel_model.describe(*case) for case in LARGE])
+@pytest.mark.parametrize(
+    ("setup", "faults"), LARGE, ids=[channel_model.describe(*case) for case in LARGE]
+)
 def test_every_run_of_the_large_setups_ends(setup: Setup, faults: Faults) -> None:
     result = machine(setup, faults).search()
     assert result.states > 100_000
@@ -47,7 +56,9 @@ def test_the_search_finds_what_each_part_is_for(name: str) -> None:
     assert len(result.trace) > 1
 
 
-@pytest.mark.parametrize("case", sorted({(case[0], case[1].crashes) for case in SABOTAGES.values()}, key=str), ids=str)
+@pytest.mark.parametrize(
+    "case", sorted({(case[0], case[1].crashes) for case in SABOTAGES.values()}, key=str), ids=str
+)
 def test_the_setups_of_the_sabotages_have_no_problem_themselves(case: tuple[Setup, int]) -> None:
     setup, crashes = case
     result = machine(setup, Faults(crashes=crashes)).search()
@@ -73,7 +84,7 @@ def test_a_trace_is_the_way_to_the_problem(capsys: pytest.CaptureFixture[str]) -
     assert "asleep" in lines[-1]
 
 
-# ---- the source --------------------------------------------------------------------------------------------
+# ---- the source ----------------------------------------------------------------------------------
 
 
 def body(name: str) -> str:
@@ -92,7 +103,9 @@ def in_order(text: str, *parts: str) -> None:
 
 
 def test_the_source_does_what_the_model_says() -> None:
-    """The model checks the protocol; this ties it to the code, where a test at random would miss a change."""
+    """The model checks the protocol; this ties it to the code, where a test at random would miss a
+    change.
+    """
     in_order(
         body("pv_publish"),
         "line->semaphore = semaphore",
@@ -112,4 +125,7 @@ def test_the_source_does_what_the_model_says() -> None:
     )
     assert "pv_load_seq_cst(&watches[i].line->turn)" in body("look_seq_cst")
     assert "FUTEX_WAIT, seen" in body("doorbell_wait")
-    assert "pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }" in HEADER.read_text()
+    header = " ".join(HEADER.read_text().split())
+    assert (
+        "pv_increment(uint32_t* word) { __atomic_fetch_add(word, 1, __ATOMIC_RELEASE); }" in header
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/cpus.py: which settings a CPU runs, that the libraries obey them, and that a failure of one is a failure."""
+"""scripts/cpus.py: which settings a CPU runs, that the libraries obey them, and that a failure of
+one is a failure.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_the_libraries_obey(name: str) -> None:
     if kernels.flag not in FLAGS:
         pytest.skip(f"this CPU has no {kernels.flag}")
     environment = {**os.environ, **kernels.environment(4)}
-    done = subprocess.run([sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True, check=True
+    )
     capability, numpys, threads = json.loads(done.stdout)
     assert capability == kernels.variables["ATEN_CPU_CAPABILITY"].upper() and threads == 4
     assert not [found for found in numpys if kernels.newer and found.startswith(kernels.newer)]
@@ -71,7 +75,9 @@ def test_settings_of_a_cpu(
 
 def test_a_setting_is_a_run_of_pytest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     test = tmp_path / "test_it.py"
-    test.write_text("import os\ndef test_it(): assert os.environ['ATEN_CPU_CAPABILITY'] == 'avx2'\n")
+    test.write_text(
+        "import os\ndef test_it(): assert os.environ['ATEN_CPU_CAPABILITY'] == 'avx2'\n"
+    )
     arguments = [str(test), "-n", "0", "-c", os.devnull]
     assert cpus.run("AVX2", {"ATEN_CPU_CAPABILITY": "avx2"}, arguments) == 0
     assert cpus.run("SSE4", {"ATEN_CPU_CAPABILITY": "default"}, arguments) == 1

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/docs_site.py and docs_docstrings.py: links, navigation, the reference, and what a browser makes of the site."""
+"""scripts/docs_site.py and docs_docstrings.py: links, navigation, the reference, and what a browser
+makes of the site.
+"""
 
 from __future__ import annotations
 
@@ -37,35 +39,43 @@ WHERE = docs_site.places()
 def test_every_page_has_a_place_and_stands_in_the_navigation_once() -> None:
     sections = docs_site.navigation(WHERE, {"puffervec": "reference/puffervec.md"})
     pages = [page for section in sections for part in section.values() for page in part]
-    found = [place for page in pages for place in page.values() if not place.startswith("reference/")]
-    assert len(found) == len(set(found)) and set(found) == {place for place in WHERE.values() if place.endswith(".md")}
+    found = [
+        place for page in pages for place in page.values() if not place.startswith("reference/")
+    ]
+    assert len(found) == len(set(found)) and set(found) == {
+        place for place in WHERE.values() if place.endswith(".md")
+    }
     names = [name for entry in (*sections, *pages) for name in entry]
     assert [name for name in names if names.count(name) > 1] == []
 
 
 def test_links() -> None:
     text = (
-        "[a](training.md#sweep) [b](../README.md) [c](../examples/sb3_script.py) [d](../csrc/env.h) ![e](images/tag.png)"
-        " [f](#here) [g](https://example.org/x) [h](gpu-notebook.ipynb) [i](../examples/out_of_tree)"
-        "\n```md\n[in](code.md)\n```\n"
+        "[a](training.md#sweep) [b](../README.md) [c](../examples/sb3_script.py) "
+        "[d](../csrc/env.h) ![e](images/tag.png) [f](#here) [g](https://example.org/x) "
+        "[h](gpu-notebook.ipynb) [i](../examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
     home = docs_site.home_of_repository()
     assert docs_site.relinked(text, "docs/sweeps.md", WHERE) == (
-        "[a](training.md#sweep) [b](index.md) [c](examples/sb3_script.md)"
-        f" [d]({home}/blob/main/csrc/env.h) ![e](images/tag.png) [f](#here)"
-        f" [g](https://example.org/x) [h](gpu-notebook.md) [i]({home}/tree/main/examples/out_of_tree)"
-        "\n```md\n[in](code.md)\n```\n"
+        "[a](training.md#sweep) [b](index.md) [c](examples/sb3_script.md) "
+        f"[d]({home}/blob/main/csrc/env.h) ![e](images/tag.png) [f](#here) "
+        "[g](https://example.org/x) [h](gpu-notebook.md) "
+        f"[i]({home}/tree/main/examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
-    assert docs_site.relinked("[a](docs/training.md) [![b](docs/images/replay.png)](docs/replay.html)", "README.md", WHERE) == (
-        "[a](training.md) [![b](images/replay.png)](replay.html)"
-    )
+    assert docs_site.relinked(
+        "[a](docs/training.md) [![b](docs/images/replay.png)](docs/replay.html)", "README.md", WHERE
+    ) == ("[a](training.md) [![b](images/replay.png)](replay.html)")
 
 
 def test_other_pages() -> None:
     script = docs_site.page_of("examples/sb3_script.py", WHERE)
     assert script.startswith("# sb3_script.py\n\n```python\n# SPDX") and script.endswith("```\n")
     notebook = docs_site.page_of("docs/gpu-notebook.ipynb", WHERE)
-    assert notebook.startswith("# ") and "(gpu-notebook.ipynb)" in notebook and notebook.count("```python\n") > 3
+    assert (
+        notebook.startswith("# ")
+        and "(gpu-notebook.ipynb)" in notebook
+        and notebook.count("```python\n") > 3
+    )
     assert (
         docs_site.FENCE.sub(docs_site._fence, '```python fails title="a b"\n```bash fails\n')
         == '```python title="a b"\n```bash\n'
@@ -73,12 +83,16 @@ def test_other_pages() -> None:
 
 
 FAULTS = {
-    "a.html": '<h1 id="top">x</h1><a href="b.html#part">b</a><a href="#top">t</a>'
-    '<a href="https://example.org">out</a><a href="/b.html">b</a>',
-    "b.html": '<a href="a.html#none">a</a><a href="c.html">c</a><img src="https://example.org/x.png"><p id="part">x</p>',
-    "folder/c.html": '<link rel="stylesheet" href="//fonts.example/f.css"><script src="../no.js"></script><a href="..">up</a>',
-    "index.html": "<p>A list:\n- one</p><p><code>a ](b)</code> after ```</p><td>| -- |</td><p><code>- x\n- y</code></p>",
-    "style.css": "@import 'https://fonts.example/g.css'; a { background: url(//x.example/y) url(data:z) url(own.png) }",
+    "a.html": '<h1 id="top">x</h1><a href="b.html#part">b</a><a href="#top">t</a><a '
+    'href="https://example.org">out</a><a href="/b.html">b</a>',
+    "b.html": '<a href="a.html#none">a</a><a href="c.html">c</a><img src="https://example.org/x.png"><p '
+    'id="part">x</p>',
+    "folder/c.html": '<link rel="stylesheet" href="//fonts.example/f.css"><script src="../no.js"></script><a '
+    'href="..">up</a>',
+    "index.html": "<p>A list:\n- one</p><p><code>a ](b)</code> after ```</p><td>| -- |</td><p><code>- x\n- "
+    "y</code></p>",
+    "style.css": "@import 'https://fonts.example/g.css'; a { background: url(//x.example/y) url(data:z) "
+    "url(own.png) }",
 }
 
 
@@ -129,11 +143,14 @@ def test_docstrings_become_markdown() -> None:
         "**Raises**", "- `ConfigError`: bad input.", "- `OSError`: the disk.",
         "Then:", "    drawn = as it is",
     ]  # fmt: skip
-    assert as_markdown("Do it. Args: a: one; b: two.") == "Do it.\n\n\n**Args**\n\n- `a`: one\n- `b`: two."
+    assert (
+        as_markdown("Do it. Args: a: one; b: two.")
+        == "Do it.\n\n\n**Args**\n\n- `a`: one\n- `b`: two."
+    )
     assert as_markdown("A way:\n    a -> b\n\nAfter.") == "A way:\n\n    a -> b\n\nAfter."
 
 
-# ---- the site itself -------------------------------------------------------------------------------------------------
+# ---- the site itself -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +169,9 @@ def address(site: Path) -> Iterator[str]:
         def log_message(self, *args: object) -> None:
             pass
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(site))
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -168,13 +187,26 @@ def test_the_reference_has_what_users_import(site: Path) -> None:
     users = {*puffervec.__all__, *puffervec.gym.__all__, *puffervec.train.__all__}
     sources = [path.read_text() for path in (ROOT / "examples").glob("*.py")]
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
-        sources += [block.text for block in pages.blocks(path.read_text()) if block.info == "python"]
-    for node in (node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)):
+        sources += [
+            block.text for block in pages.blocks(path.read_text()) if block.info == "python"
+        ]
+    for node in (
+        node
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+    ):
         if (node.module or "").partition(".")[0] in ("puffervec", "drive_env"):
             users |= {name.name for name in node.names}
     assert len(users) > 60
     missing = {name for name in users if f'.{name}" class="doc' not in text}
-    assert missing <= {"BLUE", "ORANGE", "get", "plan", "profile"}  # Colours, a registry's method, modules.
+    assert missing <= {
+        "BLUE",
+        "ORANGE",
+        "get",
+        "plan",
+        "profile",
+    }  # Colours, a registry's method, modules.
 
 
 @pytest.mark.slow
@@ -197,8 +229,15 @@ def test_pages_fetch_nothing_from_elsewhere_and_fit(address: str, tmp_path: Path
                 "reference/settings",
             ):
                 page.go(f"{address}/{name}.html")
-                assert page.eval("document.scrollingElement.scrollWidth <= innerWidth"), (name, width)
-                assert name == "replay" or page.eval("document.querySelectorAll('h1').length") == 1, name
-            assert [url for url in page.requests if not url.startswith((address, "data:", "blob:"))] == [] and page.errors == []
+                assert page.eval("document.scrollingElement.scrollWidth <= innerWidth"), (
+                    name,
+                    width,
+                )
+                assert (
+                    name == "replay" or page.eval("document.querySelectorAll('h1').length") == 1
+                ), name
+            assert [
+                url for url in page.requests if not url.startswith((address, "data:", "blob:"))
+            ] == [] and page.errors == []
     finally:
         opened.close()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/fuzz.py: how inputs are cut into chunks, sums, what it prints of a broken input, and a run of a moment."""
+"""scripts/fuzz.py: how inputs are cut into chunks, sums, what it prints of a broken input, and a
+run of a moment.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,27 @@ def test_chunks_cover_all_inputs_once() -> None:
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     work = fuzz.Work(1, Path(), Path(), (), ())
-    monkeypatch.setattr(fuzz, "prepare", lambda folder, seed: fuzz.Work(seed, folder, *(work.compiled, (), ())))
+    monkeypatch.setattr(
+        fuzz, "prepare", lambda folder, seed: fuzz.Work(seed, folder, *(work.compiled, (), ()))
+    )
 
 
-def test_a_run_of_a_moment(no_compiler: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_a_moment(
+    no_compiler: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In a process of its own, as the long run does it; counts go to the file."""
-    words = ["--count", "100", "--targets", "sets", "--sequences", "0", "--jobs", "1", "--json", str(tmp_path / "fuzz.json")]
+    words = [
+        "--count",
+        "100",
+        "--targets",
+        "sets",
+        "--sequences",
+        "0",
+        "--jobs",
+        "1",
+        "--json",
+        str(tmp_path / "fuzz.json"),
+    ]
     assert fuzz.main(words) == 0
     shown = capsys.readouterr().out
     assert "10 inputs" in shown and shown.endswith("seed 1: ok\n")
@@ -38,9 +55,16 @@ def test_a_run_of_a_moment(no_compiler: None, tmp_path: Path, capsys: pytest.Cap
     assert results["targets"]["sets"]["inputs"] == 10 and results["crashes"] == 0
 
 
-@pytest.mark.parametrize("before", ["", "ValueError: 3 (22,)\n\nThe above exception was the cause:\nTraceback:\nx.Broken: "])
+@pytest.mark.parametrize(
+    "before",
+    ["", "ValueError: 3 (22,)\n\nThe above exception was the cause:\nTraceback:\nx.Broken: "],
+)
 def test_a_broken_input_is_kept_and_can_be_run_again(
-    no_compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str
+    no_compiler: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    before: str,
 ) -> None:
     def run_chunk(work: fuzz.Work, chunk: fuzz.Chunk) -> Report:
         raise Broken(f"{before}scenes: input 12 of seed 5: exit code 99", 0, b"bytes")
@@ -50,5 +74,8 @@ def test_a_broken_input_is_kept_and_can_be_run_again(
     monkeypatch.setattr(fuzz.tempfile, "gettempdir", lambda: str(tmp_path))
     assert fuzz.main(["--count", "100", "--targets", "scenes", "--sequences", "0"]) == 1
     said = capsys.readouterr().err
-    assert "again: PV_SEED=5 python scripts/fuzz.py --targets scenes --first 12 --count 1 --sequences 0" in said
+    assert (
+        "again: PV_SEED=5 python scripts/fuzz.py --targets scenes --first 12 --count 1 "
+        "--sequences 0" in said
+    )
     assert (tmp_path / "puffervec-broken-input").read_bytes() == b"bytes"

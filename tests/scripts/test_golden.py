@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/golden.py: hashes are written anew only with a reason, which is kept; checks name what cannot be checked here."""
+"""scripts/golden.py: hashes are written anew only with a reason, which is kept; checks name what
+cannot be checked here.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,14 @@ def test_the_reason_stands_beside_the_hashes(few: Path) -> None:
     assert [entry["reason"] for entry in found["log"]] == ["first hashes of two envs"]
     assert found["log"][0]["changed"] == changed
     committed = json.loads((ROOT / "tests/golden/hashes.json").read_text())["runs"]
-    assert found["runs"]["probe, seed 1"] == {name: values[:2] for name, values in committed["probe, seed 1"].items()}
+    assert found["runs"]["probe, seed 1"] == {
+        name: values[:2] for name, values in committed["probe, seed 1"].items()
+    }
 
 
-def test_a_second_time_only_what_changed_is_logged(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_time_only_what_changed_is_logged(
+    few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     golden.regenerate("first hashes of two envs", few, 10)
     before = few.read_text()
     assert golden.regenerate("nothing has changed since", few, 10) == []
@@ -48,9 +54,14 @@ def test_a_second_time_only_what_changed_is_logged(few: Path, monkeypatch: pytes
     shorter = cases.Case("probe", "probe", {"episode_length": 7})
     monkeypatch.setattr(cases, "CASES", [cases.BY_NAME["cartpole"], shorter])
     assert golden.regenerate("the probe has longer episodes", few, 10) == ["probe, seed 1"]
-    assert [entry["reason"] for entry in record.load()["log"]] == ["first hashes of two envs", "the probe has longer episodes"]
+    assert [entry["reason"] for entry in record.load()["log"]] == [
+        "first hashes of two envs",
+        "the probe has longer episodes",
+    ]
     monkeypatch.setattr(cases, "CASES", [shorter])
-    assert golden.regenerate("cartpole is no more", few, 10) == [f"cartpole, seed {seed} (gone)" for seed in (1, 2, 3, 4, 5)]
+    assert golden.regenerate("cartpole is no more", few, 10) == [
+        f"cartpole, seed {seed} (gone)" for seed in (1, 2, 3, 4, 5)
+    ]
 
 
 @pytest.mark.parametrize("name", cases.SCENES)
@@ -74,7 +85,10 @@ def test_a_difference_makes_the_check_fail(
     few.write_text(few.read_text().replace('"agents.rewards": ["', '"agents.rewards": ["x', 1))
     assert check.main(names) == 1
     said = capsys.readouterr().out
-    assert "cartpole, seed 1: agents.rewards differ(s) from the golden hashes between step 0 and 1 (this build; serial)" in said
+    assert (
+        "cartpole, seed 1: agents.rewards differ(s) from the golden hashes between step 0 and 1 "
+        "(this build; serial)" in said
+    )
     assert "this build: 2 combinations of 10 steps, 1 differ" in said
     with pytest.raises(SystemExit):
         check.main(["--steps", "11"])

@@ -24,7 +24,9 @@ def _python(code: str) -> tuple[str, ...]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_without_cuda_it_says_so_in_one_line_and_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_cuda_it_says_so_in_one_line_and_exits_2(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert gpu.main([]) == 2
     shown = capsys.readouterr()
     assert shown.out == "" and len(shown.err.splitlines()) == 1 and "CUDA" in shown.err
@@ -37,7 +39,11 @@ def test_the_training_flags_are_known_to_the_command_line(tmp_path: Path) -> Non
         step = next(step for step in gpu.steps(tmp_path, 60.0) if step.name == f"train {env}")
         words = list(step.command)
         config, *_ = parse_train(words[words.index("train") + 1 :])
-        assert config.target == env and config.train.device == "cuda" and config.train.time_limit_s == 60.0
+        assert (
+            config.target == env
+            and config.train.device == "cuda"
+            and config.train.time_limit_s == 60.0
+        )
         assert not config.train.final_eval
 
 
@@ -60,7 +66,9 @@ def test_the_profiles_are_known_to_the_command_line(tmp_path: Path) -> None:
     assert by_name["a policy that waits"].collect()["range"] == found
 
 
-def test_each_step_leaves_its_status_and_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_leaves_its_status_and_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     steps = [
         gpu.Step("fine", _python("print('hello')"), 60.0, lambda: {"rate": 1}),
         gpu.Step("broken", _python("print('oh no'); raise SystemExit(3)"), 60.0),
@@ -97,19 +105,28 @@ def _alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("status, code", [("ok", 0), ("failed", 1)])
-def test_results_are_named_after_the_gpu(status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_named_after_the_gpu(
+    status: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpu, "cuda_facts", lambda: GPU)
-    monkeypatch.setattr(gpu, "run_all", lambda *arguments: [{"name": "tests", "status": status}])  # and nothing else ran
+    monkeypatch.setattr(
+        gpu, "run_all", lambda *arguments: [{"name": "tests", "status": status}]
+    )  # and nothing else ran
     monkeypatch.setattr(common, "RESULTS", tmp_path)
     assert gpu.main([]) == code
     (path,) = tmp_path.iterdir()
     assert path.name.startswith("nvidia-x9-20") and path.suffix == ".json"
     document = json.loads(path.read_text())
-    assert document["machine"]["gpu"]["name"] == "NVIDIA X9" and document["results"][0]["status"] == status
+    assert (
+        document["machine"]["gpu"]["name"] == "NVIDIA X9"
+        and document["results"][0]["status"] == status
+    )
     assert [one["met"] for one in document["criteria"]] == [False, False, False, status == "ok"]
 
 
-def test_the_benchmarks_know_the_flags_that_they_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmarks_know_the_flags_that_they_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from bench import bottlenecks, host, train
 
     mains = {"training": train.main, "bottlenecks": bottlenecks.main, "host": host.main}
@@ -123,4 +140,8 @@ def test_the_benchmarks_know_the_flags_that_they_are_given(tmp_path: Path, capsy
 @pytest.mark.gpu
 def test_facts_of_the_gpu_are_those_of_torch() -> None:
     facts = gpu.cuda_facts()
-    assert facts is not None and facts["name"] == torch.cuda.get_device_name(0) and facts["memory_bytes"] > 0
+    assert (
+        facts is not None
+        and facts["name"] == torch.cuda.get_device_name(0)
+        and facts["memory_bytes"] > 0
+    )

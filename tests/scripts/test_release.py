@@ -27,12 +27,19 @@ class Env:
     def step(self, actions): ...
     def _own(self): ...
 """
-PYPROJECT = '[project]\nname = "puffervec"\n[tool.setuptools.dynamic]\nversion = { attr = "puffervec.__version__" }\n'
+PYPROJECT = (
+    '[project]\nname = "puffervec"\n[tool.setuptools.dynamic]\nversion = { attr = '
+    '"puffervec.__version__" }\n'
+)
 Edit = Callable[[str, str, str], None]
 
 
 def git(root: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments], check=True, timeout=30)
+    subprocess.run(
+        ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments],
+        check=True,
+        timeout=30,
+    )
 
 
 @pytest.fixture
@@ -42,7 +49,9 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "puffervec/__init__.py").write_text(PACKAGE)
     (tmp_path / "puffervec/inner.py").write_text(INNER)
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
-    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 0.1.0 (2026-11-24)\n\nThe first version.\n")
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## 0.1.0 (2026-11-24)\n\nThe first version.\n"
+    )
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "first")
@@ -89,7 +98,9 @@ def test_version_and_tag_agree(repository: Path, edit: Edit) -> None:
         ready.check_version()
 
 
-@pytest.mark.parametrize("line", ['__version__ = "0.1"', "", '__version__ = "0.1.0"\n__version__ = "0.1.0"'])
+@pytest.mark.parametrize(
+    "line", ['__version__ = "0.1"', "", '__version__ = "0.1.0"\n__version__ = "0.1.0"']
+)
 def test_the_version_stands_there_once(edit: Edit, repository: Path, line: str) -> None:
     edit("puffervec/__init__.py", '__version__ = "0.1.0"', line)
     with pytest.raises(NotReady, match="it must be there once, as in 1.2.3"):
@@ -110,7 +121,9 @@ def test_another_version_in_pyproject_is_refused(edit: Edit, repository: Path) -
         ("0.1.0", "has no entry: it must begin with ## 0.1.0"),
     ],
 )
-def test_the_changelog_has_a_dated_entry(edit: Edit, repository: Path, heading: str, said: str) -> None:
+def test_the_changelog_has_a_dated_entry(
+    edit: Edit, repository: Path, heading: str, said: str
+) -> None:
     assert Release(repository).check_changelog() == "0.1.0 of 2026-11-24"
     edit("CHANGELOG.md", "## 0.1.0 (2026-11-24)", heading)
     with pytest.raises(NotReady, match=said):
@@ -129,12 +142,16 @@ text = "| {rate} steps/s |"
 """
 
 
-def test_old_figures_of_readme_are_named(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_figures_of_readme_are_named(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ready = Release(repository)
     head = ready.git("rev-parse", "HEAD")
     (repository / "bench/results/box").mkdir(parents=True)
     (repository / "bench/figures.toml").write_text(TABLE)
-    (repository / "bench/results/box/2026-01-02-speed.json").write_text(f'{{"machine": {{"commit": "{head}"}}, "results": 7}}')
+    (repository / "bench/results/box/2026-01-02-speed.json").write_text(
+        f'{{"machine": {{"commit": "{head}"}}, "results": 7}}'
+    )
     assert ready.check_figures() == "those of README are at most 60 commits old"
     for number in range(61):
         git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
@@ -143,11 +160,15 @@ def test_old_figures_of_readme_are_named(repository: Path, capsys: pytest.Captur
     assert "speed was measured 61 commits ago" in capsys.readouterr().out
 
 
-def test_the_api_is_compared_with_the_last_tag(edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_api_is_compared_with_the_last_tag(
+    edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     ready = Release(repository, ["puffervec"])
     assert ready.check_api() == "no release before this one to compare with"
     git(repository, "tag", "v0.1.0")
-    assert ready.check_api() == "no release before this one to compare with"  # the tag is this version's own
+    assert (
+        ready.check_api() == "no release before this one to compare with"
+    )  # the tag is this version's own
     edit("puffervec/__init__.py", '"0.1.0"', '"0.1.1"')
     edit("puffervec/__init__.py", "not_listed", "another")
     edit("puffervec/inner.py", "_own", "_another")
@@ -156,10 +177,15 @@ def test_the_api_is_compared_with_the_last_tag(edit: Edit, repository: Path, cap
     assert ready.check_api() == "0 changes since v0.1.1 that break code"
     edit("puffervec/__init__.py", "num_envs=1", "count=1")
     edit("puffervec/inner.py", "def step(self, actions)", "def step(self, actions, more)")
-    with pytest.raises(NotReady, match="2 changes since v0.1.1 break code of users, which 0.1.2 must not"):
+    with pytest.raises(
+        NotReady, match="2 changes since v0.1.1 break code of users, which 0.1.2 must not"
+    ):
         ready.check_api()
     said = capsys.readouterr().out
-    assert "make(num_envs): Parameter was removed" in said and "Env.step(more): Parameter was added as required" in said
+    assert (
+        "make(num_envs): Parameter was removed" in said
+        and "Env.step(more): Parameter was added as required" in said
+    )
     edit("puffervec/__init__.py", '"0.1.2"', '"0.2.0"')
     assert ready.check_api() == "2 changes since v0.1.1 that break code, which this version may"
     edit("puffervec/__init__.py", '"Env", ', "")
@@ -175,12 +201,16 @@ def test_a_tag_that_is_not_there(repository: Path) -> None:
 def test_every_public_module_offers_something() -> None:
     import griffe
 
-    package = griffe.load("puffervec", search_paths=[str(api.ROOT)], allow_inspection=False, resolve_aliases=True)
+    package = griffe.load(
+        "puffervec", search_paths=[str(api.ROOT)], allow_inspection=False, resolve_aliases=True
+    )
     assert [module for module in api.PUBLIC if not api.exported(package, module)] == []
     assert isinstance(api.target(api.exported(package, "puffervec")["make"]), griffe.Function)
 
 
-def test_it_stops_at_the_first_thing_that_is_wrong(edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_stops_at_the_first_thing_that_is_wrong(
+    edit: Edit, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (repository / "tests/train/golden").mkdir(parents=True)
     assert release.main(Release(repository, ["puffervec"])) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -191,11 +221,18 @@ def test_it_stops_at_the_first_thing_that_is_wrong(edit: Edit, repository: Path,
     assert lines[5] == "not ready: figures, docs, dist not looked at"
     edit("CHANGELOG.md", "2026-11-24", "unreleased")
     assert release.main(Release(repository, ["puffervec"])) == 1
-    assert capsys.readouterr().out.splitlines()[-1] == "not ready: api, checkpoints, figures, docs, dist not looked at"
+    assert (
+        capsys.readouterr().out.splitlines()[-1]
+        == "not ready: api, checkpoints, figures, docs, dist not looked at"
+    )
 
 
-def test_a_command_that_fails_shows_its_last_lines(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(NotReady, match="sh -c echo no; exit 3 ended with 3: see build/release-docs.log"):
+def test_a_command_that_fails_shows_its_last_lines(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(
+        NotReady, match="sh -c echo no; exit 3 ended with 3: see build/release-docs.log"
+    ):
         Release(repository).run("docs", "sh", "-c", "echo no; exit 3")
     assert capsys.readouterr().out == "            no\n"
     Release(repository).run("docs", "true")
@@ -211,7 +248,9 @@ def test_what_is_packed_is_of_this_version_and_what_is_missing_is_named(
     with pytest.raises(NotReady, match="an sdist and manylinux wheels of 0.1.0 are wanted"):
         ready.check_dist()
     (dist / "puffervec-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl").touch()
-    assert ready.check_dist().endswith(".tar.gz; to be built elsewhere: Linux on aarch64, macOS on arm64")
+    assert ready.check_dist().endswith(
+        ".tar.gz; to be built elsewhere: Linux on aarch64, macOS on arm64"
+    )
     for platform in ("manylinux_2_28_aarch64", "macosx_12_0_arm64"):
         (dist / f"puffervec-0.1.0-cp311-abi3-{platform}.whl").touch()
     assert "elsewhere" not in ready.check_dist()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The list of breakages (scripts/sabotages.toml) fits the tree, and scripts/sabotage.py tells which ones are found."""
+"""The list of breakages (scripts/sabotages.toml) fits the tree, and scripts/sabotage.py tells which
+ones are found.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ AREAS = (
 )  # fmt: skip
 
 
-# ---- the list ----------------------------------------------------------------------------------------------
+# ---- the list ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("entry", LIST, ids=lambda entry: entry.name)
@@ -38,7 +40,9 @@ def test_each_applies_to_one_place(entry: Sabotage) -> None:
 def test_names_differ_and_every_area_has_some() -> None:
     names = [entry.name for entry in LIST]
     assert len(set(names)) == len(names) >= 25
-    assert all(name and name == name.lower() and " " not in name for name in names)  # they are folders, too
+    assert all(
+        name and name == name.lower() and " " not in name for name in names
+    )  # they are folders, too
     assert [area for area in AREAS if not any(entry.file.startswith(area) for entry in LIST)] == []
 
 
@@ -51,7 +55,7 @@ def test_the_named_tests_are_there() -> None:
             assert f"def {name.partition('[')[0]}(" in (root / path).read_text(), test
 
 
-# ---- the script --------------------------------------------------------------------------------------------
+# ---- the script ----------------------------------------------------------------------------------
 
 PRODUCT = "def double(x):\n    return 2 * x\n"
 TESTS = """
@@ -78,7 +82,9 @@ def tree(tmp_path: Path) -> Path:
     return base
 
 
-def breakage(name: str, new: str, test: str = "tests/test_product.py", old: str = "2 * x") -> Sabotage:
+def breakage(
+    name: str, new: str, test: str = "tests/test_product.py", old: str = "2 * x"
+) -> Sabotage:
     return Sabotage(name, "product.py", "", old, new, (test,))
 
 
@@ -90,11 +96,15 @@ def test_found_and_not_found(tree: Path) -> None:
     assert (green.found, green.by) == (False, "")
     assert "STAYED GREEN" in sabotage.line(green) and "found by tests/" in sabotage.line(found)
     assert sabotage.summary([found, green])["green"] == ["plus"]
-    assert [path.name for path in tree.parent.iterdir()] == ["base"] and (tree / "product.py").read_text() == PRODUCT
+    assert [path.name for path in tree.parent.iterdir()] == ["base"] and (
+        tree / "product.py"
+    ).read_text() == PRODUCT
 
 
 @pytest.mark.slow
-def test_a_hang_is_found_and_ended(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hang_is_found_and_ended(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also a child that made a process group of its own."""
     monkeypatch.setenv("PV_NOTE", str(tmp_path / "pid"))
     hanging = breakage("hang", "5 if x == 2 else 2", "tests/test_product.py::test_hang")
@@ -107,7 +117,10 @@ def test_a_hang_is_found_and_ended(tree: Path, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.slow
 def test_a_product_that_refuses_to_be_imported_is_found(tree: Path) -> None:
     conftest = tree / "tests" / "conftest.py"
-    conftest.write_text("from product import double\n\nif double(1) != 2:\n    raise ImportError('csrc/x.c lays out 1 byte')\n")
+    conftest.write_text(
+        "from product import double\n\nif double(1) != 2:\n    raise ImportError('csrc/x.c lays "
+        "out 1 byte')\n"
+    )
     outcome = sabotage.try_one(tree, breakage("layout", "3 * x"), 60)
     assert (outcome.found, outcome.by) == (True, "the import: csrc/x.c lays out 1 byte")
 
@@ -120,7 +133,10 @@ def test_what_does_not_fit_is_said(tree: Path) -> None:
         sabotage.try_one(tree, breakage("nothing", "3 * x", "tests/nowhere.py"), 60)
     with pytest.raises(Stale, match="there is no breakage 'nobody'"):
         sabotage.choose(LIST, ["nobody"])
-    assert {entry.name for entry in sabotage.choose(LIST, ["rng-*"])} == {"rng-episode-not-in-the-key", "rng-one-round-less"}
+    assert {entry.name for entry in sabotage.choose(LIST, ["rng-*"])} == {
+        "rng-episode-not-in-the-key",
+        "rng-one-round-less",
+    }
 
 
 @pytest.mark.slow
@@ -131,7 +147,14 @@ def test_red_without_a_breakage_is_said(tree: Path, tmp_path: Path) -> None:
 
 
 def test_a_copy_has_sources_only(tmp_path: Path) -> None:
-    for name in ("a.py", "built.so", ".venv/b.py", "puffervec/_native.c", "__pycache__/c.pyc", ".git/d"):
+    for name in (
+        "a.py",
+        "built.so",
+        ".venv/b.py",
+        "puffervec/_native.c",
+        "__pycache__/c.pyc",
+        ".git/d",
+    ):
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).touch()
     sabotage.copy_tree(tmp_path / "tree", tmp_path / "copy")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The sanitizers of `make asan` (scripts/sanitize.py) are at work: what they must not let pass ends a Python process."""
+"""The sanitizers of `make asan` (scripts/sanitize.py) are at work: what they must not let pass ends
+a Python process.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,19 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "broken.c").write_text(BROKEN)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PUFFERVEC_SANITIZE", sanitize.SANITIZERS)
-        flags = [flag for flag in build_script().compile_arguments() if flag != "-fvisibility=hidden"]
-    command = ["gcc", *flags, "-w", "-shared", "-fPIC", "-o", str(folder / "broken.so"), str(folder / "broken.c")]
+        flags = [
+            flag for flag in build_script().compile_arguments() if flag != "-fvisibility=hidden"
+        ]
+    command = [
+        "gcc",
+        *flags,
+        "-w",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(folder / "broken.so"),
+        str(folder / "broken.c"),
+    ]
     subprocess.run(command, check=True, timeout=100)
     return folder / "broken.so"
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""scripts/slow_tests.py: every test comes up, a draw can be repeated, what was drawn runs to its end, failures count."""
+"""scripts/slow_tests.py: every test comes up, a draw can be repeated, what was drawn runs to its
+end, failures count.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,20 @@ def test_a_new_test_moves_no_other() -> None:
 
 def test_a_commit_has_its_place(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     golden = slow_tests.GOLDEN
-    places = [slow_tests.place_of_commit(commit, repository) for commit in ("HEAD~2", "HEAD~1", "HEAD")]
+    places = [
+        slow_tests.place_of_commit(commit, repository) for commit in ("HEAD~2", "HEAD~1", "HEAD")
+    ]
     assert places == pytest.approx([golden, 2 * golden % 1, 3 * golden % 1], abs=1e-6)
     shallow = tmp_path_factory.mktemp("shallow")
-    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{repository}", str(shallow)], check=True)
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=shallow, capture_output=True, text=True, check=True).stdout
-    assert slow_tests.place_of_commit("HEAD", shallow) == pytest.approx(int(commit[:12], 16) / 16**12, abs=1e-6)
+    subprocess.run(
+        ["git", "clone", "-q", "--depth=1", f"file://{repository}", str(shallow)], check=True
+    )
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=shallow, capture_output=True, text=True, check=True
+    ).stdout
+    assert slow_tests.place_of_commit("HEAD", shallow) == pytest.approx(
+        int(commit[:12], 16) / 16**12, abs=1e-6
+    )
 
 
 class Machine:
@@ -84,10 +94,15 @@ class Machine:
     ],
     ids=["as long as they fit", "the longest has to fit", "at least one", "a failure ends nothing"],
 )
-def test_batches_run_while_they_fit(seconds: tuple[float, ...], failing: int, ran: int, passed: bool) -> None:
+def test_batches_run_while_they_fit(
+    seconds: tuple[float, ...], failing: int, ran: int, passed: bool
+) -> None:
     machine = Machine(*seconds, failing=failing)
     order = slow_tests.drawn(NAMES, 0.5)
-    assert slow_tests.run_for(order, 100.0, machine.run, machine.clock) == (ran * slow_tests.BATCH, passed)
+    assert slow_tests.run_for(order, 100.0, machine.run, machine.clock) == (
+        ran * slow_tests.BATCH,
+        passed,
+    )
     assert len(machine.ran) == ran
     assert {name for batch in machine.ran for name in batch} == set(order[: ran * slow_tests.BATCH])
     assert all(batch == sorted(batch) for batch in machine.ran)

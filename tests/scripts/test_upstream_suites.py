@@ -39,11 +39,15 @@ def test_these_are_ours():
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     script = str(ROOT / "scripts" / "upstream_suites.py")
-    return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, script, *arguments], capture_output=True, text=True, timeout=120
+    )
 
 
 @pytest.mark.slow  # whole pytest runs in processes of their own
-@pytest.mark.parametrize(("suite", "text"), [("gymnasium", GYMNASIUM), ("sb3", SB3)], ids=["gymnasium", "sb3"])
+@pytest.mark.parametrize(
+    ("suite", "text"), [("gymnasium", GYMNASIUM), ("sb3", SB3)], ids=["gymnasium", "sb3"]
+)
 def test_a_suite_finds_our_classes(suite: str, text: str, tmp_path: Path) -> None:
     if suite == "sb3":
         pytest.importorskip("stable_baselines3")

@@ -9,5 +9,8 @@ from puffervec.system.callers import caller
 
 def test_the_innermost_code_outside_is_named() -> None:
     file, line = caller("puffervec")
-    assert file == __file__ and line == test_the_innermost_code_outside_is_named.__code__.co_firstlineno + 1
+    assert (
+        file == __file__
+        and line == test_the_innermost_code_outside_is_named.__code__.co_firstlineno + 1
+    )
     assert caller("puffervec", "tests")[0] != __file__

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/system/extras.py: without the trainer's packages the vector env works, and all else names its pip install."""
+"""puffervec/system/extras.py: without the trainer's packages the vector env works, and all else
+names its pip install.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,13 @@ SCENES = {
 
 
 def bare(script: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", BARE + script], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", BARE + script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     return done.stdout
 
@@ -114,7 +122,8 @@ def test_every_entry_point_names_the_install_in_one_line(tmp_path: Path) -> None
         f"plan: {refused}puffervec.wings.plan.compile_policy needs {trainer}",
         f"latency: {refused}puffervec.profile.latency needs {trainer}",
         f"sb3: {refused}puffervec.sb3 needs stable_baselines3: pip install 'puffervec[sb3]'",
-        f"pettingzoo: {refused}puffervec.pettingzoo needs pettingzoo: pip install 'puffervec[pettingzoo]'",
+        f"pettingzoo: {refused}puffervec.pettingzoo needs pettingzoo: pip install "
+        "'puffervec[pettingzoo]'",
     ]
     assert set(said[10::2]) == {f"puffer-train: the trainer needs {trainer}"}
     assert len(said[11::2]) == 16 and all(line.endswith(": 2") for line in said[11::2])
@@ -123,7 +132,9 @@ def test_every_entry_point_names_the_install_in_one_line(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_each_other_extra_is_named_where_the_trainer_is_there(tmp_path: Path) -> None:
-    """Modules that cannot be imported because sys.modules says so: torch asks for some of them itself."""
+    """Modules that cannot be imported because sys.modules says so: torch asks for some of them
+    itself.
+    """
     (tmp_path / "watched").mkdir()
     (tmp_path / "watched" / "metrics.jsonl").write_text("{}\n")
     others = sorted({module for module, extra in extras.EXTRA_OF.items() if extra != "train"})
@@ -131,14 +142,21 @@ def test_each_other_extra_is_named_where_the_trainer_is_there(tmp_path: Path) ->
     script += "".join(f"main({line.split()})\n" for line in SINGLE)
     script += "from drive_env.cli import main\nmain('generate --out made --count 1'.split())\n"
     script += "".join(f"main({line.split()})\n" for line in SCENES)
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
     expected = [*(f"puffer-train: {line}" for line in SINGLE.values()), "1 scenes written to made"]
-    assert done.stdout.splitlines() == expected + [f"puffer-scenes: {line}" for line in SCENES.values()], done.stderr
+    assert done.stdout.splitlines() == expected + [
+        f"puffer-scenes: {line}" for line in SCENES.values()
+    ], done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made", "watched"]
 
 
 def test_help_needs_no_extra(tmp_path: Path) -> None:
-    said = bare("from puffervec.commands.cli import main\nmain(['--help']), main(['drive', '--help'])", tmp_path)
+    said = bare(
+        "from puffervec.commands.cli import main\nmain(['--help']), main(['drive', '--help'])",
+        tmp_path,
+    )
     assert "usage: puffer-train" in said and "total-timesteps" in said
 
 
@@ -152,7 +170,10 @@ def test_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_only_optional_packages_are_translated() -> None:
-    with pytest.raises(ModuleNotFoundError, match="no_such_module") as raised, extras.required("this"):
+    with (
+        pytest.raises(ModuleNotFoundError, match="no_such_module") as raised,
+        extras.required("this"),
+    ):
         import no_such_module  # type: ignore[import-not-found]  # noqa: F401
     assert not isinstance(raised.value, MissingExtraError)
 
@@ -163,7 +184,11 @@ def test_extras_of_the_metadata_are_those_that_the_code_uses() -> None:
     declared = project["optional-dependencies"]
     assert set(declared) == {*extras.EXTRA_OF.values(), "gpu"}
     for module, extra in extras.EXTRA_OF.items():
-        names = [re.split(r"[>=\[]", requirement)[0].replace("-", "_") for requirement in declared[extra]]
-        assert {"PIL": "pillow", "yaml": "PyYAML"}.get(module, module) in names, f"puffervec[{extra}] does not bring {module}"
+        names = [
+            re.split(r"[>=\[]", requirement)[0].replace("-", "_") for requirement in declared[extra]
+        ]
+        assert {"PIL": "pillow", "yaml": "PyYAML"}.get(module, module) in names, (
+            f"puffervec[{extra}] does not bring {module}"
+        )
     base = {re.split(r"[>=]", requirement)[0] for requirement in project["dependencies"]}
     assert base == {"numpy", "cffi", "gymnasium", "psutil", "cloudpickle"}

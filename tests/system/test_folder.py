@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/system/folder.py; whole commands on folders made to do harm are in tests/faults/test_hostile_folders.py."""
+"""puffervec/system/folder.py; whole commands on folders made to do harm are in
+tests/faults/test_hostile_folders.py.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from pathlib import Path
 import pytest
 
 from puffervec.system import folder
-from puffervec.system.folder import REMOVED, Folder, NotPlainError, make_folder, open_file, reason, replace_file
+from puffervec.system.folder import (
+    REMOVED,
+    Folder,
+    NotPlainError,
+    make_folder,
+    open_file,
+    reason,
+    replace_file,
+)
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -29,7 +39,9 @@ def test_files_are_new_and_whole(tmp_path: Path) -> None:
             opened.read("a", 99_999)
 
 
-def test_a_replaced_file_is_the_old_one_or_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_file_is_the_old_one_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a"
     for text in (b"first", b"second"):
         replace_file(path, text)
@@ -87,17 +99,23 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(
                 opened.below("name")
             with pytest.raises(NotPlainError):
                 opened.refuse_odd("nothing", "name")
-    assert (tmp_path / "outside").read_bytes() == b"canary" and os.listdir(tmp_path / "inside") == ["name"]
+    assert (tmp_path / "outside").read_bytes() == b"canary" and os.listdir(tmp_path / "inside") == [
+        "name"
+    ]
 
 
-def test_a_link_that_appears_after_the_look_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_appears_after_the_look_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between a look and the opening somebody may put a link there: the opening itself refuses it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "file").write_bytes(b"canary")
     with Folder(tmp_path) as opened:
         (tmp_path / "link").symlink_to(tmp_path / "outside")
         (tmp_path / "to-file").symlink_to(tmp_path / "file")
-        monkeypatch.setattr(Folder, "kind", lambda self, name: "folder" if name == "link" else "file")
+        monkeypatch.setattr(
+            Folder, "kind", lambda self, name: "folder" if name == "link" else "file"
+        )
         with pytest.raises(OSError):
             opened.below("link")
         for flags in (os.O_RDONLY, os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_TRUNC):
@@ -125,7 +143,14 @@ def test_names_are_names(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     with Folder(tmp_path / "in") as opened:
         for name in ("", ".", "..", "../x", "a/b", "a\0b", "/etc/passwd"):
-            for use in (opened.open, opened.below, opened.made, opened.mkdir, opened.remove_tree, opened.kind):
+            for use in (
+                opened.open,
+                opened.below,
+                opened.made,
+                opened.mkdir,
+                opened.remove_tree,
+                opened.kind,
+            ):
                 with pytest.raises(OSError, match="not the name of a file"):
                     use(name)
     assert not list((tmp_path / "in").iterdir())

@@ -25,7 +25,9 @@ ctxt 99
 
 
 def test_busy_is_what_ran_on_the_cores_asked_for() -> None:
-    """user, nice, system, irq, softirq: neither idle nor iowait, nor what a hypervisor gave to others, nor guests twice."""
+    """user, nice, system, irq, softirq: neither idle nor iowait, nor what a hypervisor gave to
+    others, nor guests twice.
+    """
     assert load.busy_s(STAT, {0}) == pytest.approx((10 + 1 + 20 + 2 + 3) * load.TICK_S)
     assert load.busy_s(STAT, {0, 7}) == pytest.approx((36 + 30 + 3 + 10 + 1 + 2) * load.TICK_S)
     assert load.busy_s(STAT, {3}) == 0.0
@@ -79,6 +81,10 @@ def test_the_file_is_read_from_its_beginning_each_time(tmp_path: Path) -> None:
     try:
         for _ in range(2):
             found = load.read({1}, {os.getpid()}, stat)
-            assert found is not None and found.busy_s == pytest.approx(56 * load.TICK_S) and set(found.own_s) == {os.getpid()}
+            assert (
+                found is not None
+                and found.busy_s == pytest.approx(56 * load.TICK_S)
+                and set(found.own_s) == {os.getpid()}
+            )
     finally:
         os.close(stat)

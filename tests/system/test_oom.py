@@ -38,4 +38,6 @@ def test_workers_offer_themselves_before_the_learner() -> None:
     own = int(Path("/proc/self/oom_score_adj").read_text())
     with puffervec.make("probe", num_envs=2, num_workers=2) as vec:
         for process in vec.processes:
-            assert int(Path(f"/proc/{process.pid}/oom_score_adj").read_text()) == min(1000, own + oom.SCORE)
+            assert int(Path(f"/proc/{process.pid}/oom_score_adj").read_text()) == min(
+                1000, own + oom.SCORE
+            )

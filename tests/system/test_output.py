@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/system/output.py; whole runs whose output is lost are in tests/faults/test_lost_output.py."""
+"""puffervec/system/output.py; whole runs whose output is lost are in
+tests/faults/test_lost_output.py.
+"""
 
 from __future__ import annotations
 
@@ -74,5 +76,11 @@ raise SystemExit(7)
 
 def test_what_an_env_prints_in_a_worker_ends_no_run() -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-c", PRINTING], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", PRINTING],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
     assert (done.returncode, done.stderr) == (7, "")

@@ -56,7 +56,10 @@ def test_a_process_tells_where_it_is_each_time_it_is_asked() -> None:
         assert text.count("in wait_here") == 1  # what stood there before is left out
     os.kill(process.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-    assert traces.ask(process.pid) == "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
+    assert (
+        traces.ask(process.pid)
+        == "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
+    )
     process.kill()
     process.join()
     process.close()

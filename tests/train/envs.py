@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small Python envs whose best returns are known, for the tests of the trainer; and makers that fail."""
+"""Small Python envs whose best returns are known, for the tests of the trainer; and makers that
+fail.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ STEPS = 4  # of an episode, unless said otherwise
 
 
 class Guess(gymnasium.Env[Any, Any]):
-    """Reward 1 for each number of the action that is the one shown; the best return is STEPS x numbers.
+    """Reward 1 for each number of the action that is the one shown; the best return is STEPS x
+    numbers.
 
-    Its observation is a Dict of all kinds of leaves with starts and a float64 Box; its actions begin at 1.
+    Its observation is a Dict of all kinds of leaves with starts and a float64 Box; its actions
+    begin at 1.
     """
 
     def __init__(self, numbers: int = 2, choices: int = 3, nested: bool = True) -> None:
@@ -26,7 +30,11 @@ class Guess(gymnasium.Env[Any, Any]):
             shown=self.shown,
             clock=spaces.Discrete(STEPS + 1, start=5),
             rest=spaces.Tuple(
-                [spaces.Box(-5, 5, (3,), np.float64), spaces.MultiBinary(2), spaces.Box(0, 255, (2, 2), np.uint8)]
+                [
+                    spaces.Box(-5, 5, (3,), np.float64),
+                    spaces.MultiBinary(2),
+                    spaces.Box(0, 255, (2, 2), np.uint8),
+                ]
             ),
         )
         if not nested:
@@ -37,10 +45,16 @@ class Guess(gymnasium.Env[Any, Any]):
         self.right = self.np_random.integers(self.shown.start, self.shown.start + self.shown.nvec)
         if not self.nested:
             return self.right.astype(np.float64)
-        noise = self.np_random.uniform(-5, 5, 3), self.np_random.integers(0, 2, 2, np.int8), np.full((2, 2), 9, np.uint8)
+        noise = (
+            self.np_random.uniform(-5, 5, 3),
+            self.np_random.integers(0, 2, 2, np.int8),
+            np.full((2, 2), 9, np.uint8),
+        )
         return {"shown": self.right, "clock": 5 + self.clock, "rest": noise}
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.clock = 0
         return self._observe(), {}
@@ -54,12 +68,16 @@ class Guess(gymnasium.Env[Any, Any]):
 
 
 class Reports(gymnasium.Env[Any, Any]):
-    """Three steps; infos hold the step's number, and at the end whether the episode was solved: every second one is."""
+    """Three steps; infos hold the step's number, and at the end whether the episode was solved:
+    every second one is.
+    """
 
     observation_space, action_space = spaces.Box(0, 3, (1,), np.float32), spaces.Discrete(2)
     episodes = 0
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.clock = 0
         self.episodes += 1
@@ -74,7 +92,8 @@ class Reports(gymnasium.Env[Any, Any]):
 
 
 class Aim(gymnasium.Env[Any, Any]):
-    """Reward minus the square of the distance between the action and what is shown, in bounds -2..4; the best return is 0.
+    """Reward minus the square of the distance between the action and what is shown, in bounds
+    -2..4; the best return is 0.
 
     Episodes are truncated. dtype: of the Boxes.
     """
@@ -87,7 +106,9 @@ class Aim(gymnasium.Env[Any, Any]):
         self.right = self.np_random.uniform(-1, 3, 1)
         return (100 + 10 * self.right).astype(self.observation_space.dtype)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.clock = 0
         return self._observe(), {}
@@ -100,7 +121,8 @@ class Aim(gymnasium.Env[Any, Any]):
 
 
 class Leavers:
-    """A PettingZoo ParallelEnv, by shape: agent i leaves after i + 1 steps and gets reward 1 for the number that it sees.
+    """A PettingZoo ParallelEnv, by shape: agent i leaves after i + 1 steps and gets reward 1 for
+        the number that it sees.
 
     The best return is 2 on the mean over the three agents, and 1, 2, 3 for each.
     """
@@ -124,7 +146,9 @@ class Leavers:
         self.right = {agent: int(self.random.integers(2)) for agent in agents}
         return dict(self.right)
 
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[str, int], dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: Any = None
+    ) -> tuple[dict[str, int], dict[str, Any]]:
         if seed is not None or not hasattr(self, "random"):
             self.random = np.random.default_rng(seed)
         self.agents, self.clock = list(self.possible_agents), 0
@@ -149,7 +173,9 @@ class Pictures(gymnasium.Env[Any, Any]):
     observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
     action_space = spaces.Discrete(2)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.right = int(self.np_random.integers(2))
         return np.full((40, 40, 3), 200 * self.right, np.uint8), {}

@@ -13,7 +13,12 @@ from torch import nn
 from puffervec.core.spec import Field, GroupSpec
 
 
-def group(*fields: tuple[str, tuple[int, ...]], sizes: tuple[int, ...] = (5,), mask: int = 0, dtype: str = "f4") -> GroupSpec:
+def group(
+    *fields: tuple[str, tuple[int, ...]],
+    sizes: tuple[int, ...] = (5,),
+    mask: int = 0,
+    dtype: str = "f4",
+) -> GroupSpec:
     """A group whose fields fill the row: group(("ego", (3,)), ("cars", (4, 2)))."""
     made, offset = [], 0
     for name, shape in fields:
@@ -21,11 +26,23 @@ def group(*fields: tuple[str, tuple[int, ...]], sizes: tuple[int, ...] = (5,), m
         made.append(field)
         offset += field.size * field.dtype.itemsize
     kind = "discrete" if len(sizes) == 1 else "multi_discrete"
-    return GroupSpec("agents", 1, tuple(made), offset, kind, sizes, (0.0,) * len(sizes), (0.0,) * len(sizes), mask)
+    return GroupSpec(
+        "agents",
+        1,
+        tuple(made),
+        offset,
+        kind,
+        sizes,
+        (0.0,) * len(sizes),
+        (0.0,) * len(sizes),
+        mask,
+    )
 
 
 class Remembering(nn.Module):
-    """A policy with memory, which is also its value: how many steps ago a row began, the first one counted."""
+    """A policy with memory, which is also its value: how many steps ago a row began, the first one
+    counted.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +52,9 @@ class Remembering(nn.Module):
         """See policy.py."""
         return (torch.zeros(rows),)
 
-    def forward(self, obs: torch.Tensor, state: tuple[torch.Tensor, ...], reset: Any, mask: Any) -> Any:
+    def forward(
+        self, obs: torch.Tensor, state: tuple[torch.Tensor, ...], reset: Any, mask: Any
+    ) -> Any:
         """See policy.py."""
         lead = obs.shape[:-1]
         count = torch.where(reset, 0.0, state[0]) + 1 if state else torch.zeros(lead)
@@ -47,7 +66,11 @@ class Counting(Remembering):
 
     def forward(self, obs: torch.Tensor, state: Any, reset: Any, mask: Any) -> Any:
         _, count, state = super().forward(obs, state, reset, mask)
-        return (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),), count, state
+        return (
+            (torch.nn.functional.one_hot((count.long() - 1).clamp(max=4), 5).float(),),
+            count,
+            state,
+        )
 
 
 class Notes:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ranks for tests: threads of this process that talk over gloo as the processes of a torchrun job do."""
+"""Ranks for tests: threads of this process that talk over gloo as the processes of a torchrun job
+do.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from puffervec.train.device.ranks import GroupRanks
 Result = TypeVar("Result")
 
 
-def together(size: int, work: Callable[[GroupRanks], Result], timeout_s: float = 60.0) -> list[Result | Exception]:
+def together(
+    size: int, work: Callable[[GroupRanks], Result], timeout_s: float = 60.0
+) -> list[Result | Exception]:
     """Return what `work` returns, or raises, in each of `size` ranks."""
     store = dist.HashStore()
 

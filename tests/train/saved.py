@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Small checkpoints whose weights are one number, for tests of how they are kept; a log whose disk fills up."""
+"""Small checkpoints whose weights are one number, for tests of how they are kept; a log whose disk
+fills up.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ def some(steps: int, value: float = 1.0, size: int = 3) -> ckpt.Checkpoint:
         "policies": {"default": {"class": "MLPPolicy", "group": "agents"}},
         "spec_hash": "x",
     }
-    tensors = {"default": {"w": torch.full((2, size), value)}, "random": {"actions": torch.arange(4, dtype=torch.uint8)}}
+    tensors = {
+        "default": {"w": torch.full((2, size), value)},
+        "random": {"actions": torch.arange(4, dtype=torch.uint8)},
+    }
     return ckpt.Checkpoint(manifest, tensors)
 
 
@@ -36,7 +41,9 @@ def value_of(path: Path | None) -> float:
 
 
 def fill_up(log: JsonLog) -> int:
-    """Let every write to a log fail as on a full disk; return a descriptor of the file that it was, for `os.dup2` and close."""
+    """Let every write to a log fail as on a full disk; return a descriptor of the file that it was,
+    for `os.dup2` and close.
+    """
     assert log._file is not None
     kept = os.dup(log._file._fd)
     full = os.open("/dev/full", os.O_RDWR | os.O_CLOEXEC)

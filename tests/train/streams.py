@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A stand-in for the streams, events and graphs of torch.cuda: it notes what would be ordered after what, and runs nothing."""
+"""A stand-in for the streams, events and graphs of torch.cuda: it notes what would be ordered after
+what, and runs nothing.
+"""
 
 from __future__ import annotations
 

@@ -25,36 +25,55 @@ Small = Callable[..., TrainConfig]
 
 
 def test_its_defaults_take_the_place_of_a_presets_and_settings_take_theirs() -> None:
-    preset, config = TrainConfig.of("probe").train, TrainConfig.of("probe", train={"algorithm": "a2c"})
+    preset, config = (
+        TrainConfig.of("probe").train,
+        TrainConfig.of("probe", train={"algorithm": "a2c"}),
+    )
     assert isinstance(config.train, A2CSection)
-    found = (config.train.horizon, config.train.update_epochs, config.train.gae_lambda, config.train.normalize_advantage)
+    found = (
+        config.train.horizon,
+        config.train.update_epochs,
+        config.train.gae_lambda,
+        config.train.normalize_advantage,
+    )
     assert found == (8, 1, 1.0, False)
     assert (config.train.lr, config.train.value_coef) == (preset.lr, preset.value_coef)
     assert config.check_batch(10) == 1
     given = TrainConfig.of("probe", train={"algorithm": "a2c", "horizon": 20, "minibatch_size": 50})
     assert given.train.horizon == 20 and given.check_batch(10) == 4
     assert TrainConfig.bare("probe").merged(config.tables()) == config
-    assert config.merged({"train": {"algorithm": "ppo"}}).train.update_epochs == PPOSection.update_epochs
+    assert (
+        config.merged({"train": {"algorithm": "ppo"}}).train.update_epochs
+        == PPOSection.update_epochs
+    )
 
 
 def test_one_of_several_policies_learns_with_it_in_roll_outs_of_all(small: Small) -> None:
     points = [[0, 0.1], [2000, 0.01]]
     own = {"algorithm": "a2c", "lr": points, "entropy_coef": points}
     config = small(
-        "tag_grid", policy={"map": ["hunters=tagger", "hunted=runner"]}, policies={"hunters": own}, train={"horizon": 20}
+        "tag_grid",
+        policy={"map": ["hunters=tagger", "hunted=runner"]},
+        policies={"hunters": own},
+        train={"horizon": 20},
     )
     section = config.of_policy("hunters").train
     assert isinstance(section, A2CSection) and (section.horizon, section.update_epochs) == (20, 1)
     with Trainer(config) as trainer:
         metrics = trainer.train()
     found = metrics["charts/learning_rate/hunters"], metrics["charts/entropy_coef/hunters"]
-    assert found == pytest.approx((value_at(section.lr, int(metrics["step"])),) * 2) and 0.01 < found[0] < 0.1
+    assert (
+        found == pytest.approx((value_at(section.lr, int(metrics["step"])),) * 2)
+        and 0.01 < found[0] < 0.1
+    )
     assert "losses/hunted/approx_kl" in metrics and "losses/hunters/approx_kl" not in metrics
 
 
 def test_several_passes_need_a_correction() -> None:
     config = TrainConfig.of("probe", train={"algorithm": "a2c", "update_epochs": 2})
-    with pytest.raises(ConfigError, match="train.update_epochs is 2: A2C uses each roll-out once.*train.vtrace"):
+    with pytest.raises(
+        ConfigError, match="train.update_epochs is 2: A2C uses each roll-out once.*train.vtrace"
+    ):
         config.check()
     config.merged({"train": {"vtrace": True}}).check()
     config.merged({"train": {"asynchronous": True}}).check()
@@ -67,8 +86,12 @@ def updated(section: Any, device_buffers: bool = False) -> tuple[Updater, dict[s
     policy, storage = build_policy(SPEC, PolicySection(hidden=(8,))), filled_storage()
     with torch.no_grad():
         heads, storage.values[:], _ = policy(storage.obs, (), None, None)
-        storage.log_probs[:] = heads[0].log_softmax(-1).gather(-1, storage.actions.long()).squeeze(-1)
-    made = Updater(policy, storage, section, 1, False, torch.Generator().manual_seed(2), ThreadPool(1))
+        storage.log_probs[:] = (
+            heads[0].log_softmax(-1).gather(-1, storage.actions.long()).squeeze(-1)
+        )
+    made = Updater(
+        policy, storage, section, 1, False, torch.Generator().manual_seed(2), ThreadPool(1)
+    )
     if device_buffers:
         made.work_in_buffers(storage.rows * storage.horizon, capture=False)
     return made, made.update(1e-2).losses
@@ -76,8 +99,15 @@ def updated(section: Any, device_buffers: bool = False) -> tuple[Updater, dict[s
 
 @pytest.mark.parametrize("device_buffers", [False, True])
 def test_it_is_ppo_of_one_step_whose_ratios_are_1(device_buffers: bool) -> None:
-    """Huang et al. 2022, arXiv:2205.09123: the gradients are the same, and so are the weights after it."""
-    same: dict[str, Any] = {"gae_lambda": 1.0, "normalize_advantage": False, "update_epochs": 1, "entropy_coef": 0.05}
+    """Huang et al. 2022, arXiv:2205.09123: the gradients are the same, and so are the weights after
+    it.
+    """
+    same: dict[str, Any] = {
+        "gae_lambda": 1.0,
+        "normalize_advantage": False,
+        "update_epochs": 1,
+        "entropy_coef": 0.05,
+    }
     ppo, _ = updated(PPOSection(**same))
     a2c, losses = updated(A2CSection(algorithm="a2c", **same), device_buffers)
     for one, other in zip(ppo.parameters, a2c.parameters, strict=True):
@@ -86,7 +116,13 @@ def test_it_is_ppo_of_one_step_whose_ratios_are_1(device_buffers: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "train", [{}, {"asynchronous": True}, {"vtrace": True, "update_epochs": 2}, {"precision": "bf16", "minibatch_size": 8}]
+    "train",
+    [
+        {},
+        {"asynchronous": True},
+        {"vtrace": True, "update_epochs": 2},
+        {"precision": "bf16", "minibatch_size": 8},
+    ],
 )
 def test_runs_of_every_kind(small: Small, train: dict[str, Any]) -> None:
     memory = "mingru" if train else "none"

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/act/acting.py: memory by row number. tests/train/test_evaluate.py has PolicyActor in whole episodes."""
+"""puffervec/train/act/acting.py: memory by row number. tests/train/test_evaluate.py has PolicyActor
+in whole episodes.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def test_memory_goes_with_the_number_of_a_row() -> None:
     def act(*rows: int, idle: tuple[int, ...] = ()) -> list[int]:
         numbers = np.array(rows, np.int64)
         obs = np.zeros((len(rows), 2), np.float32)
-        return actor.act(obs, numbers, np.isin(numbers, idle), None, True, torch.Generator()).tolist()
+        return actor.act(
+            obs, numbers, np.isin(numbers, idle), None, True, torch.Generator()
+        ).tolist()
 
     assert actor.remembers
     assert act(0, 1) == [0, 0]
@@ -39,7 +43,9 @@ def test_masks_and_draws() -> None:
         def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
             return ()
 
-        def forward(self, obs: torch.Tensor, state: object, reset: object, mask: torch.Tensor) -> object:
+        def forward(
+            self, obs: torch.Tensor, state: object, reset: object, mask: torch.Tensor
+        ) -> object:
             return (torch.where(mask, 0.0, -1e9),), torch.zeros(len(obs)), ()
 
     obs, rows, idle = np.zeros((100, 2), np.float32), np.arange(100), np.zeros(100, bool)
@@ -64,7 +70,12 @@ def test_kernels_have_one_thread_and_the_caller_keeps_its_own() -> None:
     try:
         rows = np.arange(4)
         actor = RowActor(Watching(), group(("x", (2,))), CPU)
-        assert actor.act(np.zeros((4, 2), np.float32), rows, rows < 0, None, True, torch.Generator()).tolist() == [0] * 4
+        assert (
+            actor.act(
+                np.zeros((4, 2), np.float32), rows, rows < 0, None, True, torch.Generator()
+            ).tolist()
+            == [0] * 4
+        )
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)

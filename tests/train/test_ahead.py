@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A roll-out ahead of the learner (puffervec/train/collect/ahead.py): which weights act, same bytes, checkpoints, errors."""
+"""A roll-out ahead of the learner (puffervec/train/collect/ahead.py): which weights act, same
+bytes, checkpoints, errors.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,19 @@ def learn(trainer: Trainer, updates: int) -> None:
 
 def result(trainer: Trainer) -> dict[str, Any]:
     learned = trainer.learner.updaters["default"].storage.tensors()
-    return {**copy.deepcopy(trainer.policies["default"].state_dict()), **{k: v.clone() for k, v in learned.items()}}
+    return {
+        **copy.deepcopy(trainer.policies["default"].state_dict()),
+        **{k: v.clone() for k, v in learned.items()},
+    }
 
 
 def test_a_roll_out_is_one_update_behind(small: Small) -> None:
     with Trainer(small(train=AHEAD, policy={"normalize": False})) as trainer:
         updater = trainer.learner.updaters["default"]
-        acted = [copy.deepcopy(updater.policy), copy.deepcopy(updater.policy)]  # The first two with the weights of the start.
+        acted = [
+            copy.deepcopy(updater.policy),
+            copy.deepcopy(updater.policy),
+        ]  # The first two with the weights of the start.
         for _ in range(3):
             assert trainer.collect()
             kept = {name: tensor.clone() for name, tensor in updater.storage.tensors().items()}
@@ -55,7 +63,10 @@ def test_a_roll_out_is_one_update_behind(small: Small) -> None:
 
 @pytest.mark.parametrize(
     ("vec", "memory"),
-    slow_but([({"num_buffers": 2}, "mingru")], [({}, "none"), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")]),
+    slow_but(
+        [({"num_buffers": 2}, "mingru")],
+        [({}, "none"), ({"num_buffers": 2}, "mingru"), (PROCESSES, "none")],
+    ),
 )
 def test_resume_is_exact(small: Small, vec: dict[str, Any], memory: str) -> None:
     config = small(train=AHEAD, vec=vec, env={"episode_length": 5}, policy={"memory": memory})
@@ -87,7 +98,9 @@ def test_a_whole_run_learns_saves_and_can_be_gone_on_with(small: Small) -> None:
 
 def test_an_error_in_the_thread_reaches_the_caller(small: Small) -> None:
     env = {"fault": 1, "fault_step": 12, "episode_length": 100}
-    with Trainer(small(train=AHEAD, env=env, vec={"backend": "multiprocessing", "num_workers": 2})) as trainer:
+    with Trainer(
+        small(train=AHEAD, env=env, vec={"backend": "multiprocessing", "num_workers": 2})
+    ) as trainer:
         assert trainer.collect()  # steps 0 to 8
         trainer.update()
         with pytest.raises(WorkerError):
@@ -95,7 +108,9 @@ def test_an_error_in_the_thread_reaches_the_caller(small: Small) -> None:
 
 
 def test_a_stop_request_keeps_the_roll_out(small: Small) -> None:
-    """The roll-out that was under way is not lost, nor are the episodes that ended in it; they count when it does."""
+    """The roll-out that was under way is not lost, nor are the episodes that ended in it; they
+    count when it does.
+    """
     config = small(train=AHEAD, env={"episode_length": 5})
     with Trainer(config) as trainer:
         learn(trainer, 1)
@@ -146,7 +161,9 @@ class Noting:
 
 
 def test_a_gpu_collects_beside_the_update(cuda: Cuda) -> None:
-    """The roll-out waits for what the learner had asked for when it began, and for nothing of the update."""
+    """The roll-out waits for what the learner had asked for when it began, and for nothing of the
+    update.
+    """
     rollout: Any = Noting(cuda)
     ahead = Ahead(rollout, {}, {})
     ahead.start()

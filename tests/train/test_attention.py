@@ -34,9 +34,15 @@ def some(rows: int = 6) -> tuple[ObjectAttention, Tensor, Tensor]:
 
 
 def slow(encoder: ObjectAttention, objects: np.ndarray, asked_by: np.ndarray) -> np.ndarray:
-    """What one row gives, by the formula: softmax(q x / sqrt(d)) x over the objects that are there, and nobody."""
-    first, bias, queries, last = (x.detach().double().numpy() for x in encoder.state_dict().values())
-    seen = [np.zeros(encoder.hidden)] + [np.maximum(first @ (x * encoder.factor) + bias, 0) for x in objects if x.any()]
+    """What one row gives, by the formula: softmax(q x / sqrt(d)) x over the objects that are there,
+    and nobody.
+    """
+    first, bias, queries, last = (
+        x.detach().double().numpy() for x in encoder.state_dict().values()
+    )
+    seen = [np.zeros(encoder.hidden)] + [
+        np.maximum(first @ (x * encoder.factor) + bias, 0) for x in objects if x.any()
+    ]
     out = []
     for query in (queries @ asked_by).reshape(HEADS, encoder.hidden):
         weights = np.exp([query @ x / np.sqrt(encoder.hidden) for x in seen])
@@ -49,7 +55,9 @@ def test_attention_equals_its_formula() -> None:
     encoder, objects, asked_by = some()
     found = encoder(objects, asked_by).detach().numpy()
     for row, values in enumerate(found):
-        np.testing.assert_allclose(values, slow(encoder, objects[row].double().numpy(), asked_by[row].numpy()), atol=1e-5)
+        np.testing.assert_allclose(
+            values, slow(encoder, objects[row].double().numpy(), asked_by[row].numpy()), atol=1e-5
+        )
     assert (found[1:] != 0).any()
 
 
@@ -58,7 +66,9 @@ def test_a_row_without_objects_gives_zeros_and_gradients_are_finite() -> None:
     found = encoder(objects, asked_by)
     assert not found[0].any()
     found.sum().backward()
-    assert all(bool(torch.isfinite(x.grad).all()) and bool(x.grad.any()) for x in encoder.parameters())
+    assert all(
+        bool(torch.isfinite(x.grad).all()) and bool(x.grad.any()) for x in encoder.parameters()
+    )
 
 
 def test_order_and_empty_slots_count_for_nothing() -> None:
@@ -112,23 +122,44 @@ def test_a_compiler_sees_one_graph(autocast: bool) -> None:
 def test_an_export_holds_torchs_own_operations(tmp_path: Path) -> None:
     graph = export.ActingPolicy(build_policy(GROUP, SECTION), GROUP)
     program = export.exported_program(graph)
-    kinds = {str(node.target).partition(".")[0] for node in program.graph.nodes if node.op == "call_function"}
-    assert kinds <= {"aten", "wrap_with_autocast", "<built-in function getitem>", "<built-in function mul>"}
+    kinds = {
+        str(node.target).partition(".")[0]
+        for node in program.graph.nodes
+        if node.op == "call_function"
+    }
+    assert kinds <= {
+        "aten",
+        "wrap_with_autocast",
+        "<built-in function getitem>",
+        "<built-in function mul>",
+    }
     pytest.importorskip("onnxscript")
     export._write_onnx(graph, program, tmp_path / "policy.onnx", "{}")
     rows = torch.randn(6, 35)
     rows[0, 3:23] = 0.0
     found = export._load_onnx(tmp_path / "policy.onnx")({"obs": rows.numpy()})
-    np.testing.assert_allclose(found["logits"], graph.policy(rows)[0][0].detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(
+        found["logits"], graph.policy(rows)[0][0].detach().numpy(), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "section", "text"),
     [
-        (GROUP, {"object_attention": ("ego",)}, "policy.object_attention has 'ego'; the tables of objects are cars, roads"),
-        (group(("cars", (5, 4))), {"object_attention": ("cars",)}, "every field is a table of objects, so nothing asks"),
+        (
+            GROUP,
+            {"object_attention": ("ego",)},
+            "policy.object_attention has 'ego'; the tables of objects are cars, roads",
+        ),
+        (
+            group(("cars", (5, 4))),
+            {"object_attention": ("cars",)},
+            "every field is a table of objects, so nothing asks",
+        ),
     ],
 )
-def test_fields_that_cannot_be_attended_to_are_refused(fields: Any, section: dict[str, Any], text: str) -> None:
+def test_fields_that_cannot_be_attended_to_are_refused(
+    fields: Any, section: dict[str, Any], text: str
+) -> None:
     with pytest.raises(ConfigError, match=text):
         build_policy(fields, PolicySection(hidden=(8,), **section))

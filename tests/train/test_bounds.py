@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/collect/bounds.py: observations outside of the bounds by which they are scaled are told, others are not."""
+"""puffervec/train/collect/bounds.py: observations outside of the bounds by which they are scaled
+are told, others are not.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Wide(gymnasium.Env[Any, Any]):
 
     def __init__(self, reach: float, parts: bool = False) -> None:
         box = spaces.Box(np.float32([-1, 0]), np.float32([1, 2]))
-        self.observation_space = spaces.Dict({"a": spaces.Discrete(3), "far": box}) if parts else box
+        self.observation_space = (
+            spaces.Dict({"a": spaces.Discrete(3), "far": box}) if parts else box
+        )
         self.reach, self.parts, self.steps = reach, parts, 0
 
     def _observation(self) -> Any:
@@ -42,7 +46,9 @@ class Wide(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("reach", [2.0, 7.0, -3.0])
-def test_observations_outside_of_their_box_are_told_once(small: Small, reach: float, parts: bool) -> None:
+def test_observations_outside_of_their_box_are_told_once(
+    small: Small, reach: float, parts: bool
+) -> None:
     notes: list[str] = []
 
     class Notes:

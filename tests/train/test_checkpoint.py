@@ -27,7 +27,9 @@ def test_round_trip(tmp_path: Path) -> None:
     assert found.tensors["random"]["actions"].tolist() == [0, 1, 2, 3]
     assert found.manifest["format_version"] == 1
     assert set(ckpt.read(path, only=("default",)).tensors) == {"default"}
-    torch.testing.assert_close(load_file(path / "default.safetensors")["w"], torch.ones(2, 3))  # safetensors alone
+    torch.testing.assert_close(
+        load_file(path / "default.safetensors")["w"], torch.ones(2, 3)
+    )  # safetensors alone
 
 
 def test_keeps_the_newest(tmp_path: Path) -> None:
@@ -35,7 +37,9 @@ def test_keeps_the_newest(tmp_path: Path) -> None:
         ckpt.write(tmp_path, some(steps), keep=2)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["000000000900", "000000007000"]
     found = ckpt.newest(tmp_path)
-    assert found is not None and found.name == "000000000900"  # The one that was saved last: a run may go on from an older one.
+    assert (
+        found is not None and found.name == "000000000900"
+    )  # The one that was saved last: a run may go on from an older one.
 
 
 def test_the_same_step_twice_is_the_newer_one(tmp_path: Path) -> None:
@@ -56,9 +60,14 @@ def test_a_damaged_one_is_passed_over(tmp_path: Path, name: str, damage: str) ->
     if damage == "gone":
         (last / name).unlink()
     else:
-        (last / name).write_bytes(data[:-20] if damage == "cut" else data[:10] + bytes([data[10] ^ 255]) + data[11:])
+        (last / name).write_bytes(
+            data[:-20] if damage == "cut" else data[:10] + bytes([data[10] ^ 255]) + data[11:]
+        )
     assert value_of(ckpt.newest(tmp_path)) == 1.0
-    with pytest.raises(CheckpointError, match=name if damage != "flip" or name != "manifest.json" else "manifest|damaged"):
+    with pytest.raises(
+        CheckpointError,
+        match=name if damage != "flip" or name != "manifest.json" else "manifest|damaged",
+    ):
         ckpt.read(last)
 
 
@@ -89,14 +98,20 @@ def test_a_pickle_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         ckpt.read(path)
     manifest = json.loads((path / "manifest.json").read_text())
-    manifest["files"]["default.safetensors"] = hashlib.sha256((path / "default.safetensors").read_bytes()).hexdigest()
+    manifest["files"]["default.safetensors"] = hashlib.sha256(
+        (path / "default.safetensors").read_bytes()
+    ).hexdigest()
     (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match="default.safetensors"):  # right hash, still no safetensors
+    with pytest.raises(
+        CheckpointError, match="default.safetensors"
+    ):  # right hash, still no safetensors
         ckpt.read(path)
     assert not canary.exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"format_version": 2}', '{"format_version": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", "[" * 100_000, '{"format_version": 2}', '{"format_version": 1}']
+)
 def test_bad_manifests_are_refused(tmp_path: Path, text: str) -> None:
     path = ckpt.write(tmp_path, some(1), keep=1)
     (path / "manifest.json").write_text(text)
@@ -116,7 +131,9 @@ def test_strange_neighbours_are_ignored(tmp_path: Path) -> None:
 
 
 def test_the_one_saved_last_counts_whatever_its_step(tmp_path: Path) -> None:
-    """A run that goes on from an older checkpoint than its last saves smaller steps: they are kept, and are the newest."""
+    """A run that goes on from an older checkpoint than its last saves smaller steps: they are kept,
+    and are the newest.
+    """
     for steps in (100, 200):
         ckpt.write(tmp_path, some(steps, float(steps)), keep=2)
     (tmp_path / "000000000200" / "default.safetensors").write_bytes(b"")
@@ -136,18 +153,26 @@ def test_what_is_passed_over_is_named(tmp_path: Path, name: str) -> None:
     (note,) = notes
     assert note.startswith(f"passed over the checkpoint {bad}: ") and name in note
     notes.clear()
-    ckpt.write(tmp_path, some(3), keep=2)  # Where one must go, it is the damaged one that cannot even be read.
+    ckpt.write(
+        tmp_path, some(3), keep=2
+    )  # Where one must go, it is the damaged one that cannot even be read.
     assert good.is_dir() is (name == "manifest.json")
 
 
 def test_weights_that_layers_share_are_saved(tmp_path: Path) -> None:
     shared = torch.ones(3)
-    made = ckpt.Checkpoint(some(1).manifest, {"default": {"a": shared, "b": shared, "c": shared[1:]}})
+    made = ckpt.Checkpoint(
+        some(1).manifest, {"default": {"a": shared, "b": shared, "c": shared[1:]}}
+    )
     found = ckpt.read(ckpt.write(tmp_path, made, keep=1)).tensors["default"]
-    assert {name: tensor.tolist() for name, tensor in found.items()} == {"a": [1.0] * 3, "b": [1.0] * 3, "c": [1.0] * 2}
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {
+        "a": [1.0] * 3,
+        "b": [1.0] * 3,
+        "c": [1.0] * 2,
+    }
 
 
-# ---- made to do harm ---------------------------------------------------------------------------------------
+# ---- made to do harm -----------------------------------------------------------------------------
 
 
 def with_manifest(path: Path, **changes: Any) -> Path:
@@ -166,7 +191,10 @@ def test_only_plain_files_are_read(tmp_path: Path, name: str, kind: str) -> None
         (path / name).symlink_to(tmp_path / "moved")
     else:
         os.mkfifo(path / name) if kind == "pipe" else (path / name).mkdir()
-    with pytest.raises(CheckpointError, match=f"cannot read .*{name}: (it is a link|it is no plain file|Is a directory)"):
+    with pytest.raises(
+        CheckpointError,
+        match=f"cannot read .*{name}: (it is a link|it is no plain file|Is a directory)",
+    ):
         ckpt.read(path)
     assert ckpt.newest(path.parent) is None
 
@@ -219,7 +247,9 @@ def test_a_manifest_has_a_size_limit(tmp_path: Path) -> None:
 
 
 def crafted(tmp_path: Path, data: bytes, size: int | None = None) -> Path:
-    """A checkpoint whose weights are `data`, grown to `size` with a hole, and whose manifest has the right hash."""
+    """A checkpoint whose weights are `data`, grown to `size` with a hole, and whose manifest has
+    the right hash.
+    """
     path = ckpt.write(tmp_path, some(1), keep=1)
     with (path / "default.safetensors").open("wb") as file:
         file.write(data)
@@ -251,8 +281,10 @@ def entry(shape: str, begin: int, end: int) -> str:
         head('{"w":' + entry("[0,9223372036854775807,9]", 0, 0) + "}"),
         head('{"w":' + entry("[-1]", 0, 4) + "}") + bytes(4),
         head('{"w":' + entry("[1]", 4, 0) + "}") + bytes(4),
-        head('{"a":' + entry("[2]", 0, 8) + ',"b":' + entry("[2]", 4, 12) + "}") + bytes(12),  # overlap
-        head('{"a":' + entry("[1]", 0, 4) + ',"b":' + entry("[1]", 8, 12) + "}") + bytes(12),  # a hole
+        head('{"a":' + entry("[2]", 0, 8) + ',"b":' + entry("[2]", 4, 12) + "}")
+        + bytes(12),  # overlap
+        head('{"a":' + entry("[1]", 0, 4) + ',"b":' + entry("[1]", 8, 12) + "}")
+        + bytes(12),  # a hole
         head('{"w":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}') + bytes(4),
         head(b"\xff\xff"),
     ],
@@ -266,13 +298,17 @@ def test_heads_that_lie_are_refused(tmp_path: Path, data: bytes) -> None:
 
 def test_sizes_beyond_memory_are_refused_before_they_are_taken(tmp_path: Path) -> None:
     path = crafted(tmp_path, head("{}"), size=2**42)
-    with pytest.raises(CheckpointError, match="4398046511104 bytes, and .* of memory are available"):
+    with pytest.raises(
+        CheckpointError, match="4398046511104 bytes, and .* of memory are available"
+    ):
         ckpt.read(path)
     with pytest.raises(CheckpointError, match=f"with a head of {2**41}"):
         ckpt.read(crafted(tmp_path, head("{}", 2**41), size=2**42))
 
 
-def test_a_size_beyond_this_machine_is_refused_before_it_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_beyond_this_machine_is_refused_before_it_is_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = crafted(tmp_path / "checkpoints", head("{}"), size=2**42)
     monkeypatch.setattr(ckpt.hashlib, "file_digest", lambda *_: pytest.fail("hashed"))
     with pytest.raises(CheckpointError, match="larger than this machine's memory"):

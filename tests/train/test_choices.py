@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws in C (puffervec/train/policies/choices.py, csrc/sample.c) against their definition in torch."""
+"""Draws in C (puffervec/train/policies/choices.py, csrc/sample.c) against their definition in
+torch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from puffervec.train.policies.distributions import MASKED_LOGIT
 
 
 @pytest.mark.parametrize("sizes", [(2,), (5,), (91,), (8,), (3, 7, 9), (1, 16), (500,)])
-def test_the_first_choice_whose_cumulated_probability_exceeds_the_number(sizes: tuple[int, ...]) -> None:
+def test_the_first_choice_whose_cumulated_probability_exceeds_the_number(
+    sizes: tuple[int, ...],
+) -> None:
     r = torch.Generator().manual_seed(sum(sizes))
     logits = [2 * torch.randn(300, n, generator=r) for n in sizes]
     uniforms = torch.rand(300, len(sizes), generator=r)
@@ -24,8 +28,12 @@ def test_the_first_choice_whose_cumulated_probability_exceeds_the_number(sizes: 
         cumulated = head.double().softmax(-1).cumsum(-1)
         drawn = actions[:, d].long().unsqueeze(-1)
         above = cumulated.gather(-1, drawn).squeeze(-1)
-        below = torch.where(drawn.squeeze(-1) > 0, cumulated.gather(-1, (drawn - 1).clamp_min(0)).squeeze(-1), 0.0)
-        assert bool((below - 1e-6 <= uniforms[:, d]).all()) and bool((uniforms[:, d] <= above + 1e-6).all())
+        below = torch.where(
+            drawn.squeeze(-1) > 0, cumulated.gather(-1, (drawn - 1).clamp_min(0)).squeeze(-1), 0.0
+        )
+        assert bool((below - 1e-6 <= uniforms[:, d]).all()) and bool(
+            (uniforms[:, d] <= above + 1e-6).all()
+        )
         total += head.log_softmax(-1).gather(-1, drawn).squeeze(-1)
     torch.testing.assert_close(log_probs, total, rtol=1e-5, atol=1e-5)
 
@@ -40,9 +48,13 @@ def test_forbidden_choices_are_never_drawn() -> None:
 
 
 def test_all_forbidden_or_no_numbers_do_no_harm() -> None:
-    logits = torch.stack([torch.full((7,), MASKED_LOGIT), torch.full((7,), math.nan), torch.full((7,), -math.inf)])
+    logits = torch.stack(
+        [torch.full((7,), MASKED_LOGIT), torch.full((7,), math.nan), torch.full((7,), -math.inf)]
+    )
     actions, _ = choices.draw([logits], torch.full((3, 1), 0.5))
-    assert actions.flatten().tolist()[0] == 3 and all(0 <= action < 7 for action in actions.flatten().tolist())
+    assert actions.flatten().tolist()[0] == 3 and all(
+        0 <= action < 7 for action in actions.flatten().tolist()
+    )
 
 
 def test_what_does_not_fit_is_left_to_torch() -> None:

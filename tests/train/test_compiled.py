@@ -45,7 +45,9 @@ class Counting:
 def test_sizes_are_symbols_on_a_cpu_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """On CUDA all batches fill the same buffers."""
     given: list[Any] = []
-    monkeypatch.setattr(torch, "compile", lambda loss, **options: given.append(options["dynamic"]) or loss)
+    monkeypatch.setattr(
+        torch, "compile", lambda loss, **options: given.append(options["dynamic"]) or loss
+    )
     for device in (CPU, CUDA):
         CompiledLoss(ppo_loss, device, must=True, backend="eager")
     assert given == [True, False]
@@ -90,13 +92,16 @@ def test_sizes_and_threads_share_one_compilation(small: Small) -> None:
 
 def test_the_set_encoders_kernel_is_one_operation() -> None:
     r = torch.Generator().manual_seed(1)
-    first, second = (torch.randn(shape, generator=r).requires_grad_() for shape in ((HIDDEN, 8), (WIDTH, HIDDEN)))
+    first, second = (
+        torch.randn(shape, generator=r).requires_grad_() for shape in ((HIDDEN, 8), (WIDTH, HIDDEN))
+    )
     encode = torch.compile(encode_set, backend="aot_eager", dynamic=True, fullgraph=True)
     for rows in (5, 9):
         objects = torch.randn(rows, 6, 7, generator=r)
         assert torch.equal(encode(objects, first, second), encode_set(objects, first, second))
         got, want = (
-            torch.autograd.grad(f(objects, first, second).square().sum(), (first, second)) for f in (encode, encode_set)
+            torch.autograd.grad(f(objects, first, second).square().sum(), (first, second))
+            for f in (encode, encode_set)
         )
         for a, b in zip(got, want, strict=True):
             torch.testing.assert_close(a, b)
@@ -105,7 +110,11 @@ def test_the_set_encoders_kernel_is_one_operation() -> None:
     grad = torch.ones(9, WIDTH)
     tests = ("test_schema", "test_faketensor")
     library.opcheck(ops.encode_set.default, (objects, first, second), test_utils=tests)
-    library.opcheck(ops.encode_set_grad.default, (grad, objects, first.detach(), second.detach(), winners), test_utils=tests)
+    library.opcheck(
+        ops.encode_set_grad.default,
+        (grad, objects, first.detach(), second.detach(), winners),
+        test_utils=tests,
+    )
 
 
 def broken(graph: Any, inputs: Any) -> Any:
@@ -119,7 +128,9 @@ def test_auto_goes_on_where_the_compiler_fails(small: Small) -> None:
     with pytest.warns(RuntimeWarning, match="not compiled.*broken") as told:
         results = [loss(policy, storage.spec, batch(9), config.train, False)[1] for _ in range(2)]
     assert len(told) == 1
-    torch.testing.assert_close(results[0], ppo_loss(policy, storage.spec, batch(9), config.train, False)[1])
+    torch.testing.assert_close(
+        results[0], ppo_loss(policy, storage.spec, batch(9), config.train, False)[1]
+    )
     must = CompiledLoss(ppo_loss, CPU, must=True, backend=broken)
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="no compiler today"):
         must(policy, storage.spec, batch(9), config.train, False)
@@ -139,7 +150,10 @@ def test_on_needs_a_compiler(small: Small, monkeypatch: pytest.MonkeyPatch) -> N
     policy = parts(small())[0]
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
     monkeypatch.setenv("CXX", "my-own-g++")
-    with pytest.raises(ConfigError, match="train.compile is on, but there is no C.. compiler .my-own-g...*auto or off"):
+    with pytest.raises(
+        ConfigError,
+        match="train.compile is on, but there is no C.. compiler .my-own-g...*auto or off",
+    ):
         Trainer(small(train={"compile": "on"}))
     monkeypatch.setattr(compiled, "pays", lambda *_: True)
     assert fitting("auto") is ppo_loss
@@ -155,7 +169,11 @@ def weights_after(config: TrainConfig) -> tuple[dict[str, Tensor], Updater, dict
             trainer.update()
         manifest = compiled_manifest(trainer)
         (updater,) = trainer.learner.updaters.values()
-        return {name: value.clone() for name, value in updater.policy.state_dict().items()}, updater, manifest
+        return (
+            {name: value.clone() for name, value in updater.policy.state_dict().items()},
+            updater,
+            manifest,
+        )
 
 
 def compiled_manifest(trainer: Trainer) -> dict[str, Any]:
@@ -165,12 +183,17 @@ def compiled_manifest(trainer: Trainer) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("memory", ["none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("mingru", "lstm"))])
+@pytest.mark.parametrize(
+    "memory", ["none", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("mingru", "lstm"))]
+)
 def test_a_run_learns_the_same(small: Small, monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
     backend = Counting()
     monkeypatch.setattr(compiled, "BACKEND", backend)
     monkeypatch.setattr(compiled, "missing_compiler", lambda device: "")
-    tables: dict[str, Any] = {"env": {"num_agents": 3, "episode_length": 5, "leave": 1}, "policy": {"memory": memory}}
+    tables: dict[str, Any] = {
+        "env": {"num_agents": 3, "episode_length": 5, "leave": 1},
+        "policy": {"memory": memory},
+    }
     train = {"threads": 2, "microbatch_size": 16, "minibatch_size": 48}
     off, plain, before = weights_after(small(train=train, **tables))
     on, updater, numerics = weights_after(small(train={**train, "compile": "on"}, **tables))

@@ -22,7 +22,9 @@ def test_preset_lies_under_the_given_tables() -> None:
 
 
 def test_tables_round_trip_through_json() -> None:
-    config = TrainConfig.of("tag_grid", policy={"hidden": [3, 4]}, log={"folder": "elsewhere"}, vec={"num_workers": 2})
+    config = TrainConfig.of(
+        "tag_grid", policy={"hidden": [3, 4]}, log={"folder": "elsewhere"}, vec={"num_workers": 2}
+    )
     back = TrainConfig.of("tag_grid").merged(json.loads(json.dumps(config.tables())))
     assert back == config
     assert back.log.folder == Path("elsewhere")
@@ -47,10 +49,16 @@ def test_tables_round_trip_through_json() -> None:
         ({"policies": {"a": 3}}, ["policies.a must be a table", "3"]),
         ({"policies": {"a": {"lrr": 1}}}, ["policies.a.lrr", "did you mean lr"]),
         ({"policies": {"a": {"lr": "fast"}}}, ["policies.a.lr", "'fast'", "a number"]),
-        ({"policies": {"a": {"seed": 3}}}, ["policies.a.seed", "the same for all policies", "train.seed"]),
+        (
+            {"policies": {"a": {"seed": 3}}},
+            ["policies.a.seed", "the same for all policies", "train.seed"],
+        ),
         ({"policies": {"a": {"map": ["b=0"]}}}, ["policies.a.map", "policy.map"]),
         ({"policies": {"a": {"algorithm": "magic"}}}, ["magic", "ppo"]),
-        ({"policies": {"a": {"to_train": True, "opponent": "runs/x"}}}, ["policies.a.to_train", "opponent"]),
+        (
+            {"policies": {"a": {"to_train": True, "opponent": "runs/x"}}},
+            ["policies.a.to_train", "opponent"],
+        ),
     ],
 )
 def test_bad_tables_are_named(tables: dict[str, object], words: list[str]) -> None:
@@ -62,12 +70,18 @@ def test_bad_tables_are_named(tables: dict[str, object], words: list[str]) -> No
 
 
 def test_a_policy_has_its_own_settings_over_those_of_all() -> None:
-    tables = {"a": {"lr": 1, "hidden": [3], "clip": 0.3}, "b": {"to-train": False}, "c": {"opponent": "runs/x"}}
+    tables = {
+        "a": {"lr": 1, "hidden": [3], "clip": 0.3},
+        "b": {"to-train": False},
+        "c": {"opponent": "runs/x"},
+    }
     config = TrainConfig.of("probe", train={"lr": 0.5, "gamma": 0.5}, policies=tables)
     a, b, c = (config.of_policy(name) for name in "abc")
     assert (a.train.lr, a.train.gamma, a.train.clip, a.policy.hidden) == (1.0, 0.5, 0.3, (3,))  # type: ignore[attr-defined]
     assert (b.train, b.policy, b.role.learns) == (config.train, config.policy, False)
-    assert c.role.opponent == ("runs/x",) and not c.role.learns and config.of_policy("d").role.learns
+    assert (
+        c.role.opponent == ("runs/x",) and not c.role.learns and config.of_policy("d").role.learns
+    )
     assert TrainConfig.of("probe").merged(json.loads(json.dumps(config.tables()))) == config
     with pytest.raises(ConfigError, match="policies.a: train.lr is -1.0: must be above 0"):
         config.merged({"policies": {"a": {"lr": -1}}}).check()
@@ -77,14 +91,23 @@ def test_what_is_given_later_wins_over_a_policy_s_own() -> None:
     own = {"a": {"lr": 1.0, "hidden": [3]}, "b": {"lr": 2.0}}
     config = TrainConfig.of("probe", policy={"map": ["a=0", "b=1"]}, policies=own)
     assert config.merged({"train": {"lr": 0.1}}).policies == {"a": {"hidden": [3]}}
-    assert config.merged({"train": {"lr": 0.1}, "policies": {"b": {"lr": 3.0}}}).of_policy("b").train.lr == 3.0
+    assert (
+        config.merged({"train": {"lr": 0.1}, "policies": {"b": {"lr": 3.0}}})
+        .of_policy("b")
+        .train.lr
+        == 3.0
+    )
     assert config.merged({"policy": {"map": ["b=0", "c=1"]}}).policies == {"b": {"lr": 2.0}}
-    assert config.merged({"policy": {"map": ["a=0", "b=1"]}}) == config.merged({"log": {}}) == config
+    assert (
+        config.merged({"policy": {"map": ["a=0", "b=1"]}}) == config.merged({"log": {}}) == config
+    )
 
 
 def test_whole_floats_and_ints_convert_and_nothing_else() -> None:
     config = TrainConfig.of("probe", train={"total_timesteps": 1e6, "lr": 1})
-    assert config.train.total_timesteps == 1_000_000 and isinstance(config.train.total_timesteps, int)
+    assert config.train.total_timesteps == 1_000_000 and isinstance(
+        config.train.total_timesteps, int
+    )
     assert isinstance(config.train.lr, float)
 
 
@@ -143,7 +166,9 @@ def test_unknown_envs_have_one_preset_in_c_and_in_python() -> None:
 
 def test_python_envs_have_free_env_settings() -> None:
     config = TrainConfig.of("CartPole-v1", env={"sutton-barto_reward": True}, train={"horizon": 4})
-    assert config.python and config.env == {"sutton_barto_reward": True} and config.train.horizon == 4
+    assert (
+        config.python and config.env == {"sutton_barto_reward": True} and config.train.horizon == 4
+    )
     back = TrainConfig.bare("CartPole-v1").merged(json.loads(json.dumps(config.tables())))
     assert back == config and config.tables()["env"] is not config.env
     assert not TrainConfig.of("probe").python
@@ -161,9 +186,15 @@ def test_auto_backend() -> None:
     ):  # fmt: skip
         found = cfg.VecSection(num_envs=envs).resolved(python)
         assert (found.backend, found.num_buffers) == expected
-    for asked in ({"num_workers": 2}, {"num_buffers": 2}, {"batch_size": 2}):  # Nobody asked for the serial backend.
+    for asked in (
+        {"num_workers": 2},
+        {"num_buffers": 2},
+        {"batch_size": 2},
+    ):  # Nobody asked for the serial backend.
         assert cfg.VecSection(num_envs=4, **asked).resolved(True).backend == "multiprocessing"
-    assert cfg.VecSection(num_envs=4, num_buffers=1).resolved(True).backend == "serial"  # As a run that goes on has it.
+    assert (
+        cfg.VecSection(num_envs=4, num_buffers=1).resolved(True).backend == "serial"
+    )  # As a run that goes on has it.
     assert cfg.VecSection(backend="threading", num_envs=2).resolved(True).backend == "threading"
     TrainConfig.of("CartPole-v1", vec={"num_envs": 7}).check()
     with pytest.raises(ConfigError, match="vec.num_buffers, 2 .*vec.num_buffers 1"):

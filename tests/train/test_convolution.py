@@ -38,7 +38,9 @@ def spec_of(space: spaces.Space) -> object:  # type: ignore[type-arg]
         ((4, 5, 3), None),
     ],
 )
-def test_pictures_are_known_by_their_shape(shape: tuple[int, ...], seen: tuple[int, ...] | None) -> None:
+def test_pictures_are_known_by_their_shape(
+    shape: tuple[int, ...], seen: tuple[int, ...] | None
+) -> None:
     found = spec_of(spaces.Box(0, 255, shape, np.uint8))
     assert picture_shape(shape) == seen
     policy = build_policy(found, PolicySection(hidden=(16,), channels=(4, 4)))  # type: ignore[arg-type]
@@ -56,7 +58,8 @@ def test_channels_first_and_last_are_the_same_picture() -> None:
     first.load_state_dict(last.state_dict())
     rows = torch.randint(0, 255, (5, 10, 12, 3), dtype=torch.uint8)
     torch.testing.assert_close(
-        last(rows.flatten(1), (), None, None)[1], first(rows.permute(0, 3, 1, 2).flatten(1), (), None, None)[1]
+        last(rows.flatten(1), (), None, None)[1],
+        first(rows.permute(0, 3, 1, 2).flatten(1), (), None, None)[1],
     )
 
 
@@ -96,8 +99,14 @@ def test_a_policy_of_ones_own_by_name() -> None:
     rows = group(("x", (3,)))
     policy = build_policy(rows, PolicySection(kind=f"{__name__}:Mine", hidden=(7,)))
     assert isinstance(policy, Mine)
-    for name, words in (("no_policy", "gave a Linear: give an nn.Module with initial_state"), ("broken", "KeyError: 'width'")):
+    for name, words in (
+        ("no_policy", "gave a Linear: give an nn.Module with initial_state"),
+        ("broken", "KeyError: 'width'"),
+    ):
         with pytest.raises(ConfigError, match=f"policy.kind {__name__}:{name}.*{words}"):
             build_policy(rows, PolicySection(kind=f"{__name__}:{name}"))
-    with pytest.raises(ConfigError, match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, convnext, or mod"):
+    with pytest.raises(
+        ConfigError,
+        match="policy.kind is 'transformer': use auto, mlp, object_set, cnn, convnext, or mod",
+    ):
         build_policy(rows, PolicySection(kind="transformer"))

@@ -65,7 +65,14 @@ def test_plain_lines_are_rare_but_the_last_one_comes() -> None:
 def test_rates_and_shares_are_means_over_the_last_seconds() -> None:
     recent = db.Recent(5.0)
     for span, rate, step in ((3.0, 1000.0, 1), (2.0, 30.0, 2), (4.0, 60.0, 3)):
-        recent.add({"span_s": span, "charts/agent_steps_per_s": rate, "time/env": rate / 1000, "step": step})
+        recent.add(
+            {
+                "span_s": span,
+                "charts/agent_steps_per_s": rate,
+                "time/env": rate / 1000,
+                "step": step,
+            }
+        )
     means = recent.means()
     assert means["charts/agent_steps_per_s"] == 50.0 and means["step"] == 3
     assert means["time/env"] == pytest.approx(0.05)
@@ -77,10 +84,14 @@ def test_rates_and_shares_are_means_over_the_last_seconds() -> None:
         assert only_last.means() == {"span_s": span}
 
 
-@pytest.mark.parametrize("shares", [[1 / 6] * 6, [0.005] * 100 + [0.5], [1.004, -0.004], [0.999, 0.0005, 0.0005], [1.0]])
+@pytest.mark.parametrize(
+    "shares", [[1 / 6] * 6, [0.005] * 100 + [0.5], [1.004, -0.004], [0.999, 0.0005, 0.0005], [1.0]]
+)
 def test_percents_add_up(shares: list[float]) -> None:
     whole = db.whole_percents(shares)
-    assert sum(whole) == 100 and all(abs(value - 100 * share) < 1 for value, share in zip(whole, shares, strict=True))
+    assert sum(whole) == 100 and all(
+        abs(value - 100 * share) < 1 for value, share in zip(whole, shares, strict=True)
+    )
 
 
 MANY = {f"losses/l{i}": 0.5 for i in range(8)} | {f"env/e{i}": 1e-5 for i in range(30)}
@@ -91,7 +102,10 @@ def test_the_table_fits_the_terminal(width: int, height: int) -> None:
     """With room for more than the least; what is left out is counted."""
     from rich.console import Console
 
-    about = "tag_grid: 2048 envs, 22528 rows, multiprocessing with 4 workers and 2 buffers, cpu bf16 with 2 threads"
+    about = (
+        "tag_grid: 2048 envs, 22528 rows, multiprocessing with 4 workers and 2 buffers, cpu bf16 "
+        "with 2 threads"
+    )
     for metrics in (METRICS, METRICS | GPU | MANY):
         console = Console(width=width, height=height, file=io.StringIO(), record=True)
         console.print(db.live_table(about, metrics, 0.5, width, height))
@@ -109,12 +123,16 @@ def test_score_and_return_are_shown_on_any_terminal(width: int, height: int) -> 
     """Above all else, whole, in no more lines than there are; with the time that is left."""
     from rich.console import Console
 
-    metrics = METRICS | {f"env/a{i}": 0.5 for i in range(9)} | {"env/score": 0.875, "step": 123_456_789.0}
+    metrics = (
+        METRICS | {f"env/a{i}": 0.5 for i in range(9)} | {"env/score": 0.875, "step": 123_456_789.0}
+    )
     console = Console(width=width, height=height, file=io.StringIO(), record=True)
     title = "a title: that is rather long, so that it takes more than a line"
     console.print(db.live_table(title, metrics, 0.5, width, height, "env/score"))
     text = console.export_text()
-    assert len(text.splitlines()) < height + (height > 20) and "2:05 left" in text and "…" not in text
+    assert (
+        len(text.splitlines()) < height + (height > 20) and "2:05 left" in text and "…" not in text
+    )
     for row in (r"score +0\.8750", r"return +1\.250", r"agent-steps/s +40,000"):
         assert re.search(row, text), text
     assert text.index("score") < text.index("return") < text.index("goal")

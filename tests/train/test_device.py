@@ -35,7 +35,9 @@ def test_bf16_needs_the_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
         ("amx_bf16 amx_tile", True),
         ("asimd bf16 i8mm", True),
     ):
-        monkeypatch.setattr(dev.Path, "read_text", lambda *a, flags=flags, **k: f"flags : {flags}\n")
+        monkeypatch.setattr(
+            dev.Path, "read_text", lambda *a, flags=flags, **k: f"flags : {flags}\n"
+        )
         assert dev.cpu_has_bf16() == expected
 
 
@@ -72,13 +74,23 @@ def test_team_raises_what_its_work_raised() -> None:
 
 @pytest.mark.parametrize("backend", ["serial", "threading"])
 def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> None:
-    """Kernels have one thread each all the time; pieces are worked off by two threads at once; envs rest in the update."""
+    """Kernels have one thread each all the time; pieces are worked off by two threads at once; envs
+    rest in the update.
+    """
     torch.set_num_threads(2)
     config = small(
         vec={"backend": backend, "num_envs": 512, "num_buffers": 1},
-        train={"threads": 2, "horizon": 2, "minibatch_size": 1024, "microbatch_size": 512, "update_epochs": 1},
+        train={
+            "threads": 2,
+            "horizon": 2,
+            "minibatch_size": 1024,
+            "microbatch_size": 512,
+            "update_epochs": 1,
+        },
     )
-    both = threading.Barrier(2, timeout=60.0)  # Two pieces in each turn and in the minibatch: one thread alone would be stuck.
+    both = threading.Barrier(
+        2, timeout=60.0
+    )  # Two pieces in each turn and in the minibatch: one thread alone would be stuck.
     seen: set[tuple[str, int]] = set()
 
     def look(*arguments: object) -> None:
@@ -95,7 +107,9 @@ def test_threads_of_a_run(small: Callable[..., TrainConfig], backend: str) -> No
                 trainer.vec.recv()
 
 
-def test_a_gpu_becomes_the_one_that_is_meant_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_becomes_the_one_that_is_meant_where_none_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "set_device", made.append)
     for name in ("cpu", "cuda", "cuda:1"):
@@ -103,7 +117,9 @@ def test_a_gpu_becomes_the_one_that_is_meant_where_none_is_named(monkeypatch: py
     assert made == [torch.device("cuda:1")]
 
 
-def test_deterministic_kernels_are_asked_for_on_cuda_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deterministic_kernels_are_asked_for_on_cuda_and_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[bool] = []
     monkeypatch.setattr(torch, "use_deterministic_algorithms", asked.append)
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A turn on a device (puffervec/train/collect/device_turn.py) byte by byte: unsigned observations, actions in one copy, its
-wait.
+"""A turn on a device (puffervec/train/collect/device_turn.py) byte by byte: unsigned observations,
+actions in one copy, its wait.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Large(gymnasium.Env[Any, Any]):
         self.action_space = spaces.Discrete(4)
         self._shown = np.array([top, top - 1, 7], dtype)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         return self._shown, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -39,7 +41,9 @@ class Large(gymnasium.Env[Any, Any]):
 
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
 def test_unsigned_observations_arrive(dtype: str) -> None:
-    with puffervec.make(Large, env_kwargs={"dtype": dtype}, backend="serial", num_envs=2, num_buffers=2) as vec:
+    with puffervec.make(
+        Large, env_kwargs={"dtype": dtype}, backend="serial", num_envs=2, num_buffers=2
+    ) as vec:
         rollout = make_rollout("large", "none", True, vec)
         rollout.begin(5)
         assert rollout.collect()
@@ -52,7 +56,9 @@ def test_unsigned_observations_arrive(dtype: str) -> None:
 
 def test_the_actions_of_all_groups_go_out_in_one_copy() -> None:
     kwargs = {"mode": 1, "num_agents": 2, "episode_length": 4}
-    with puffervec.make("probe", env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
+    with puffervec.make(
+        "probe", env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2
+    ) as vec:
         turn = make_rollout("two groups", "none", True, vec).turns[1]
         assert isinstance(turn, DeviceTurn) and len(turn.actions) == 2
         for number, actions in enumerate(turn.actions.values(), 1):
@@ -63,10 +69,14 @@ def test_the_actions_of_all_groups_go_out_in_one_copy() -> None:
             assert (rows.actions == number).all()
         ends = max(rows.actions_at + rows.actions.nbytes for rows in turn.groups.values())
         begins = min(rows.actions_at for rows in turn.groups.values())
-        assert torch.equal(turn.block[:begins], before[:begins]) and torch.equal(turn.block[ends:], before[ends:])
+        assert torch.equal(turn.block[:begins], before[:begins]) and torch.equal(
+            turn.block[ends:], before[ends:]
+        )
 
 
-@pytest.mark.parametrize(("looks", "yields", "sleeps"), [(3, 0, 0), (LOOKS + 5, 5, 0), (LOOKS + YIELDS + 2, YIELDS, 2)])
+@pytest.mark.parametrize(
+    ("looks", "yields", "sleeps"), [(3, 0, 0), (LOOKS + 5, 5, 0), (LOOKS + YIELDS + 2, YIELDS, 2)]
+)
 def test_the_actions_are_waited_for_without_a_sleep_at_first(
     looks: int, yields: int, sleeps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gradient steps in fixed buffers (puffervec/train/learn/device_step.py): as on a CPU, nothing read back, nothing replaced."""
+"""Gradient steps in fixed buffers (puffervec/train/learn/device_step.py): as on a CPU, nothing read
+back, nothing replaced.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,15 @@ def updater(memory: str, in_buffers: bool) -> Updater:
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
     section = PPOSection()
-    made = Updater(policy, filled(policy), section, PARTS, False, torch.Generator().manual_seed(2), ThreadPool(1))
+    made = Updater(
+        policy,
+        filled(policy),
+        section,
+        PARTS,
+        False,
+        torch.Generator().manual_seed(2),
+        ThreadPool(1),
+    )
     if in_buffers:
         width = -(-ROWS // PARTS) * (1 if memory != "none" else HORIZON)
         made.device_step = DeviceStep(made._whole_step, width, CPU, capture=False)
@@ -58,7 +68,15 @@ def updater(memory: str, in_buffers: bool) -> Updater:
 def buffers(step: DeviceStep) -> list[int]:
     batch = step.batch
     assert batch is not None and step.sums is not None and batch.weights is not None
-    held = [batch.obs, batch.actions, batch.advantages, batch.weights, *batch.state, step.count, step.sums]
+    held = [
+        batch.obs,
+        batch.actions,
+        batch.advantages,
+        batch.weights,
+        *batch.state,
+        step.count,
+        step.sums,
+    ]
     return [tensor.data_ptr() for tensor in held]  # type: ignore[union-attr]
 
 
@@ -88,8 +106,9 @@ def test_a_step_reads_nothing_back(memory: str) -> None:
 
 @pytest.mark.parametrize("memory", CASES)
 def test_a_gradient_step_on_fake_cuda_waits_for_nothing(memory: str) -> None:
-    """From the roll-out's samples to the optimizer: eager steps, a capture, replays. Only backward() needs a torch with CUDA:
-    gradients are made up."""
+    """From the roll-out's samples to the optimizer: eager steps, a capture, replays. Only
+    backward() needs a torch with CUDA: gradients are made up.
+    """
     on_cpu = updater(memory, False)
     samples = on_cpu._samples(behind=False)
     with fake_cuda() as device:
@@ -102,7 +121,9 @@ def test_a_gradient_step_on_fake_cuda_waits_for_nothing(memory: str) -> None:
             for lr in (1e-4, 2e-4, 3e-4, 4e-4, 5e-4):
                 made.optimizer.set_lr(lr)
                 sums = made._gradient_step(moved, _Part(columns, 7))
-        assert sums.device.type == "cuda" and step.graph is not None and Graph.replays - replays == 2
+        assert (
+            sums.device.type == "cuda" and step.graph is not None and Graph.replays - replays == 2
+        )
         assert step.batch is not None and step.batch.advantages.shape[-1] == step.width
         assert all(p.grad is not None and p.grad.device.type == "cuda" for p in made.parameters)
     assert syncs.found == []
@@ -117,7 +138,9 @@ def on_fake_cuda(on_cpu: Updater, device: torch.device) -> Updater:
     def gradients(batch: Batch, count: Tensor) -> tuple[list[Tensor], Tensor]:
         with torch.no_grad():
             loss, sums = made.loss(policy, storage.spec, batch, made.section, bf16=False)
-            return [torch.zeros_like(parameter) * (loss / count) for parameter in made.parameters], sums
+            return [
+                torch.zeros_like(parameter) * (loss / count) for parameter in made.parameters
+            ], sums
 
     made._gradients = gradients  # type: ignore[assignment, method-assign]
     return made

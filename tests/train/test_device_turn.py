@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A half's turn on a device (puffervec/train/collect/device_turn.py): the same as on a CPU, and nothing in it waits for the
-device.
+"""A half's turn on a device (puffervec/train/collect/device_turn.py): the same as on a CPU, and
+nothing in it waits for the device.
 
-Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA tensors (fake.py), which fail
-where a number is read back.
+Where there is no GPU, the turn runs as it stands on the CPU, and whole vector steps on fake CUDA
+tensors (fake.py), which fail where a number is read back.
 """
 
 from __future__ import annotations
@@ -38,19 +38,28 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "pendulum": ("Pendulum-v1", {}),
     "drive": ("drive", {"scenes": "generated:1", "num_agents": 24}),  # sets of objects
     "pictures": ("tests.train.envs:Pictures", {}),  # convolutions
-    "raster": ("drive", {"scenes": "generated:1", "num_agents": 24, "raster": 16}),  # a picture beside numbers
+    "raster": (
+        "drive",
+        {"scenes": "generated:1", "num_agents": 24, "raster": 16},
+    ),  # a picture beside numbers
 }
 JOINT = "parts at once"
 MEMORIES = ("none", "mingru", "lstm")
 # What a row is encoded by does not depend on the memory.
 BOTH = [
-    (case, memory) for case in CASES for memory in MEMORIES if memory == "none" or case not in ("drive", "pictures", "raster")
+    (case, memory)
+    for case in CASES
+    for memory in MEMORIES
+    if memory == "none" or case not in ("drive", "pictures", "raster")
 ]
 # Every case once, the memories in turn; all pairs where slow tests run.
-ONCE = {(case, MEMORIES[i % 3] if (case, "lstm") in BOTH else "none") for i, case in enumerate(CASES)}
+ONCE = {
+    (case, MEMORIES[i % 3] if (case, "lstm") in BOTH else "none") for i, case in enumerate(CASES)
+}
 QUICK = [pair if pair in ONCE else pytest.param(*pair, marks=pytest.mark.slow) for pair in BOTH]
 CAPTURE = ("synchronize", "device_turn.py", "capture")  # once
-# The rows and the actions of a half, from and to page-locked memory; an event says when they are there.
+# The rows and the actions of a half, from and to page-locked memory; an event says when they are
+# there.
 COPIES = (
     ("copy to the device", "device_turn.py", "launch"),
     ("copy to the host", "device_turn.py", "_copy_out"),
@@ -67,7 +76,9 @@ def make_rollout(case: str, memory: str, device_turns: bool, vec: Any) -> Rollou
     for group in vec.spec.groups:
         section = section_of(case, memory)
         policy = build_policy(group, section)
-        storage = Storage(group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None, section.joint)
+        storage = Storage(
+            group, HORIZON, group.agents * vec.num_envs, torch.device("cpu"), None, section.joint
+        )
         slots[group.name] = Slot(group.name, policy, group, storage)
     generator = torch.Generator().manual_seed(3)
     return Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadPool(1), device_turns)
@@ -83,20 +94,31 @@ def collected(case: str, memory: str, device_turns: bool) -> list[dict[str, np.n
             assert rollout.collect()
             shown = {}
             for name, slot in rollout.slots.items():
-                shown |= {f"{name}.{key}": value.clone().numpy() for key, value in slot.storage.tensors().items()}
+                shown |= {
+                    f"{name}.{key}": value.clone().numpy()
+                    for key, value in slot.storage.tensors().items()
+                }
                 for kind in ("first_states", "last_states"):
                     states = getattr(slot.storage, kind)
-                    shown |= {f"{name}.{kind}.{h}.{i}": p.numpy() for h, s in states.items() for i, p in enumerate(s)}
+                    shown |= {
+                        f"{name}.{kind}.{h}.{i}": p.numpy()
+                        for h, s in states.items()
+                        for i, p in enumerate(s)
+                    }
             found.append(shown)
     return found
 
 
 @pytest.mark.parametrize(("case", "memory"), BOTH)
 def test_a_turn_on_a_device_equals_one_on_a_cpu(case: str, memory: str) -> None:
-    for plain, device in zip(collected(case, memory, False), collected(case, memory, True), strict=True):
+    for plain, device in zip(
+        collected(case, memory, False), collected(case, memory, True), strict=True
+    ):
         assert plain.keys() == device.keys()
         for name in plain:
-            np.testing.assert_allclose(plain[name], device[name], rtol=1e-5, atol=1e-6, err_msg=name)
+            np.testing.assert_allclose(
+                plain[name], device[name], rtol=1e-5, atol=1e-6, err_msg=name
+            )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -117,7 +139,9 @@ def test_a_turn_reads_nothing_back(case: str, memory: str = "lstm") -> None:
 
 @pytest.mark.parametrize(("case", "memory"), QUICK)
 def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) -> None:
-    """The learner's own loop over roll-outs, with what goes around a turn; rows and actions cross once each, unasked for."""
+    """The learner's own loop over roll-outs, with what goes around a turn; rows and actions cross
+    once each, unasked for.
+    """
     env, kwargs = CASES[case]
     with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
         section = section_of(case, memory)
@@ -125,13 +149,19 @@ def test_a_vector_step_on_fake_cuda_waits_for_nothing(case: str, memory: str) ->
         with fake_cuda() as device:
             slots = {}
             for group in vec.spec.groups:
-                storage = Storage(group, SHORT, group.agents * 4, device, torch.bfloat16, section.joint)
-                slots[group.name] = Slot(group.name, on_device(policies[group.name], device), group, storage)
+                storage = Storage(
+                    group, SHORT, group.agents * 4, device, torch.bfloat16, section.joint
+                )
+                slots[group.name] = Slot(
+                    group.name, on_device(policies[group.name], device), group, storage
+                )
             rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
             rollout.trackers = {}  # They read the rows of whole roll-outs.
             check_steps(rollout)
             for slot in slots.values():
-                assert all(tensor.device.type == "cuda" for tensor in slot.storage.tensors().values())
+                assert all(
+                    tensor.device.type == "cuda" for tensor in slot.storage.tensors().values()
+                )
 
 
 def on_device(policy: Any, device: torch.device) -> Any:
@@ -144,7 +174,16 @@ def check_steps(rollout: Rollout) -> None:
     rollout.begin(5)
     for graphs in (0, 2):
         replays = Graph.replays
-        assert len([turn for turn in rollout.turns if isinstance(turn, DeviceTurn) and turn.graph is not None]) == graphs
+        assert (
+            len(
+                [
+                    turn
+                    for turn in rollout.turns
+                    if isinstance(turn, DeviceTurn) and turn.graph is not None
+                ]
+            )
+            == graphs
+        )
         with Syncs((*COPIES, CAPTURE)) as syncs:
             assert rollout.collect()
         assert syncs.found == []
@@ -165,12 +204,17 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     keep_states = DeviceTurn.keep_states
     for op, wait in waits.items():
-        with puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec, ExitStack() as stack:
+        with (
+            puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec,
+            ExitStack() as stack,
+        ):
             (group,) = vec.spec.groups
             made = build_policy(group, PolicySection(hidden=(8,)))
             device = stack.enter_context(fake_cuda())
             policy = on_device(made, device)
-            slots = {group.name: Slot(group.name, policy, group, Storage(group, SHORT, 4, device, None))}
+            slots = {
+                group.name: Slot(group.name, policy, group, Storage(group, SHORT, 4, device, None))
+            }
             rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
 
             def waiting(turn: DeviceTurn, step: int, horizon: int, wait: Any = wait) -> None:
@@ -194,7 +238,9 @@ def test_a_turn_keeps_its_buffers() -> None:
         def buffers() -> list[int]:
             held = [turn.step, turn.staging, *turn.actions.values(), *turn.reset.values()]
             held += [part for state in turn.states.values() for part in state]
-            held += [tensor for slot in turn.slots.values() for tensor in slot.storage.tensors().values()]
+            held += [
+                tensor for slot in turn.slots.values() for tensor in slot.storage.tensors().values()
+            ]
             return [tensor.data_ptr() for tensor in held]
 
         before = buffers()

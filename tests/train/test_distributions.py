@@ -47,7 +47,11 @@ def test_frequencies_follow_the_probabilities(kind: str) -> None:
     spec, rows = discrete(5), 40_000
     logits = torch.tensor([0.3, -1.0, 2.0, 0.0, -8.0])
     generator = torch.Generator().manual_seed(0)
-    noise = draw_noise(spec, rows, CPU, generator) if kind == "inverse_cdf" else gumbel_noise(spec, rows, generator)
+    noise = (
+        draw_noise(spec, rows, CPU, generator)
+        if kind == "inverse_cdf"
+        else gumbel_noise(spec, rows, generator)
+    )
     actions, _ = sample(spec, (logits.expand(rows, 5),), noise)
     expected = logits.softmax(0) * rows
     counts = torch.bincount(actions[:, 0].long(), minlength=5)
@@ -84,7 +88,9 @@ def test_forbidden_choices_are_never_drawn() -> None:
     spec, rows = discrete(3, 2), 5000
     allowed = torch.tensor([1, 0, 1, 0, 1], dtype=torch.uint8).expand(rows, 5)
     heads = masked((torch.zeros(rows, 3), torch.zeros(rows, 2)), allowed)
-    actions, log_prob = sample(spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(2)))
+    actions, log_prob = sample(
+        spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(2))
+    )
     assert set(actions[:, 0].tolist()) == {0, 2} and set(actions[:, 1].tolist()) == {1}
     torch.testing.assert_close(log_prob, torch.full((rows,), math.log(0.5)))
     _, entropy = log_prob_entropy(spec, heads, actions)
@@ -102,7 +108,9 @@ def test_continuous_matches_torch() -> None:
     spec, rows = ActionSpec("continuous", (), (-1.0, -1.0), (1.0, 1.0)), 6
     mean, log_std = torch.randn(rows, 2), torch.randn(rows, 2)
     heads = (torch.cat([mean, log_std], -1),)
-    actions, log_prob = sample(spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(3)))
+    actions, log_prob = sample(
+        spec, heads, draw_noise(spec, rows, CPU, torch.Generator().manual_seed(3))
+    )
     normal = torch.distributions.Normal(mean, log_std.exp())
     torch.testing.assert_close(log_prob, normal.log_prob(actions).sum(-1))
     again, entropy = log_prob_entropy(spec, heads, actions)
@@ -125,9 +133,13 @@ def test_action_map_adds_starts() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_action_map_scales_and_cuts_numbers(dtype: torch.dtype) -> None:
-    """Two bounds: -1..1 to them; one, none, or very far ones: as drawn, cut. 0.1 is met in the env's dtype."""
+    """Two bounds: -1..1 to them; one, none, or very far ones: as drawn, cut. 0.1 is met in the
+    env's dtype.
+    """
     infinite = float("inf")
-    spec = ActionSpec("continuous", (), (-2.0, -infinite, 0.0, -1e9, -0.1), (4.0, infinite, infinite, 1e9, 0.1))
+    spec = ActionSpec(
+        "continuous", (), (-2.0, -infinite, 0.0, -1e9, -0.1), (4.0, infinite, infinite, 1e9, 0.1)
+    )
     drawn = torch.tensor([[0.0, 7.0, -3.0, 5.0, 3.0], [0.5, -7.0, 3.0, -5.0, -3.0]])
     found = ActionMap(spec, drawn.device, dtype)(drawn)
     expected = torch.tensor([[1, 7, 0, 5, 0.1], [2.5, -7, 3, -5, -0.1]], dtype=dtype)
@@ -136,12 +148,20 @@ def test_action_map_scales_and_cuts_numbers(dtype: torch.dtype) -> None:
 
 def test_a_joint_action_is_one_choice_among_all_combinations() -> None:
     spec = joint()
-    assert (spec.kind, spec.sizes, spec.head_sizes, spec.dims, spec.parts) == ("joint", (24,), (24,), 1, PARTS)
+    assert (spec.kind, spec.sizes, spec.head_sizes, spec.dims, spec.parts) == (
+        "joint",
+        (24,),
+        (24,),
+        1,
+        PARTS,
+    )
     for start in ((), (1, 0, -5)):
         drawn = torch.arange(24, dtype=torch.int32).unsqueeze(-1)
         found = ActionMap(ActionSpec("joint", (24,), (), (), start, PARTS), CPU, torch.int32)(drawn)
         shift = start or (0, 0, 0)
-        assert found.tolist() == [[n + by for n, by in zip(parts, shift, strict=True)] for parts in COMBINATIONS]
+        assert found.tolist() == [
+            [n + by for n, by in zip(parts, shift, strict=True)] for parts in COMBINATIONS
+        ]
     for sizes in ((5,), (3, 4)):  # Only multi-discrete actions have something to combine.
         plain = ActionSpec.of(group(("x", (3,)), sizes=sizes), joint=len(sizes) == 1)
         assert not plain.parts and plain.sizes == sizes
@@ -149,18 +169,28 @@ def test_a_joint_action_is_one_choice_among_all_combinations() -> None:
 
 @pytest.mark.parametrize("forbid", [False, True])
 @pytest.mark.parametrize("lead", [(50,), (5, 10)])
-def test_joint_log_probs_and_entropies_are_those_of_all_combinations(forbid: bool, lead: tuple[int, ...]) -> None:
-    """Against torch's distribution over the combinations listed one by one; a combination is allowed where its parts are."""
+def test_joint_log_probs_and_entropies_are_those_of_all_combinations(
+    forbid: bool, lead: tuple[int, ...]
+) -> None:
+    """Against torch's distribution over the combinations listed one by one; a combination is
+    allowed where its parts are.
+    """
     spec, generator = joint(), torch.Generator().manual_seed(4)
     logits = torch.randn(*lead, 24, generator=generator)
     allowed = torch.rand(*lead, sum(PARTS), generator=generator) < 0.6
     allowed[..., [0, 2, 5]] = True
     offsets = (0, 2, 5)
     ok = torch.stack(
-        [torch.stack([allowed[..., o + n] for o, n in zip(offsets, c, strict=True)]).all(0) for c in COMBINATIONS], dim=-1
+        [
+            torch.stack([allowed[..., o + n] for o, n in zip(offsets, c, strict=True)]).all(0)
+            for c in COMBINATIONS
+        ],
+        dim=-1,
     )
     heads = masked((logits,), allowed.to(torch.uint8) if forbid else None, spec.parts)
-    reference = torch.distributions.Categorical(logits=torch.where(ok, logits, -1e9) if forbid else logits)
+    reference = torch.distributions.Categorical(
+        logits=torch.where(ok, logits, -1e9) if forbid else logits
+    )
     flat = (heads[0].reshape(-1, 24),)
     actions, log_prob = sample(spec, flat, draw_noise(spec, 50, CPU, generator))
     assert actions.shape == (50, 1)
@@ -174,9 +204,15 @@ def test_joint_log_probs_and_entropies_are_those_of_all_combinations(forbid: boo
 
 
 def test_joint_is_refused_where_it_makes_no_sense() -> None:
-    with pytest.raises(ConfigError, match=r"policy.joint: 64 x 65 choices are 4,160 combinations, more than 4,096: leave it"):
+    with pytest.raises(
+        ConfigError,
+        match=r"policy.joint: 64 x 65 choices are 4,160 combinations, more than 4,096: leave it",
+    ):
         ActionSpec.of(group(("x", (3,)), sizes=(64, 65)), joint=True)
     assert ActionSpec.of(group(("x", (3,)), sizes=(64, 64)), joint=True).sizes == (4096,)
-    with pytest.raises(ConfigError, match="policy.joint is for MultiDiscrete actions; this env's are discrete: leave it false"):
+    with pytest.raises(
+        ConfigError,
+        match="policy.joint is for MultiDiscrete actions; this env's are discrete: leave it false",
+    ):
         refuse_joint([group(("x", (3,)))])
     refuse_joint([group(("x", (3,))), group(("x", (3,)), sizes=(2, 2))])

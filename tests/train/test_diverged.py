@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is left behind where a number is not finite (puffervec/train/run/diverged.py); whole runs are in tests/faults."""
+"""What is left behind where a number is not finite (puffervec/train/run/diverged.py); whole runs
+are in tests/faults.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def storage() -> Storage:
 
 def left(tmp_path: Path, of: Storage) -> tuple[str, dict[str, dict[str, float]]]:
     path = tmp_path / "diverged.json"
-    error = diverged(path, ["losses/value"], {"default": of}, {"agent_steps": 7}, {"losses/value": math.nan})
+    error = diverged(
+        path, ["losses/value"], {"default": of}, {"agent_steps": 7}, {"losses/value": math.nan}
+    )
     assert isinstance(error, Diverged) and isinstance(error, ArithmeticError)
     found = json.loads(path.read_text())
     assert found["losses"] == {"losses/value": "nan"} and found["counters"] == {"agent_steps": 7}
@@ -45,7 +49,10 @@ def test_else_the_settings_are_suspected(tmp_path: Path) -> None:
     of.values[0, 0] = math.nan
     of.first_states = {0: (torch.full((4, 2), 3.0),)}
     text, stats = left(tmp_path, of)
-    assert "losses/value is not a finite number after 7 agent-steps" in text and "smaller train.lr" in text
+    assert (
+        "losses/value is not a finite number after 7 agent-steps" in text
+        and "smaller train.lr" in text
+    )
     assert stats["default.state.0"] == {"finite": 1.0, "min": 3.0, "max": 3.0}
 
 
@@ -64,19 +71,29 @@ def test_the_roll_out_can_be_looked_at_and_nothing_is_written_over(tmp_path: Pat
         assert set(found) == {f"default.{name}" for name in (*of.tensors(), "rows", "state.0")}
 
 
-def test_of_large_roll_outs_the_bad_rows_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_large_roll_outs_the_bad_rows_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of = storage()
     of.tensors()["obs"][1, 2] = math.inf
-    monkeypatch.setattr(module, "MOST_BYTES", 2 * sum(tensor.nbytes for tensor in of.tensors().values()) // 4)
+    monkeypatch.setattr(
+        module, "MOST_BYTES", 2 * sum(tensor.nbytes for tensor in of.tensors().values()) // 4
+    )
     monkeypatch.setattr(module, "MOST_TIMES", 1)
     for _ in range(2):
         diverged(tmp_path / "diverged.json", ["x"], {"default": of}, {"agent_steps": 1}, {})
     found = load_file(tmp_path / "diverged.safetensors")
     assert found["default.rows"].tolist() == [2, 0] and found["default.obs"].shape == (3, 2, 3)
-    assert bool(found["default.obs"][1, 0].isinf().all()) and bool(found["default.obs"][:, 1].isfinite().all())
-    assert (tmp_path / "diverged-2.json").is_file() and not (tmp_path / "diverged-2.safetensors").exists()
+    assert bool(found["default.obs"][1, 0].isinf().all()) and bool(
+        found["default.obs"][:, 1].isfinite().all()
+    )
+    assert (tmp_path / "diverged-2.json").is_file() and not (
+        tmp_path / "diverged-2.safetensors"
+    ).exists()
 
 
 def test_a_full_disk_does_not_hide_the_error(tmp_path: Path) -> None:
-    error = diverged(tmp_path / "gone" / "d.json", ["x"], {"default": storage()}, {"agent_steps": 1}, {})
+    error = diverged(
+        tmp_path / "gone" / "d.json", ["x"], {"default": storage()}, {"agent_steps": 1}, {}
+    )
     assert "not a finite number" in str(error)

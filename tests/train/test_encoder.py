@@ -32,7 +32,11 @@ def observe(encoder: RowEncoder, rows: torch.Tensor) -> None:
     ("space", "value", "features"),
     [
         (spaces.Box(-2, 6, (2,)), np.array([-2, 4], np.float32), [-1, 0.5]),
-        (spaces.Box(np.array([0, 3]), np.array([10, 3]), dtype=np.float64), np.array([10.0, 3]), [1, 0]),
+        (
+            spaces.Box(np.array([0, 3]), np.array([10, 3]), dtype=np.float64),
+            np.array([10.0, 3]),
+            [1, 0],
+        ),
         (spaces.Box(0, 255, (1, 2), np.uint8), np.array([[255, 51]], np.uint8), [1, 0.2]),
         (spaces.Box(0, 4, (1,), np.uint8), np.array([1], np.uint8), [-0.5]),
         (spaces.Box(-np.inf, 3, (1,)), np.array([-7], np.float32), [-7]),  # Nothing seen yet.
@@ -43,7 +47,11 @@ def observe(encoder: RowEncoder, rows: torch.Tensor) -> None:
         (spaces.Discrete(2001, start=-1000), 500, [0.5]),
         (spaces.MultiDiscrete([2, 3], start=[0, 7]), np.array([1, 7]), [0, 1, 1, 0, 0]),
         (spaces.MultiDiscrete([1000, 1001]), np.array([999, 500]), [1, 0]),
-        (spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(-4, 4, (1,))), {"a": 0, "b": np.array([2], np.float32)}, [1, 0, 0.5]),
+        (
+            spaces.Dict(a=spaces.Discrete(2), b=spaces.Box(-4, 4, (1,))),
+            {"a": 0, "b": np.array([2], np.float32)},
+            [1, 0, 0.5],
+        ),
     ],
 )
 def test_features(space: Any, value: Any, features: list[float]) -> None:
@@ -52,19 +60,27 @@ def test_features(space: Any, value: Any, features: list[float]) -> None:
 
 def test_without_scaling_numbers_stay() -> None:
     assert encode(spaces.Box(-2, 6, (1,)), np.array([5], np.float32), normalize=False) == [5]
-    assert encode(spaces.Box(0, 255, (1,), np.uint8), np.array([255], np.uint8), normalize=False) == [1]
+    assert encode(
+        spaces.Box(0, 255, (1,), np.uint8), np.array([255], np.uint8), normalize=False
+    ) == [1]
 
 
 def test_a_number_that_is_no_choice_gives_zeros() -> None:
     plan = ObservationPlan(spaces.Discrete(3, start=4))
-    assert RowEncoder(leaf_views(plan), True)({ROW: torch.zeros(1, 1, dtype=torch.int64)}).tolist() == [[0, 0, 0]]
+    assert RowEncoder(leaf_views(plan), True)(
+        {ROW: torch.zeros(1, 1, dtype=torch.int64)}
+    ).tolist() == [[0, 0, 0]]
 
 
 def test_running_statistics_are_those_of_all_rows() -> None:
     """In pieces of any size; the bounded leaf is left alone."""
-    plan = ObservationPlan(spaces.Dict(a=spaces.Box(-np.inf, np.inf, (2,)), b=spaces.Box(-1, 1, (1,))))
+    plan = ObservationPlan(
+        spaces.Dict(a=spaces.Box(-np.inf, np.inf, (2,)), b=spaces.Box(-1, 1, (1,)))
+    )
     encoder = RowEncoder(leaf_views(plan), True)
-    rows = torch.from_numpy(np.random.default_rng(0).normal([50, -3, 0.2], [9, 0.1, 0.3], (1000, 3)).astype(np.float32))
+    rows = torch.from_numpy(
+        np.random.default_rng(0).normal([50, -3, 0.2], [9, 0.1, 0.3], (1000, 3)).astype(np.float32)
+    )
     for piece in rows.split([1, 600, 0, 399]):
         observe(encoder, piece)
     features = encoder({ROW: rows})

@@ -31,7 +31,9 @@ def test_episodes_are_those_of_a_loop_over_rows() -> None:
     tracker, found = EpisodeTracker(rows), []
     for step in range(steps):
         ended = tracker.step(rewards[step], terminals[step], truncations[step], masks[step])
-        found += [(step, *values) for values in zip(*(array.tolist() for array in ended), strict=True)]
+        found += [
+            (step, *values) for values in zip(*(array.tolist() for array in ended), strict=True)
+        ]
     expected = []
     for row in range(rows):
         total, length, live = 0.0, 0, False
@@ -84,8 +86,21 @@ def column(*values: float | None) -> tuple[np.ndarray, np.ndarray]:
 
 def test_means_of_infos() -> None:
     means = InfoMeans(agents=["red", "blue", 7])
-    means.add([{("a",): column(1, None, 3), ("episode", "r"): column(None, 5, None)}, {("a",): column(8, None, None)}])
-    means.add([{("red", "hit"): column(1, 1, None), ("blue", "hit"): column(0, None, None), ("red",): column(float("nan"))}])
+    means.add(
+        [
+            {("a",): column(1, None, 3), ("episode", "r"): column(None, 5, None)},
+            {("a",): column(8, None, None)},
+        ]
+    )
+    means.add(
+        [
+            {
+                ("red", "hit"): column(1, 1, None),
+                ("blue", "hit"): column(0, None, None),
+                ("red",): column(float("nan")),
+            }
+        ]
+    )
     assert means.means() == {"env/a": 4, "env/episode/r": 5, "env/hit": pytest.approx(2 / 3)}
 
 
@@ -115,10 +130,17 @@ def test_means_per_episode() -> None:
 
 
 def test_counts_are_shared_out_over_agents() -> None:
-    """Two scenes, of 1 and of 3 agents: 3 of 4 agents reached their goal, whatever scene they were in."""
+    """Two scenes, of 1 and of 3 agents: 3 of 4 agents reached their goal, whatever scene they were
+    in.
+    """
     window = EpisodeWindow(("agents", "goals", "complete"), {"goal": "goals"})
     window.add([records((2.0, 90, (1.0, 1.0, 1.0)), (6.0, 90, (3.0, 2.0, 1.0)))])
-    assert window.means() == {"episode/return": 5.0, "episode/length": 90.0, "env/goal": 0.75, "env/complete": 1.0}
+    assert window.means() == {
+        "episode/return": 5.0,
+        "episode/length": 90.0,
+        "env/goal": 0.75,
+        "env/complete": 1.0,
+    }
 
 
 def test_sums_are_shared_out_over_other_counts() -> None:
@@ -172,12 +194,16 @@ def of_places(ended: Mapping[int, tuple[float, int]]) -> np.ndarray:
 
 
 def test_tasks_of_different_lengths_do_not_make_the_means_jump() -> None:
-    """Three scenes of an env, of which the shortest ends in each roll-out and the longest in every third; saved on the way."""
+    """Three scenes of an env, of which the shortest ends in each roll-out and the longest in every
+    third; saved on the way.
+    """
     window, plain = EpisodeWindow((), by_place=True), EpisodeWindow(())
     found, jumping = [], []
     for rollout in range(1, 13):
         scenes = {0: (1.0, 30), 1: (2.0, 60), 2: (6.0, 90)}
-        ended = of_places({slot: scene for slot, scene in scenes.items() if rollout * 30 % scene[1] == 0})
+        ended = of_places(
+            {slot: scene for slot, scene in scenes.items() if rollout * 30 % scene[1] == 0}
+        )
         window.add([ended])
         plain.add([ended])
         if rollout == 7:
@@ -208,7 +234,12 @@ def test_a_window_of_an_env_that_recorded_less_goes_on() -> None:
     older, newer = EpisodeWindow(("speed",)), EpisodeWindow(("speed", "height"))
     older.add([records((7.0, 3, (2.0,)))])
     newer.load_state(older.state(), older.total)
-    assert newer.means() == {"episode/return": 7.0, "episode/length": 3.0, "env/speed": 2.0, "env/height": 0.0}
+    assert newer.means() == {
+        "episode/return": 7.0,
+        "episode/length": 3.0,
+        "env/speed": 2.0,
+        "env/height": 0.0,
+    }
     with pytest.raises(ValueError, match="not \\(episodes, 3\\)"):
         older.load_state(newer.state(), 1)
 
@@ -237,4 +268,6 @@ def test_returns_of_each_agent_type() -> None:
     other.load_state(window.state(), window.total)
     assert other.means() == window.means()
     other.load_state(window.state()[:, :-1], window.total)
-    assert other.means() == {"episode/return": 4.0, "episode/length": 1.0}, "of older checkpoints, which have no types"
+    assert other.means() == {"episode/return": 4.0, "episode/length": 1.0}, (
+        "of older checkpoints, which have no types"
+    )

@@ -37,28 +37,35 @@ def test_policy_round_trip(small: Small) -> None:
             torch.testing.assert_close(value, weights[name][key], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("width", ["9", "1048576,\n        1048576"], ids=["other", "more than any memory"])
+@pytest.mark.parametrize(
+    "width", ["9", "1048576,\n        1048576"], ids=["other", "more than any memory"]
+)
 def test_policy_of_other_settings_is_refused(small: Small, width: str) -> None:
     with Trainer(small()) as trainer:
         path = trainer.save()
     manifest = path / "manifest.json"
     manifest.write_text(
         manifest.read_text().replace(
-            '"hidden": [\n        8\n      ]', '"hidden": [\n        WIDTH\n      ]'.replace("WIDTH", width)
+            '"hidden": [\n        8\n      ]',
+            '"hidden": [\n        WIDTH\n      ]'.replace("WIDTH", width),
         )
     )
     with pytest.raises(CheckpointError, match="do not fit"):
         ev.load_policies(path, CPU)
 
 
-def test_weights_that_are_not_finite_are_refused(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_not_finite_are_refused(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A trainer saves none, but others may."""
     monkeypatch.setattr(Learner, "not_finite", lambda learner: [])
     with Trainer(small()) as trainer:
         name, policy = next(iter(trainer.policies.items()))
         next(policy.parameters()).data.view(-1)[3] = float("nan")
         path = trainer.save()
-    with pytest.raises(CheckpointError, match=f"weight of '{name}' is not finite: take an older checkpoint"):
+    with pytest.raises(
+        CheckpointError, match=f"weight of '{name}' is not finite: take an older checkpoint"
+    ):
         ev.load_policies(path, CPU)
 
 
@@ -79,7 +86,9 @@ def test_returns_of_the_probe_are_exact(small: Small) -> None:
 
 @pytest.mark.parametrize("env", ["tag_grid", "CartPole-v1"])
 def test_many_times_the_same_episode_is_one_without_an_interval(env: str) -> None:
-    """tag_grid has one start: an actor that draws nothing plays one episode. CartPole's starts are drawn."""
+    """tag_grid has one start: an actor that draws nothing plays one episode. CartPole's starts are
+    drawn.
+    """
 
     class Idle:
         def reset(self, vec: object) -> None:
@@ -115,7 +124,9 @@ def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
             idle_seen += int(idle.sum())
             assert actions.shape == (12,) and (actions[idle] == 0).all()
             if deterministic:
-                expected = policies["default"](torch.tensor(obs), (), None, None)[0][0].argmax(-1).numpy()
+                expected = (
+                    policies["default"](torch.tensor(obs), (), None, None)[0][0].argmax(-1).numpy()
+                )
                 np.testing.assert_array_equal(actions[~idle], expected[~idle])
             vec.send(actions)
     assert idle_seen > 0
@@ -123,10 +134,14 @@ def test_idle_rows_are_skipped(small: Small, deterministic: bool) -> None:
 
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_memory_is_carried_and_ends_with_the_episode(buffers: int) -> None:
-    """Each row's action is the env's own count of its steps, over several episodes and from the first step after a reset."""
+    """Each row's action is the env's own count of its steps, over several episodes and from the
+    first step after a reset.
+    """
     actor = ev.PolicyActor({"default": Counting()}, CPU, deterministic=True)
     env = {"num_agents": 3, "episode_length": 4, "end_kind": 2, "leave": 1}
-    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, num_buffers=buffers) as vec:
+    with puffervec.make(
+        "probe", env_kwargs=env, backend="serial", num_envs=4, num_buffers=buffers
+    ) as vec:
         for _ in range(2):
             vec.async_reset(0)
             actor.reset(vec)
@@ -182,7 +197,9 @@ def test_policies_are_used_with_an_adapted_config(small: Small) -> None:
     """Only the env that they are used with is looked at: that of the training may be gone."""
     with Trainer(small(env={"episode_length": 5})) as trainer:
         path = trainer.save()
-    found, _ = ev.load_policies(path, CPU, adapt=lambda config: config.merged({"env": {"episode_length": 9}}))
+    found, _ = ev.load_policies(
+        path, CPU, adapt=lambda config: config.merged({"env": {"episode_length": 9}})
+    )
     assert found.env.episode_length == 9
 
 
@@ -190,9 +207,13 @@ def test_an_env_in_c_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch)
     """A C env is given the same patience as a Python env."""
     monkeypatch.setattr(ev, "MOST_STEPS", 20)
     env = {"num_agents": 1, "episode_length": 30}
-    with pytest.raises(ConfigError, match="probe: 2 of 2 envs did not end an episode within 20 steps"):
+    with pytest.raises(
+        ConfigError, match="probe: 2 of 2 envs did not end an episode within 20 steps"
+    ):
         ev.evaluate_generic("probe", env, ev.RandomActor(0), episodes=2, seed=0, num_envs=2)
-    (rates,) = ev.evaluate_generic("probe", env | {"episode_length": 15}, ev.RandomActor(0), episodes=6, seed=0, num_envs=2)
+    (rates,) = ev.evaluate_generic(
+        "probe", env | {"episode_length": 15}, ev.RandomActor(0), episodes=6, seed=0, num_envs=2
+    )
     assert rates.episodes == 6 and rates.length == (15.0, 0.0)
 
 

@@ -14,7 +14,10 @@ PROBE = TrainConfig.of("probe")
 
 
 def test_flags_set_values() -> None:
-    text = "--train.lr 0.5 --vec.num-workers 3 --policy.hidden 3 4 --log.folder here --env.num-agents 2 --train.gamma=0.5"
+    text = (
+        "--train.lr 0.5 --vec.num-workers 3 --policy.hidden 3 4 --log.folder here "
+        "--env.num-agents 2 --train.gamma=0.5"
+    )
     config = flags.apply_flags(PROBE, text.split())
     assert (config.train.lr, config.vec.num_workers, config.policy.hidden) == (0.5, 3, (3, 4))
     assert (config.log.folder, config.env.num_agents, config.train.gamma) == (Path("here"), 2, 0.5)
@@ -27,10 +30,14 @@ def test_booleans_and_underscores(word: str) -> None:
     assert flags.apply_flags(PROBE, [f"--train.anneal-lr={word}"]).train.anneal_lr is False
 
 
-@pytest.mark.parametrize("text", ["--log.tensorboard", "--log.tensorboard --seed 3", "--seed 3 --log.tensorboard true"])
+@pytest.mark.parametrize(
+    "text", ["--log.tensorboard", "--log.tensorboard --seed 3", "--seed 3 --log.tensorboard true"]
+)
 def test_a_switch_needs_no_value(text: str) -> None:
     config = flags.apply_flags(PROBE, text.split())
-    assert config.log.tensorboard and config.train.seed == (3 if "seed" in text else PROBE.train.seed)
+    assert config.log.tensorboard and config.train.seed == (
+        3 if "seed" in text else PROBE.train.seed
+    )
     assert not flags.apply_flags(config, ["--log.tensorboard", "false"]).log.tensorboard
     with pytest.raises(ConfigError, match="train.seed"):
         flags.apply_flags(PROBE, ["--seed"])
@@ -40,14 +47,23 @@ def test_aliases_lead_to_flags() -> None:
     known = flags.known_flags(TrainConfig.of("drive")) if "--scenes" in flags.ALIASES else []
     for alias, flag in flags.ALIASES.items():
         assert flag in known, alias
-    config = flags.apply_flags(PROBE, "--total-timesteps 7 --seed 3 --device cpu --num-envs 2 --num-workers 1".split())
+    config = flags.apply_flags(
+        PROBE, "--total-timesteps 7 --seed 3 --device cpu --num-envs 2 --num-workers 1".split()
+    )
     assert (config.train.total_timesteps, config.train.seed, config.vec.num_envs) == (7, 3, 2)
 
 
-@pytest.mark.parametrize("text", ["--policy.hidden 64,32", "--policy.hidden=64,32", "--policy.hidden 64 32"])
+@pytest.mark.parametrize(
+    "text", ["--policy.hidden 64,32", "--policy.hidden=64,32", "--policy.hidden 64 32"]
+)
 def test_whole_numbers_and_lists_as_people_write_them(text: str) -> None:
-    config = flags.apply_flags(PROBE, [*text.split(), "--total-timesteps", "1e5", "--num-workers", "2e0"])
-    assert config.policy.hidden == (64, 32) and (config.train.total_timesteps, config.vec.num_workers) == (100_000, 2)
+    config = flags.apply_flags(
+        PROBE, [*text.split(), "--total-timesteps", "1e5", "--num-workers", "2e0"]
+    )
+    assert config.policy.hidden == (64, 32) and (
+        config.train.total_timesteps,
+        config.vec.num_workers,
+    ) == (100_000, 2)
     assert flags.take_policies(["--policies.a.hidden", "64,32"]) == {"a": {"hidden": [64, 32]}}
 
 
@@ -82,16 +98,28 @@ def test_bad_flags_are_one_line(text: str, words: list[str]) -> None:
 def test_config_file(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text(
-        '[train]\nlr = 0.25\ntotal-timesteps = 1e6\n[policy]\nhidden = [5]\n[env]\nnum_agents = 4\n[log]\nfolder = "f"\n'
+        "[train]\nlr = 0.25\ntotal-timesteps = 1e6\n[policy]\nhidden = [5]\n[env]\nnum_agents = "
+        '4\n[log]\nfolder = "f"\n'
     )
     config = flags.apply_config_file(PROBE, path)
-    assert (config.train.lr, config.train.total_timesteps, config.policy.hidden) == (0.25, 1_000_000, (5,))
+    assert (config.train.lr, config.train.total_timesteps, config.policy.hidden) == (
+        0.25,
+        1_000_000,
+        (5,),
+    )
     assert (config.env.num_agents, config.log.folder) == (4, Path("f"))
     assert flags.apply_flags(config, ["--lr", "3"]).train.lr == 3  # flags win
 
 
 @pytest.mark.parametrize(
-    "text", ["[train]\nlr = ", "[train]\nlearn = 1", "[trains]\nlr = 1", 'train = "x"', "[env]\nnum_agents = 1.5"]
+    "text",
+    [
+        "[train]\nlr = ",
+        "[train]\nlearn = 1",
+        "[trains]\nlr = 1",
+        'train = "x"',
+        "[env]\nnum_agents = 1.5",
+    ],
 )
 def test_bad_config_files_are_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run.toml"
@@ -104,10 +132,23 @@ def test_bad_config_files_are_named(tmp_path: Path, text: str) -> None:
 
 def test_env_flags_of_a_python_env_are_keyword_arguments() -> None:
     config = TrainConfig.of("CartPole-v1", env={"old": 1, "kept": 2})
-    text = "--env.old 3 --env.max-steps=-4 --lr 0.5 --env.rate 1e-2 --env.on true --env.map north --env.word '7'"
+    text = (
+        "--env.old 3 --env.max-steps=-4 --lr 0.5 --env.rate 1e-2 --env.on true --env.map north "
+        "--env.word '7'"
+    )
     made = flags.apply_flags(config, text.split())
-    expected = {"old": 3, "kept": 2, "max_steps": -4, "rate": 0.01, "on": True, "map": "north", "word": "7"}
-    assert made.env == expected and {k: type(v) for k, v in made.env.items()} == {k: type(v) for k, v in expected.items()}
+    expected = {
+        "old": 3,
+        "kept": 2,
+        "max_steps": -4,
+        "rate": 0.01,
+        "on": True,
+        "map": "north",
+        "word": "7",
+    }
+    assert made.env == expected and {k: type(v) for k, v in made.env.items()} == {
+        k: type(v) for k, v in expected.items()
+    }
     assert made.train.lr == 0.5 and config.env == {"old": 1, "kept": 2}
 
 
@@ -136,10 +177,27 @@ def test_plain_values(text: str, value: object) -> None:
 
 
 def test_settings_of_single_policies() -> None:
-    given = ["--policies.a.hidden", "4", "5", "--lr", "0.5", "--policies.b-c.lr=0.25", "--policies.a.to-train", "false"]
-    config = flags.apply_flags(TrainConfig.of("probe", policies={"a": {"lr": 1.0, "gamma": 0.5}}), given)
-    assert config.policies == {"a": {"gamma": 0.5, "hidden": [4, 5], "to_train": False}, "b-c": {"lr": 0.25}}
-    for bad, words in ((["--policies.a.lr"], "needs a value"), (["--policies.lr", "1"], "--policies.NAME.KEY VALUE")):
+    given = [
+        "--policies.a.hidden",
+        "4",
+        "5",
+        "--lr",
+        "0.5",
+        "--policies.b-c.lr=0.25",
+        "--policies.a.to-train",
+        "false",
+    ]
+    config = flags.apply_flags(
+        TrainConfig.of("probe", policies={"a": {"lr": 1.0, "gamma": 0.5}}), given
+    )
+    assert config.policies == {
+        "a": {"gamma": 0.5, "hidden": [4, 5], "to_train": False},
+        "b-c": {"lr": 0.25},
+    }
+    for bad, words in (
+        (["--policies.a.lr"], "needs a value"),
+        (["--policies.lr", "1"], "--policies.NAME.KEY VALUE"),
+    ):
         with pytest.raises(ConfigError, match=words):
             flags.apply_flags(config, bad)
 
@@ -148,5 +206,8 @@ def test_settings_of_single_policies() -> None:
 def test_whole_numbers_beyond_those_of_toml_are_refused(line: str, tmp_path: Path) -> None:
     path = tmp_path / "long.toml"
     path.write_text("[train]\n" + line.format("0x" + "f" * 5000))
-    with pytest.raises(ConfigError, match=r"--config .*long.toml: train\.\S+ is a whole number of 20,000 bits: at most 64"):
+    with pytest.raises(
+        ConfigError,
+        match=r"--config .*long.toml: train\.\S+ is a whole number of 20,000 bits: at most 64",
+    ):
         flags.read_toml(path)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/act/given.py: every form of observations becomes the same rows. test_loaded.py has what is refused."""
+"""puffervec/train/act/given.py: every form of observations becomes the same rows. test_loaded.py
+has what is refused.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ SPACES = {
     "table": spaces.MultiDiscrete([[2, 3], [4, 5]]),
     "bits": spaces.MultiBinary(3),
     "tuple": spaces.Tuple([spaces.Discrete(3), spaces.Box(0, 1, (2,), np.float32)]),
-    "dict": spaces.Dict(a=spaces.Discrete(3), b=spaces.Dict(c=spaces.Box(0, 255, (2, 2), np.uint8))),
+    "dict": spaces.Dict(
+        a=spaces.Discrete(3), b=spaces.Dict(c=spaces.Box(0, 255, (2, 2), np.uint8))
+    ),
 }
 
 
@@ -36,7 +40,11 @@ def group(space: Any) -> Any:
     """A group of a Python env with these observations and one choice of two."""
     plan, actions = ObservationPlan(space), ActionPlan(spaces.Discrete(2))
     return dataclasses.replace(
-        fakes.group(), fields=leaf_fields(plan), observation_plan=plan, action_plan=actions, action_sizes=(2,)
+        fakes.group(),
+        fields=leaf_fields(plan),
+        observation_plan=plan,
+        action_plan=actions,
+        action_sizes=(2,),
     )
 
 
@@ -67,16 +75,24 @@ def test_all_forms_are_the_same_rows(name: str) -> None:
     one = read_batch(wanted, values[0])
     np.testing.assert_array_equal(one.rows, rows[:1])
     assert (one.count, one.single) == (1, True)
-    assert read_batch(wanted, agents).answer(np.arange(5)) == {agent: i for i, agent in enumerate(agents)}
+    assert read_batch(wanted, agents).answer(np.arange(5)) == {
+        agent: i for i, agent in enumerate(agents)
+    }
     assert one.answer(np.array([1])) == 1 and np.ndim(one.answer(np.array([1]))) == 0
 
 
 def test_fields_of_several_dtypes() -> None:
     """Of a C env: a dict by field."""
     plain = fakes.group(("x", (2,)), ("y", ()))
-    mixed = dataclasses.replace(plain, fields=(plain.fields[0], dataclasses.replace(plain.fields[1], dtype=np.dtype("i4"))))
+    mixed = dataclasses.replace(
+        plain, fields=(plain.fields[0], dataclasses.replace(plain.fields[1], dtype=np.dtype("i4")))
+    )
     found = read_batch(mixed, {"x": np.ones((4, 2)), "y": np.arange(4)})
-    assert found.rows["x"].dtype == np.float32 and found.rows["y"].tolist() == [0, 1, 2, 3] and not found.single
+    assert (
+        found.rows["x"].dtype == np.float32
+        and found.rows["y"].tolist() == [0, 1, 2, 3]
+        and not found.single
+    )
     single = read_batch(mixed, {"x": np.ones(2), "y": 3})
     assert single.single and single.rows["x"].shape == (1, 2) and single.answer(np.array([4])) == 4
 
@@ -85,8 +101,14 @@ def test_a_wrong_structure_is_named() -> None:
     wanted = group(SPACES["dict"])
     for given, words in (
         ({"a": 1}, r"lacks \['b'\]"),
-        ({"a": 1, "b": {"c": np.zeros((3, 2), np.uint8)}}, r"observation\['b'\]\['c'\] has shape \(3, 2\)"),
-        ({"a": np.zeros(2, int), "b": {"c": np.zeros((3, 2, 2), np.uint8)}}, r"\['c'\] has shape \(3, 2, 2\)"),
+        (
+            {"a": 1, "b": {"c": np.zeros((3, 2), np.uint8)}},
+            r"observation\['b'\]\['c'\] has shape \(3, 2\)",
+        ),
+        (
+            {"a": np.zeros(2, int), "b": {"c": np.zeros((3, 2, 2), np.uint8)}},
+            r"\['c'\] has shape \(3, 2, 2\)",
+        ),
         ({"a": 1, "b": {"c": np.full((2, 2), 0.5)}}, "float64 and values such as 0.5"),
         (np.zeros((2, 3), np.uint8), "is of type ndarray"),
     ):

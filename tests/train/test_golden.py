@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The committed checkpoints must load in every later version: one with all its files (torch alone, safetensors alone, and the
-trainer), and those of each released version, whose policies must act as they did (scripts/golden_checkpoints.py)."""
+"""The committed checkpoints must load in every later version: one with all its files (torch alone,
+safetensors alone, and the trainer), and those of each released version, whose policies must act as
+they did (scripts/golden_checkpoints.py).
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,23 @@ from scripts import golden_checkpoints
 
 GOLDEN = Path(__file__).parent / "golden" / "checkpoint_v1"
 VERSIONS = sorted(folder.parent for folder in GOLDEN.parent.glob("*/*/replay.npz"))
-# What the policy put out when the checkpoint was written, for the rows 0, 1/8, ... 7/8 and 1, 9/8, ... 15/8.
+# What the policy put out when the checkpoint was written, for the rows 0, 1/8, ... 7/8 and 1, 9/8,
+# ... 15/8.
 LOGITS = [
-    [-0.059188783168792725, 0.044351495802402496, -0.011073431000113487, -0.021888721734285355, -0.008981033228337765],
-    [-0.12154889106750488, 0.10264159739017487, -0.03620143234729767, -0.054073408246040344, -0.008187373168766499],
+    [
+        -0.059188783168792725,
+        0.044351495802402496,
+        -0.011073431000113487,
+        -0.021888721734285355,
+        -0.008981033228337765,
+    ],
+    [
+        -0.12154889106750488,
+        0.10264159739017487,
+        -0.03620143234729767,
+        -0.054073408246040344,
+        -0.008187373168766499,
+    ],
 ]
 VALUES = [-0.927025318145752, -1.546749234199524]
 
@@ -60,11 +75,15 @@ def test_files_and_names() -> None:
         "output.value.bias": (1,),
     }
     optimizer = load_file(GOLDEN / "optimizer.safetensors")
-    assert set(optimizer) == {f"default/{i}/{key}" for i in range(6) for key in ("step", "exp_avg", "exp_avg_sq")}
+    assert set(optimizer) == {
+        f"default/{i}/{key}" for i in range(6) for key in ("step", "exp_avg", "exp_avg_sq")
+    }
     assert set(load_file(GOLDEN / "random.safetensors")) == {"actions", "shuffle"}
 
 
-@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: f"{folder.parent.name} {folder.name}")
+@pytest.mark.parametrize(
+    "folder", VERSIONS, ids=lambda folder: f"{folder.parent.name} {folder.name}"
+)
 def test_policies_of_each_version_take_the_same_actions(folder: Path) -> None:
     torch.set_num_threads(1)
     kept = dict(np.load(folder / "replay.npz"))
@@ -83,7 +102,10 @@ def test_policies_of_each_version_take_the_same_actions(folder: Path) -> None:
 def test_there_are_checkpoints_of_every_kind() -> None:
     first = {folder.name for folder in VERSIONS if folder.parent.name == "0.1.0"}
     assert first == set(golden_checkpoints.KINDS)
-    assert sum(path.stat().st_size for path in GOLDEN.parent.glob("0.1.0/**/*") if path.is_file()) < 300_000
+    assert (
+        sum(path.stat().st_size for path in GOLDEN.parent.glob("0.1.0/**/*") if path.is_file())
+        < 300_000
+    )
 
 
 def test_released_checkpoints_are_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,21 @@ def test_work_is_recorded_once_and_then_replayed(cuda: Cuda) -> None:
     for _ in range(WARM_UPS):
         work.play()
     assert ran == ["stream 1"] * WARM_UPS and work.graph is None
-    assert cuda.notes == [("stream 1", "waits", "default"), ("default", "waits", "stream 1")] * WARM_UPS
+    assert (
+        cuda.notes
+        == [("stream 1", "waits", "default"), ("default", "waits", "stream 1")] * WARM_UPS
+    )
     cuda.notes.clear()
     work.play()
     work.play()
     assert ran == ["stream 1"] * (WARM_UPS + 1)
     replay = ("default", "replays", work.graph)
-    assert cuda.notes == [("stream 1", "waits", "default"), ("default", "waits", "stream 1"), replay, replay]
+    assert cuda.notes == [
+        ("stream 1", "waits", "default"),
+        ("default", "waits", "stream 1"),
+        replay,
+        replay,
+    ]
 
 
 def test_without_a_capture_it_just_runs(cuda: Cuda) -> None:

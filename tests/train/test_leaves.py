@@ -14,7 +14,9 @@ from puffervec.workers.python.emulation import ObservationPlan
 
 NESTED = spaces.Dict(
     a=spaces.Box(-1, 1, (2, 3), np.float32),
-    b=spaces.Tuple([spaces.Discrete(300, start=-2), spaces.MultiBinary(3), spaces.Box(0, 9, (0,), np.float32)]),
+    b=spaces.Tuple(
+        [spaces.Discrete(300, start=-2), spaces.MultiBinary(3), spaces.Box(0, 9, (0,), np.float32)]
+    ),
     c=spaces.Box(0, 60_000, (1,), np.uint16),
     d=spaces.Box(-1, 1, (), np.float64),
 )
@@ -33,12 +35,23 @@ def rows_of(space: Any, count: int = 5) -> tuple[ObservationPlan, np.ndarray, li
 
 def flat(value: Any) -> list[np.ndarray]:
     if isinstance(value, (dict, tuple)):
-        return [leaf for part in (value.values() if isinstance(value, dict) else value) for leaf in flat(part)]
+        return [
+            leaf
+            for part in (value.values() if isinstance(value, dict) else value)
+            for leaf in flat(part)
+        ]
     return [np.asarray(value)]
 
 
 @pytest.mark.parametrize(
-    "space", [NESTED, ALIKE, spaces.Box(-1, 1, (4, 2)), spaces.Discrete(7), spaces.Box(0, 1, (), np.float64)]
+    "space",
+    [
+        NESTED,
+        ALIKE,
+        spaces.Box(-1, 1, (4, 2)),
+        spaces.Discrete(7),
+        spaces.Box(0, 1, (), np.float64),
+    ],
 )
 @pytest.mark.parametrize("lead", [(5,), (1, 5)])
 def test_leaves_are_what_the_env_gave(space: Any, lead: tuple[int, ...]) -> None:
@@ -55,16 +68,33 @@ def test_rows_are_not_copied_but_for_float64() -> None:
     plan, rows, _ = rows_of(NESTED)
     assert flat_rows(plan, rows).data_ptr() == rows.ctypes.data
     first, last = rows.ctypes.data, rows.ctypes.data + rows.nbytes
-    assert all(first <= view({ROW: flat_rows(plan, rows)}).data_ptr() < last for view in leaf_views(plan))
+    assert all(
+        first <= view({ROW: flat_rows(plan, rows)}).data_ptr() < last for view in leaf_views(plan)
+    )
     plan, rows, _ = rows_of(spaces.Box(-1, 1, (3,), np.float64))
     assert flat_rows(plan, rows).dtype == stored_dtype(plan) == torch.float32
 
 
 @pytest.mark.parametrize(
-    "dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "float32", "bool"]
+    "dtype",
+    [
+        "uint8",
+        "int8",
+        "uint16",
+        "int16",
+        "uint32",
+        "int32",
+        "uint64",
+        "int64",
+        "float16",
+        "float32",
+        "bool",
+    ],
 )
 def test_every_dtype_has_a_row(dtype: str) -> None:
     plan, rows, _ = rows_of(spaces.Box(0, 1, (3,), np.dtype(dtype).type))
     tensor = flat_rows(plan, rows)
-    np.testing.assert_array_equal(tensor.index_select(0, torch.tensor([2, 0])).numpy(), rows[[2, 0]])
+    np.testing.assert_array_equal(
+        tensor.index_select(0, torch.tensor([2, 0])).numpy(), rows[[2, 0]]
+    )
     assert leaf_views(plan)[0]({ROW: tensor}).float().shape == (5, 3)

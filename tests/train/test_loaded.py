@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/act/loaded.py: policies of every kind act as `eval` acts, in every form in which people have observations."""
+"""puffervec/train/act/loaded.py: policies of every kind act as `eval` acts, in every form in which
+people have observations.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ CPU = torch.device("cpu")
 PROBE = {"num_agents": 3, "episode_length": 4, "end_kind": 2, "leave": 1}
 GROUPS = PROBE | {"mode": 1, "num_agents": 2}
 
-# target, settings of the env, of the policy; what differs is the kind of observation, action or network
+# target, settings of the env, of the policy; what differs is the kind of observation, action or
+# network
 KINDS: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
     "flat": ("probe", PROBE, {}),
     "mingru": ("probe", PROBE, {"memory": "mingru"}),
@@ -52,7 +55,9 @@ def one_thread() -> None:
 
 
 def trained(small: Small, target: Any, env: dict[str, Any], policy: dict[str, Any]) -> Path:
-    """The folder of a run that has begun; where observations are normalised, of one that made an update."""
+    """The folder of a run that has begun; where observations are normalised, of one that made an
+    update.
+    """
     with Trainer(small(target, env=env, policy=policy, train={"minibatch_size": 0})) as trainer:
         if target is envs.Aim:
             trainer.collect()
@@ -72,7 +77,9 @@ def idle_rows(vec: Any, group: str) -> Any:
 
 @pytest.mark.parametrize("kind", thinned(2, KINDS))
 def test_it_acts_as_the_evaluation_does(small: Small, kind: str) -> None:
-    """Given the vector env, and given flags and masks by hand; with likeliest and with drawn actions."""
+    """Given the vector env, and given flags and masks by hand; with likeliest and with drawn
+    actions.
+    """
     target, env, section = KINDS[kind]
     run = trained(small, target, env, section)
     for deterministic in (True, False):
@@ -110,7 +117,9 @@ def compare(run: Path, target: Any, env: dict[str, Any], deterministic: bool) ->
 
 
 @pytest.mark.parametrize("env", [{}, {"vector": 2}])
-def test_pictures_of_a_c_env(small: Small, env: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_of_a_c_env(
+    small: Small, env: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Alone, and beside a vector: rows as `recv` gives them, and one observation by hand."""
     monkeypatch.syspath_prepend(install_eye(tmp_path))
     monkeypatch.delitem(sys.modules, "eye_package", raising=False)
@@ -119,7 +128,11 @@ def test_pictures_of_a_c_env(small: Small, env: dict[str, int], tmp_path: Path, 
     policy = load(run)
     observation = policy.observation_space.sample()
     assert policy.action_space.contains(policy.act(observation))
-    stacked = {k: np.stack([v, v]) for k, v in observation.items()} if env else np.stack([observation] * 2)
+    stacked = (
+        {k: np.stack([v, v]) for k, v in observation.items()}
+        if env
+        else np.stack([observation] * 2)
+    )
     assert policy.act(stacked).tolist() == [policy.act(observation)] * 2
 
 
@@ -129,9 +142,13 @@ def counting(small: Small) -> Path:
         return trainer.save()
 
 
-@pytest.mark.parametrize("settings", [{"num_buffers": 2}, {"num_workers": 2, "batch_size": 1, "zero_copy": False}])
+@pytest.mark.parametrize(
+    "settings", [{"num_buffers": 2}, {"num_workers": 2, "batch_size": 1, "zero_copy": False}]
+)
 def test_memory_in_every_order_of_batches(small: Small, settings: dict[str, Any]) -> None:
-    """What a row remembers is its own, whichever rows stand in a batch: its count is the env's clock."""
+    """What a row remembers is its own, whichever rows stand in a batch: its count is the env's
+    clock.
+    """
     policy = load_policy(counting(small), policy=Counting())
     backend = "multiprocessing" if "num_workers" in settings else "serial"
     with puffervec.make("probe", env_kwargs=PROBE, backend=backend, num_envs=2, **settings) as vec:
@@ -149,7 +166,9 @@ def test_resets_in_the_same_step(small: Small) -> None:
     path = counting(small)
     env = {"num_agents": 1, "episode_length": 3}
     by_vec, by_hand = load_policy(path, policy=Counting()), load_policy(path, policy=Counting())
-    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=2, autoreset_mode="same_step") as vec:
+    with puffervec.make(
+        "probe", env_kwargs=env, backend="serial", num_envs=2, autoreset_mode="same_step"
+    ) as vec:
         vec.async_reset(0)
         for step in range(8):
             obs, _, terminals, truncations, *_ = vec.recv()
@@ -160,7 +179,9 @@ def test_resets_in_the_same_step(small: Small) -> None:
 
 @pytest.mark.parametrize("kind", ["dict to choices", "normalised, continuous", "pictures", "flat"])
 def test_one_env_of_gymnasium(small: Small, kind: str) -> None:
-    """One observation gives one action of the env's space: the action that a batch with it gives, in any place."""
+    """One observation gives one action of the env's space: the action that a batch with it gives,
+    in any place.
+    """
     target, env, section = KINDS[kind]
     run = trained(small, target, env, section)
     policy = load(run, target)
@@ -168,13 +189,20 @@ def test_one_env_of_gymnasium(small: Small, kind: str) -> None:
         seen = [policy.observation_space.sample() for _ in range(3)]
     else:
         made = target(**env)
-        assert policy.observation_space == made.observation_space and policy.action_space == made.action_space
+        assert (
+            policy.observation_space == made.observation_space
+            and policy.action_space == made.action_space
+        )
         seen = [made.reset(seed=seed)[0] for seed in range(3)]
     singles = [policy.act(observation) for observation in seen]
     for action in singles:
-        assert policy.action_space.contains(action) or policy.action_space.contains(np.int64(action))
+        assert policy.action_space.contains(action) or policy.action_space.contains(
+            np.int64(action)
+        )
     stacked = gymnasium.vector.utils.concatenate(
-        policy.observation_space, seen, gymnasium.vector.utils.create_empty_array(policy.observation_space, 3)
+        policy.observation_space,
+        seen,
+        gymnasium.vector.utils.create_empty_array(policy.observation_space, 3),
     )
     together = policy.act(stacked)
     # A matrix product of one row rounds otherwise than one of three, as the CPU's kernels have it.
@@ -191,7 +219,8 @@ class Nested(envs.Guess):
         from gymnasium import spaces
 
         self.action_space = spaces.Dict(  # type: ignore[assignment]
-            pick=spaces.Discrete(3, start=1), rest=spaces.Tuple([spaces.MultiBinary(2), spaces.Discrete(2)])
+            pick=spaces.Discrete(3, start=1),
+            rest=spaces.Tuple([spaces.MultiBinary(2), spaces.Discrete(2)]),
         )
 
 
@@ -201,7 +230,11 @@ def test_nested_actions_come_as_the_space_has_them(small: Small) -> None:
     action = policy.act(observation)
     assert policy.action_space.contains(action)
     several = policy.act(np.stack([observation] * 4))
-    assert several["pick"].shape == (4,) and several["rest"][0].shape == (4, 2) and several["pick"][3] == action["pick"]
+    assert (
+        several["pick"].shape == (4,)
+        and several["rest"][0].shape == (4, 2)
+        and several["pick"][3] == action["pick"]
+    )
     with puffervec.make(Nested, backend="serial", num_envs=2) as vec:
         vec.async_reset(0)
         rows = policy.act(vec.recv()[0], vec)
@@ -217,7 +250,9 @@ def test_gymnasium_vector_envs(small: Small) -> None:
     for _ in range(7):
         actions = policy.act(observations, done=done)
         assert vec.action_space.contains(actions) or done.any()
-        observations, _, terminations, truncations, _ = vec.step(np.where(done[:, None], 1, actions))
+        observations, _, terminations, truncations, _ = vec.step(
+            np.where(done[:, None], 1, actions)
+        )
         done = terminations | truncations
     vec.close()
 
@@ -226,7 +261,10 @@ def test_it_is_an_actor(small: Small) -> None:
     """The evaluation takes it as it takes the actor of `puffer-train eval`."""
     policy = load_policy(trained(small, "probe", PROBE, {"memory": "lstm"}))
     actor = ev.PolicyActor(policy.policies, CPU, True)
-    found, wanted = (ev.evaluate_generic("probe", policy.config.env, who, episodes=4, seed=1) for who in (policy, actor))
+    found, wanted = (
+        ev.evaluate_generic("probe", policy.config.env, who, episodes=4, seed=1)
+        for who in (policy, actor)
+    )
     assert found == wanted
 
 
@@ -241,7 +279,9 @@ def test_agents_by_name(small: Small) -> None:
         alone.reset()
         while env.agents:
             actions = policy.act({agent: observations[agent] for agent in reversed(env.agents)})
-            assert all(env.action_space(agent).contains(action) for agent, action in actions.items())
+            assert all(
+                env.action_space(agent).contains(action) for agent, action in actions.items()
+            )
             if "third" in actions:
                 assert alone.act(observations["third"]) == actions["third"]
             observations, *_ = env.step(actions)
@@ -254,22 +294,37 @@ def test_what_a_row_remembers_can_be_forgotten(small: Small) -> None:
     def counts(**settings: Any) -> list[int]:
         return list(policy.act(obs, **settings))
 
-    assert [counts(), counts(), counts(reset=np.array([False, True, False]))] == [[0] * 3, [1] * 3, [2, 0, 2]]
+    assert [counts(), counts(), counts(reset=np.array([False, True, False]))] == [
+        [0] * 3,
+        [1] * 3,
+        [2, 0, 2],
+    ]
     assert [counts(done=np.array([True, False, False])), counts()] == [[0, 1, 3], [0, 2, 4]]
     policy.reset([2])
     assert counts() == [1, 3, 0]
     policy.reset(np.array([False, True, True]))
     assert counts() == [2, 0, 0]
-    with pytest.raises(ConfigError, match=r"2 observations, but the policy remembers 3 rows: call policy.reset\(\)"):
+    with pytest.raises(
+        ConfigError, match=r"2 observations, but the policy remembers 3 rows: call policy.reset\(\)"
+    ):
         policy.act(obs[:2])
     policy.reset()
-    assert [int(policy.act(obs[0])), int(policy.act(obs[0])), int(policy.act(obs[0], reset=True))] == [0, 1, 0]
+    assert [
+        int(policy.act(obs[0])),
+        int(policy.act(obs[0])),
+        int(policy.act(obs[0], reset=True)),
+    ] == [0, 1, 0]
 
 
 def test_a_folder_alone_runs_no_code(small: Small, tmp_path: Path) -> None:
-    """Code is named by the user; a checkpoint that was copied elsewhere is enough; the newest run is found."""
+    """Code is named by the user; a checkpoint that was copied elsewhere is enough; the newest run
+    is found.
+    """
     run = trained(small, envs.Guess, {}, {})
-    with pytest.raises(ConfigError, match=r"tests.train.envs:Guess.*load_policy\(RUN, env='tests.train.envs:Guess'\)"):
+    with pytest.raises(
+        ConfigError,
+        match=r"tests.train.envs:Guess.*load_policy\(RUN, env='tests.train.envs:Guess'\)",
+    ):
         load_policy(run)
     named = load_policy(run, env="tests.train.envs:Guess")
     shutil.copytree(named.checkpoint, tmp_path / "best")
@@ -313,12 +368,20 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(small: Small) -> Non
 
 
 BAD: list[tuple[Any, dict[str, Any], str]] = [
-    (np.zeros((2, 7), np.float32), {}, r"observation has shape \(2, 7\): the space wants shape \(2, 8\) .*float32"),
+    (
+        np.zeros((2, 7), np.float32),
+        {},
+        r"observation has shape \(2, 7\): the space wants shape \(2, 8\) .*float32",
+    ),
     (np.zeros((2, 3, 8), np.float32), {}, r"shape \(2, 3, 8\): the space wants shape \(8,\)"),
     (np.array(["a"] * 8), {}, "dtype <U1"),
     ({"a": np.zeros(3, np.float32)}, {}, r"shape \(3,\)"),
     ({"a": np.zeros((2, 8), np.float32)}, {}, r"observations\['a'\] are 2 observations: give one"),
-    (np.zeros((2, 8), np.float32), {"done": np.zeros(3, bool)}, r"done has shape \(3,\).*give \(2,\) bool"),
+    (
+        np.zeros((2, 8), np.float32),
+        {"done": np.zeros(3, bool)},
+        r"done has shape \(3,\).*give \(2,\) bool",
+    ),
     (np.zeros((2, 8), np.float32), {"reset": np.zeros(2)}, "reset has shape .*float64"),
     (np.zeros(8, np.float32), {"done": np.zeros(2, bool)}, "give true or false"),
     (np.zeros((2, 8), np.float32), {"action_mask": np.ones((2, 5))}, "without action masks"),
@@ -342,13 +405,18 @@ def test_bad_groups_and_masks_are_named(small: Small) -> None:
     for wrong in ({"nobody": 1}, 3, {}):
         with pytest.raises(ConfigError, match=r"give a dict by policy, of \['scouts', 'towers'\]"):
             policy.act(wrong)
-    with pytest.raises(ConfigError, match=rf"give action_mask, \(rows, {masked.action_mask_size}\)"):
+    with pytest.raises(
+        ConfigError, match=rf"give action_mask, \(rows, {masked.action_mask_size}\)"
+    ):
         policy.act({masked.name: space[masked.name].sample()})
     with pytest.raises(ConfigError, match="action_mask has shape"):
         policy.act({masked.name: space[masked.name].sample()}, action_mask=np.ones((3, 1)))
     with pytest.raises(ConfigError, match="all together"):
         policy.reset([0])
-    only = policy.act({masked.name: space[masked.name].sample()}, action_mask=np.ones(masked.action_mask_size, bool))
+    only = policy.act(
+        {masked.name: space[masked.name].sample()},
+        action_mask=np.ones(masked.action_mask_size, bool),
+    )
     assert list(only) == [masked.name]
 
 

@@ -89,7 +89,10 @@ def test_a_marker_that_cannot_be_written_is_left_out(tmp_path: Path) -> None:
 
 def test_a_resumed_run_goes_on_after_a_cut_line(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
-    for text, expected in (('{"schema_version": 1}\n{"a": 1.0}\n{"a": 2', [1.0, 3.0]), ('{"schema_ver', [3.0])):
+    for text, expected in (
+        ('{"schema_version": 1}\n{"a": 1.0}\n{"a": 2', [1.0, 3.0]),
+        ('{"schema_ver', [3.0]),
+    ):
         path.write_text(text)
         log = JsonLog(path, {})
         assert log.write({"a": 3.0})
@@ -99,7 +102,9 @@ def test_a_resumed_run_goes_on_after_a_cut_line(tmp_path: Path) -> None:
 
 
 def test_a_line_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A file-size limit in the middle of a line, for real; afterwards the file goes on, with its head."""
+    """A file-size limit in the middle of a line, for real; afterwards the file goes on, with its
+    head.
+    """
     path = tmp_path / "m.jsonl"
     log = JsonLog(path, {})
     log.write({"a": 1.0})
@@ -117,10 +122,24 @@ def test_a_line_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_files_made_to_do_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines without an end, nesting without a bottom, steps that are no numbers; more than memory has room for."""
+    """Lines without an end, nesting without a bottom, steps that are no numbers; more than memory
+    has room for.
+    """
     path = tmp_path / "m.jsonl"
-    lines = [b'{"schema_version": 1, "env": "probe"}', b"[" * 100_000, b"x" * 3_000_000, b"[1]", b'{"step": 1}']
-    lines += [b'{"event": "resumed"}', b'{"step": "2"}', b'{"event": "resumed", "step": []}', b'{"step": 3}', b"\xff"]
+    lines = [
+        b'{"schema_version": 1, "env": "probe"}',
+        b"[" * 100_000,
+        b"x" * 3_000_000,
+        b"[1]",
+        b'{"step": 1}',
+    ]
+    lines += [
+        b'{"event": "resumed"}',
+        b'{"step": "2"}',
+        b'{"event": "resumed", "step": []}',
+        b'{"step": 3}',
+        b"\xff",
+    ]
     path.write_bytes(b"\n".join(lines))
     assert [line["step"] for line in read_metrics(path)] == ["2", 3]
     assert read_head(path)["env"] == "probe"

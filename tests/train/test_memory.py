@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Memory cells (puffervec/train/policies/memory.py): a sequence gives what its steps give, and nothing crosses a reset."""
+"""Memory cells (puffervec/train/policies/memory.py): a sequence gives what its steps give, and
+nothing crosses a reset.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import torch
 from torch import Tensor
 
 from puffervec.errors import ConfigError
-from puffervec.train.policies.memory import LSTM, MEMORIES, Memory, MinGRU, Stack, build_memory, linear_recurrence
+from puffervec.train.policies.memory import (
+    LSTM,
+    MEMORIES,
+    Memory,
+    MinGRU,
+    Stack,
+    build_memory,
+    linear_recurrence,
+)
 
 T, B, WIDTH = 7, 5, 6
 
@@ -52,7 +62,9 @@ def test_a_reset_forgets(kind: str, layers: int, sequence: bool) -> None:
     fresh = memory.initial_state(B)
     full = tuple(torch.full_like(part, 9.0) for part in fresh)
     if sequence:
-        torch.testing.assert_close(memory(x, full, reset)[0][3:], memory(x[3:], fresh, reset[3:])[0])
+        torch.testing.assert_close(
+            memory(x, full, reset)[0][3:], memory(x[3:], fresh, reset[3:])[0]
+        )
     else:
         torch.testing.assert_close(memory(x[3], full, reset[3])[0], memory(x[3], fresh, None)[0])
 
@@ -91,7 +103,9 @@ def test_bf16_around_does_not_round_what_is_remembered() -> None:
 
 
 def test_cells_one_behind_the_other() -> None:
-    """As many as asked for; by default as many as are enough. A single one has the names of weights that older runs saved."""
+    """As many as asked for; by default as many as are enough. A single one has the names of weights
+    that older runs saved.
+    """
     assert isinstance(made("mingru", 1), MinGRU) and isinstance(made("lstm"), LSTM)
     stack = made("mingru")
     assert isinstance(stack, Stack) and [type(cell) for cell in stack.cells] == [MinGRU, MinGRU]

@@ -50,7 +50,9 @@ def test_rows_are_read_as_they_are_stored(dtype: str) -> None:
     made = group(("ego", (2,)), ("cars", (5, 3)), dtype=dtype)
     fields = tuple(dataclasses.replace(field, low=0.0, high=high) for field in made.fields)
     torch.manual_seed(0)
-    policy = build_policy(dataclasses.replace(made, fields=fields), PolicySection(hidden=(8,), kind="object_set"))
+    policy = build_policy(
+        dataclasses.replace(made, fields=fields), PolicySection(hidden=(8,), kind="object_set")
+    )
     torch.manual_seed(0)
     plain = build_policy(group(("ego", (2,)), ("cars", (5, 3))), PolicySection(hidden=(8,)))
     rows = (torch.rand(4, 17) * high).to(TORCH_DTYPES[np.dtype(dtype)])
@@ -63,8 +65,16 @@ def test_numbers_are_divided_by_the_largest_that_a_field_holds() -> None:
     def factor(dtype: str, low: float, high: float) -> float:
         return factor_of(Field("x", np.dtype(dtype), (2, 3), 0, "", low, high, 1.0))
 
-    assert factor("u1", 0, 255) == 1 / 255 and factor("u1", 0, 100) == 1 / 100 and factor("i1", -128, 127) == 1 / 128
-    assert factor("u1", -math.inf, math.inf) == 1 / 255 and factor("u1", 0, 0) == 1.0 and factor("f4", 0, 100) == 1.0
+    assert (
+        factor("u1", 0, 255) == 1 / 255
+        and factor("u1", 0, 100) == 1 / 100
+        and factor("i1", -128, 127) == 1 / 128
+    )
+    assert (
+        factor("u1", -math.inf, math.inf) == 1 / 255
+        and factor("u1", 0, 0) == 1.0
+        and factor("f4", 0, 100) == 1.0
+    )
 
 
 def test_what_counts_as_a_set() -> None:

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer on a GPU (puffervec/train/collect/device_turn.py, device_step.py, streams.py): what fake tensors cannot show.
+"""The trainer on a GPU (puffervec/train/collect/device_turn.py, device_step.py, streams.py): what
+fake tensors cannot show.
 
 Run by `make gpu` (scripts/gpu.py).
 """
@@ -33,7 +34,10 @@ from tests.train.test_device_step import PARTS, ROWS, SPEC, filled
 from tests.train.test_device_step import updater as cpu_updater
 from tests.train.test_resume import StopAt, go_on
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
 
 CUDA = torch.device("cuda")
 HORIZON = 8
@@ -60,14 +64,18 @@ def rollout_of(name: str, device: torch.device = CUDA) -> Iterator[Rollout]:
         for group in vec.spec.groups:
             section = PolicySection(hidden=(16,), channels=(4, 4), memory=memory)  # type: ignore[arg-type]
             storage = Storage(group, HORIZON, group.agents * vec.num_envs, device, None)
-            slots[group.name] = Slot(group.name, build_policy(group, section).to(device), group, storage)
+            slots[group.name] = Slot(
+                group.name, build_policy(group, section).to(device), group, storage
+            )
         generator = torch.Generator(device).manual_seed(3)
         rollout = Rollout(vec, slots, device, False, generator, ThreadPool(1), device_turns=True)
         rollout.begin(5)
         yield rollout
 
 
-def collected(name: str, device: torch.device = CUDA) -> tuple[list[dict[str, np.ndarray]], list[Any]]:
+def collected(
+    name: str, device: torch.device = CUDA
+) -> tuple[list[dict[str, np.ndarray]], list[Any]]:
     """The storages after each of three roll-outs, and the graphs of both halves."""
     found = []
     with rollout_of(name, device) as rollout:
@@ -75,7 +83,10 @@ def collected(name: str, device: torch.device = CUDA) -> tuple[list[dict[str, np
             assert rollout.collect()
             shown: dict[str, np.ndarray] = {}
             for key, slot in rollout.slots.items():
-                shown |= {f"{key}.{part}": value.cpu().numpy() for part, value in slot.storage.tensors().items()}
+                shown |= {
+                    f"{key}.{part}": value.cpu().numpy()
+                    for part, value in slot.storage.tensors().items()
+                }
             found.append(shown)
         return found, [turn.graph for turn in rollout.turns if isinstance(turn, DeviceTurn)]
 
@@ -90,11 +101,15 @@ def test_replays_equal_eager_turns(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert graphs == [None, None]
     for one, other in zip(replayed, eager, strict=True):
         for key, value in one.items():
-            np.testing.assert_allclose(value.astype(np.float64), other[key].astype(np.float64), 1e-4, 1e-5, err_msg=key)
+            np.testing.assert_allclose(
+                value.astype(np.float64), other[key].astype(np.float64), 1e-4, 1e-5, err_msg=key
+            )
 
 
 def launched_steps(rollout: Rollout) -> int:
-    """Take the steps of a roll-out but for its first and its last, at which states are kept for the update; return turns."""
+    """Take the steps of a roll-out but for its first and its last, at which states are kept for the
+    update; return turns.
+    """
     for step in range(2, HORIZON):
         for _ in rollout.turns:
             rollout._advance(step)
@@ -142,7 +157,7 @@ def test_the_slab_is_page_locked_while_it_is_used() -> None:
     assert not block.is_pinned()
 
 
-# ---- the update -----------------------------------------------------------------------------------------------
+# ---- the update ----------------------------------------------------------------------------------
 
 
 def updater(memory: str, capture: bool, device: torch.device = CUDA) -> Updater:
@@ -172,7 +187,7 @@ def test_the_graph_of_an_update_equals_eager_steps(memory: str) -> None:
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4)
 
 
-# ---- whole runs -----------------------------------------------------------------------------------------------
+# ---- whole runs ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
@@ -207,4 +222,8 @@ def test_deterministic_runs_are_the_same_to_the_byte(small: Callable[..., TrainC
 
 def named(trainer: Trainer) -> dict[str, torch.Tensor]:
     """All state by name."""
-    return {f"{stem}.{k}": part.clone() for stem, parts in trainer.saver.state().items() for k, part in parts.items()}
+    return {
+        f"{stem}.{k}": part.clone()
+        for stem, parts in trainer.saver.state().items()
+        for k, part in parts.items()
+    }

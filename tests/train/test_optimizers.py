@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Optimizers (puffervec/train/learn/optimizers.py): who steps which weights, and that a saved state goes on as if never
-stopped.
+"""Optimizers (puffervec/train/learn/optimizers.py): who steps which weights, and that a saved state
+goes on as if never stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def policy() -> nn.Module:
 def take(of: nn.Module, optimizer: Optimizers, which: range) -> None:
     for step in which:
         of.zero_grad()
-        loss = torch.stack([(parameter * (step + 1)).sin().sum() for parameter in of.parameters()]).sum()
+        loss = torch.stack(
+            [(parameter * (step + 1)).sin().sum() for parameter in of.parameters()]
+        ).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
@@ -91,7 +93,9 @@ def test_adam_is_that_of_torch() -> None:
 
 @pytest.mark.parametrize("name", ["adam", "muon"])
 def test_the_layout_of_a_gradient_changes_nothing(name: str) -> None:
-    """Autograd gives gradients in whatever layout an operation made them, which the fused kernel would not notice."""
+    """Autograd gives gradients in whatever layout an operation made them, which the fused kernel
+    would not notice.
+    """
     section, found = TrainSection(optimizer=name, lr=0.1), []  # type: ignore[arg-type]
     for turned in (False, True):
         of = policy()
@@ -118,7 +122,9 @@ def test_gradients_are_clipped_as_by_torch(limit: float) -> None:
 def matrices() -> nn.ParameterList:
     """Some of one shape, one turned, one alone, and one that has no gradient in the first step."""
     torch.manual_seed(2)
-    return nn.ParameterList([torch.randn(shape) for shape in ((8, 5), (5, 8), (8, 5), (16, 16), (3, 7))])
+    return nn.ParameterList(
+        [torch.randn(shape) for shape in ((8, 5), (5, 8), (8, 5), (16, 16), (3, 7))]
+    )
 
 
 def descend(parameters: list[nn.Parameter], optimizer: Any, step: int) -> None:
@@ -152,7 +158,10 @@ def test_muon_is_that_of_torch() -> None:
 
 def test_muon_goes_on_from_a_state_of_torchs() -> None:
     one, other = list(matrices()), list(matrices())
-    torchs, ours = torch.optim.Muon(one, lr=0.1, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"), Muon(other, 0.1, CPU)
+    torchs, ours = (
+        torch.optim.Muon(one, lr=0.1, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        Muon(other, 0.1, CPU),
+    )
     for step in range(2):
         descend(one, torchs, step)
     for got, wanted in zip(other, one, strict=True):
@@ -165,7 +174,9 @@ def test_muon_goes_on_from_a_state_of_torchs() -> None:
 
 
 def test_a_graph_can_hold_the_steps_on_a_gpu() -> None:
-    """On fake CUDA tensors: nothing is read back, and the step size is where a graph finds it again."""
+    """On fake CUDA tensors: nothing is read back, and the step size is where a graph finds it
+    again.
+    """
     with fake_cuda() as device:
         parameters = [nn.Parameter(torch.zeros(shape)) for shape in ((8, 5), (5, 8), (4, 4))]
         for optimizer in (Muon(parameters, 0.1, device), Adam(parameters, 0.1, 1e-5, device)):
@@ -177,7 +188,9 @@ def test_a_graph_can_hold_the_steps_on_a_gpu() -> None:
             parameter.grad = torch.zeros(parameter.shape)
         muon = Muon(parameters, 0.1, device)
         muon.step()
-        assert all(entries["momentum_buffer"].device.type == "cuda" for entries in muon.state().values())
+        assert all(
+            entries["momentum_buffer"].device.type == "cuda" for entries in muon.state().values()
+        )
 
 
 def test_a_step_of_muon_reads_nothing_back() -> None:
@@ -189,4 +202,6 @@ def test_a_step_of_muon_reads_nothing_back() -> None:
         parameter.grad = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
     with Syncs() as syncs:
         muon.step()
-    assert syncs.found == [] and not any(torch.equal(a, b) for a, b in zip(before, parameters, strict=True))
+    assert syncs.found == [] and not any(
+        torch.equal(a, b) for a, b in zip(before, parameters, strict=True)
+    )

@@ -49,7 +49,9 @@ def test_fields_as_a_dict_give_the_same(lead: tuple[int, ...]) -> None:
         policy = build_policy(spec, PolicySection(hidden=(8,), normalize=False))
         parts = {name: torch.randn(*lead, *shape) for name, shape in split.items()}
         flat = torch.cat([part.reshape(*lead, -1) for part in parts.values()], -1)
-        torch.testing.assert_close(policy(parts, (), None, None)[1], policy(flat, (), None, None)[1])
+        torch.testing.assert_close(
+            policy(parts, (), None, None)[1], policy(flat, (), None, None)[1]
+        )
 
 
 def test_action_mask_removes_choices() -> None:
@@ -65,7 +67,10 @@ def test_a_joint_head_minds_the_mask_of_the_parts() -> None:
     policy = build_policy(spec, PolicySection(hidden=(8,), joint=True))
     allowed = torch.tensor([[0, 1, 1, 0, 1]], dtype=torch.uint8).expand(4, 5)
     (head,), _, _ = policy(torch.randn(4, 5), (), None, allowed)
-    assert head.shape == (4, 6) and [(row > -1e8).tolist() for row in head] == [[False] * 3 + [True, False, True]] * 4
+    assert (
+        head.shape == (4, 6)
+        and [(row > -1e8).tolist() for row in head] == [[False] * 3 + [True, False, True]] * 4
+    )
 
 
 def test_heads_stay_float32_under_autocast() -> None:
@@ -79,12 +84,16 @@ def test_same_seed_same_weights() -> None:
     weights = []
     for _ in range(2):
         torch.manual_seed(5)
-        weights.append(torch.cat([p.flatten() for p in build_policy(SETS, PolicySection()).parameters()]))
+        weights.append(
+            torch.cat([p.flatten() for p in build_policy(SETS, PolicySection()).parameters()])
+        )
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=0)
 
 
 def test_spread_of_numbers_is_a_parameter() -> None:
-    """Means depend on the observation, standard deviations do not; they begin at 1 and stay within bounds."""
+    """Means depend on the observation, standard deviations do not; they begin at 1 and stay within
+    bounds.
+    """
     output = ActorCritic(4, ActionSpec("continuous", (), (-1.0, -1.0), (1.0, 1.0)))
     (head,), value = output(torch.randn(3, 7, 4))
     assert head.shape == (3, 7, 4) and value.shape == (3, 7) and (head[..., 2:] == 0).all()
@@ -105,10 +114,22 @@ def test_matrices_of_python_envs_are_no_object_sets() -> None:
 def test_policies_are_named_after_their_rows() -> None:
     assert list(policy_rows(env_spec(TrainConfig.of("probe")))) == ["default"]
     two = policy_rows(env_spec(TrainConfig.of("probe", env={"mode": 1})))
-    assert {name: rows.group.name for name, rows in two.items()} == {"scouts": "scouts", "towers": "towers"}
+    assert {name: rows.group.name for name, rows in two.items()} == {
+        "scouts": "scouts",
+        "towers": "towers",
+    }
 
 
 def test_layers_that_draw_are_known() -> None:
-    for layer in (nn.Dropout(0.1), nn.RReLU(), nn.LSTM(2, 2, num_layers=2, dropout=0.1), nn.MultiheadAttention(2, 1, 0.1)):
+    for layer in (
+        nn.Dropout(0.1),
+        nn.RReLU(),
+        nn.LSTM(2, 2, num_layers=2, dropout=0.1),
+        nn.MultiheadAttention(2, 1, 0.1),
+    ):
         assert draws(nn.Sequential(nn.Linear(1, 1), layer))
-    assert not draws(nn.Sequential(nn.LSTM(2, 2), nn.MultiheadAttention(2, 1), build_policy(FLAT, PolicySection())))
+    assert not draws(
+        nn.Sequential(
+            nn.LSTM(2, 2), nn.MultiheadAttention(2, 1), build_policy(FLAT, PolicySection())
+        )
+    )

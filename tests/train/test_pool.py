@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/train/policies/pool.py: each row is answered by its own member, and who plays is drawn per episode."""
+"""puffervec/train/policies/pool.py: each row is answered by its own member, and who plays is drawn
+per episode.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ AGENTS, ENVS = 3, 40
 
 
 def made(memory: str = "none", **env: Any) -> tuple[Pool, Any]:
-    config = TrainConfig.of("probe", policy={"memory": memory, "hidden": [4]}, env={"num_agents": AGENTS, **env})
+    config = TrainConfig.of(
+        "probe", policy={"memory": memory, "hidden": [4]}, env={"num_agents": AGENTS, **env}
+    )
     (rows,) = policy_rows(env_spec(config), config).values()
     return Pool([rows.build().eval() for _ in range(3)], AGENTS, seed=5), rows.group
 
@@ -31,7 +35,9 @@ def made(memory: str = "none", **env: Any) -> tuple[Pool, Any]:
 @pytest.mark.parametrize("on_cpu", [True, False])
 @pytest.mark.parametrize("memory", ["none", "lstm"])
 @torch.no_grad()
-def test_each_row_has_its_own_member(memory: str, on_cpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_has_its_own_member(
+    memory: str, on_cpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pools, "in_pieces", lambda device: on_cpu)
     pool, group = made(memory)
     rows = AGENTS * ENVS
@@ -42,9 +48,13 @@ def test_each_row_has_its_own_member(memory: str, on_cpu: bool, monkeypatch: pyt
     assert [part.shape[0] for part in after] == [rows] * len(state)
     for row, member in enumerate(state[-2].tolist()):
         own = [part[row : row + 1] for part in (obs, reset)]
-        found, worth, then = pool.members[member](own[0], tuple(part[row : row + 1] for part in state[:-2]), own[1], None)
+        found, worth, then = pool.members[member](
+            own[0], tuple(part[row : row + 1] for part in state[:-2]), own[1], None
+        )
         torch.testing.assert_close([part[row : row + 1] for part in heads], list(found))
-        torch.testing.assert_close((value[row : row + 1], *(part[row : row + 1] for part in after[:-2])), (worth, *then))
+        torch.testing.assert_close(
+            (value[row : row + 1], *(part[row : row + 1] for part in after[:-2])), (worth, *then)
+        )
 
 
 def test_who_plays_is_drawn_where_all_rows_of_an_env_begin() -> None:
@@ -53,17 +63,27 @@ def test_who_plays_is_drawn_where_all_rows_of_an_env_begin() -> None:
     everywhere, nowhere = torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool)
     state = pool.drawn(pool.initial_state(rows), everywhere, 0)
     assert sorted(set(state[0].tolist())) == [0, 1, 2] and state[1].tolist() == [0] * rows
-    assert torch.equal(state[0].view(ENVS, AGENTS), state[0].view(ENVS, AGENTS)[:, :1].expand(ENVS, AGENTS))
-    assert all(torch.equal(kept, part) for kept, part in zip(state, pool.drawn(state, nowhere, 0), strict=True))
+    assert torch.equal(
+        state[0].view(ENVS, AGENTS), state[0].view(ENVS, AGENTS)[:, :1].expand(ENVS, AGENTS)
+    )
+    assert all(
+        torch.equal(kept, part)
+        for kept, part in zip(state, pool.drawn(state, nowhere, 0), strict=True)
+    )
     some = nowhere.clone()
     some[: AGENTS - 1] = True
-    assert all(torch.equal(kept, part) for kept, part in zip(state, pool.drawn(state, some, 0), strict=True)), "one goes on"
+    assert all(
+        torch.equal(kept, part)
+        for kept, part in zip(state, pool.drawn(state, some, 0), strict=True)
+    ), "one goes on"
     drawn = [state := pool.drawn(state, everywhere, 0) for _ in range(300)]
     shares = torch.stack([each[0] for each in drawn]).flatten().bincount() / (300 * rows)
     assert bool(((shares - 1 / 3).abs() < 0.02).all())
     half = pool.drawn(pool.initial_state(rows // 2), everywhere[: rows // 2], ENVS // 2)
     whole = pool.drawn(pool.initial_state(rows), everywhere, 0)
-    assert torch.equal(half[0], whole[0][rows // 2 :]), "the env decides, not the half that it is in"
+    assert torch.equal(half[0], whole[0][rows // 2 :]), (
+        "the env decides, not the half that it is in"
+    )
     assert newest(pool) is pool.members[-1] and newest(pool.members[0]) is pool.members[0]
 
 
@@ -73,10 +93,24 @@ def played(device_turns: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[in
     torch.manual_seed(3)
     pool, group = made("mingru", episode_length=5)
     cpu = torch.device("cpu")
-    with puffervec.make("probe", env_kwargs={"num_agents": AGENTS, "episode_length": 5}, backend="serial", num_envs=8) as vec:
-        slots = {"default": Slot("default", pool, vec.spec.groups[0], Storage(vec.spec.groups[0], 16, 8 * AGENTS, cpu, None))}
+    with puffervec.make(
+        "probe",
+        env_kwargs={"num_agents": AGENTS, "episode_length": 5},
+        backend="serial",
+        num_envs=8,
+    ) as vec:
+        slots = {
+            "default": Slot(
+                "default",
+                pool,
+                vec.spec.groups[0],
+                Storage(vec.spec.groups[0], 16, 8 * AGENTS, cpu, None),
+            )
+        }
         generator = torch.Generator().manual_seed(1)
-        rollout = Rollout(vec, slots, cpu, False, generator, ThreadPool(1), device_turns=device_turns)
+        rollout = Rollout(
+            vec, slots, cpu, False, generator, ThreadPool(1), device_turns=device_turns
+        )
         rollout.begin(1)
         assert rollout.collect()
         who, episodes = rollout.turns[0].states["default"][-2:]
@@ -85,5 +119,7 @@ def played(device_turns: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[list[in
 
 
 def test_a_pool_plays_in_the_turns_of_a_device_as_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    (who, values), (also, same) = (played(device_turns, monkeypatch) for device_turns in (True, False))
+    (who, values), (also, same) = (
+        played(device_turns, monkeypatch) for device_turns in (True, False)
+    )
     assert who == also and values == pytest.approx(same, abs=1e-4)

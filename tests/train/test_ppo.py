@@ -14,14 +14,19 @@ from puffervec.train.learn.samples import Batch
 from tests.train.test_updater import filled_storage, updater
 
 
-@pytest.mark.parametrize(("key", "value"), [("clip", 0.0), ("value_clip", -0.1), ("target_kl", -1.0)])
+@pytest.mark.parametrize(
+    ("key", "value"), [("clip", 0.0), ("value_clip", -0.1), ("target_kl", -1.0)]
+)
 def test_values_that_cannot_work_are_refused(key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"train.{key} is {value}: must be"):
         TrainConfig.of("probe", train={key: value}).check()
 
 
 def test_target_kl_ends_the_epochs() -> None:
-    free, bound = updater(filled_storage(), update_epochs=20), updater(filled_storage(), update_epochs=20, target_kl=1e-6)
+    free, bound = (
+        updater(filled_storage(), update_epochs=20),
+        updater(filled_storage(), update_epochs=20, target_kl=1e-6),
+    )
     free.update(1e-2)
     bound.update(1e-2)
     steps = [int(next(iter(u.optimizer.state().values()))["step"]) for u in (free, bound)]

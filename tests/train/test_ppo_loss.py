@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The losses of PPO and A2C by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch, with all gradients."""
+"""The losses of PPO and A2C by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch,
+with all gradients.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from puffervec.train.learn.ppo import PPO, PPOSection
 from puffervec.train.learn.ppo_loss import fits
 from puffervec.train.learn.samples import Batch
 from puffervec.train.policies.choices import MOST_CHOICES
-from puffervec.train.policies.distributions import MASKED_LOGIT, ActionSpec, log_prob_entropy, sample
+from puffervec.train.policies.distributions import (
+    MASKED_LOGIT,
+    ActionSpec,
+    log_prob_entropy,
+    sample,
+)
 from puffervec.train.policies.leaves import ROW
 
 
@@ -34,7 +41,9 @@ class Given(nn.Module):
         return self.heads, self.value, ()
 
 
-def case(sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: float = 3.0) -> tuple[Given, ActionSpec, Batch]:
+def case(
+    sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: float = 3.0
+) -> tuple[Given, ActionSpec, Batch]:
     r = torch.Generator().manual_seed(sum(sizes))
 
     def numbers(*more: int) -> Tensor:
@@ -47,7 +56,16 @@ def case(sizes: tuple[int, ...], shape: tuple[int, ...], weighed: bool, scale: f
     weights = None
     if weighed:
         weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
-    batch = Batch({ROW: numbers(1)}, actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    batch = Batch(
+        {ROW: numbers(1)},
+        actions,
+        before + 0.3 * numbers(),
+        numbers(),
+        numbers(),
+        numbers(),
+        None,
+        weights,
+    )
     return Given(heads, numbers().requires_grad_()), spec, batch
 
 
@@ -63,12 +81,26 @@ def normal_case(dims: int, shape: tuple[int, ...]) -> tuple[Given, ActionSpec, B
     actions = sample(spec, (head.detach(),), numbers(dims))[0]
     before = log_prob_entropy(spec, (head.detach(),), actions)[0]
     weights = (torch.rand(shape, generator=r) > 0.3) * torch.rand(shape, generator=r)
-    batch = Batch({ROW: numbers(1)}, actions, before + 0.3 * numbers(), numbers(), numbers(), numbers(), None, weights)
+    batch = Batch(
+        {ROW: numbers(1)},
+        actions,
+        before + 0.3 * numbers(),
+        numbers(),
+        numbers(),
+        numbers(),
+        None,
+        weights,
+    )
     return Given([head], numbers().requires_grad_()), spec, batch
 
 
 def both(
-    policy: Given, spec: ActionSpec, batch: Batch, section: Any, monkeypatch: pytest.MonkeyPatch, of: Any = ppo_loss.ppo_loss
+    policy: Given,
+    spec: ActionSpec,
+    batch: Batch,
+    section: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    of: Any = ppo_loss.ppo_loss,
 ) -> list[Any]:
     """Losses, sums and gradients of C and of torch."""
     found = []
@@ -83,11 +115,16 @@ def both(
 
 @pytest.mark.parametrize("in_c", [True, False])
 def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below it."""
+    """Five samples: inside the clip range, above it with a good and with a bad advantage, and below
+    it.
+    """
     monkeypatch.setattr(ppo_loss, "fits", lambda *_: in_c)
     probabilities = np.array([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.2, 0.8], [0.2, 0.8]])
     actions, old = np.array([0, 0, 0, 0, 0]), np.array([0.5, 0.6, 0.6, 0.4, 0.4])
-    advantages, returns = np.array([1.0, 2.0, -2.0, 1.5, -1.5]), np.array([1.0, 0.0, 2.0, -1.0, 0.5])
+    advantages, returns = (
+        np.array([1.0, 2.0, -2.0, 1.5, -1.5]),
+        np.array([1.0, 0.0, 2.0, -1.0, 0.5]),
+    )
     values, old_values = np.array([0.0, 0.5, 1.0, 1.0, 0.0]), np.zeros(5)
     section = PPOSection(clip=0.2, value_coef=0.7, entropy_coef=0.3)
     ratio = probabilities[np.arange(5), actions] / old
@@ -104,23 +141,36 @@ def test_loss_by_hand(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         values=torch.tensor(old_values).float(),
         action_mask=None,
     )
-    policy = Given([torch.tensor(probabilities).log().float().requires_grad_()], torch.tensor(values).float().requires_grad_())
-    loss, sums = ppo_loss.ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False)
-    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
+    policy = Given(
+        [torch.tensor(probabilities).log().float().requires_grad_()],
+        torch.tensor(values).float().requires_grad_(),
+    )
+    loss, sums = ppo_loss.ppo_loss(
+        policy, ActionSpec("discrete", (2,), (), ()), batch, section, bf16=False
+    )
+    assert float(loss.detach()) == pytest.approx(
+        policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5
+    )
     expected = dict(zip(PPO.figures, (policy_loss, value_loss, entropy, kl, 4.0), strict=True))
     for name, got in zip(PPO.figures, sums.tolist(), strict=True):
         assert got == pytest.approx(expected[name], rel=1e-5), name
     clipped = dataclasses.replace(section, value_clip=0.2)
     near = np.clip(values - old_values, -0.2, 0.2) + old_values
     value_loss = 0.5 * np.maximum((values - returns) ** 2, (near - returns) ** 2).sum()
-    loss, _ = ppo_loss.ppo_loss(policy, ActionSpec("discrete", (2,), (), ()), batch, clipped, bf16=False)
-    assert float(loss.detach()) == pytest.approx(policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5)
+    loss, _ = ppo_loss.ppo_loss(
+        policy, ActionSpec("discrete", (2,), (), ()), batch, clipped, bf16=False
+    )
+    assert float(loss.detach()) == pytest.approx(
+        policy_loss + 0.7 * value_loss - 0.3 * entropy, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("sizes", [(2,), (5,), (91,), (8,), (3, 7, 9), (1, 16), (500,)])
 @pytest.mark.parametrize("value_clip", [0.0, 0.2])
 @pytest.mark.parametrize("weighed", [False, True])
-def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_in_torch(
+    sizes: tuple[int, ...], value_clip: float, weighed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy, spec, batch = case(sizes, (67,), weighed)
     section = PPOSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
@@ -130,20 +180,30 @@ def test_as_in_torch(sizes: tuple[int, ...], value_clip: float, weighed: bool, m
 @pytest.mark.parametrize("dims", [1, 3, 17])
 @pytest.mark.parametrize("shape", [(67,), (5, 6)])
 @pytest.mark.parametrize("value_clip", [0.0, 0.2])
-def test_normal_actions(dims: int, shape: tuple[int, ...], value_clip: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normal_actions(
+    dims: int, shape: tuple[int, ...], value_clip: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy, spec, batch = normal_case(dims, shape)
     section = PPOSection(value_clip=value_clip, entropy_coef=0.3, value_coef=0.7)
     for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch), strict=True):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
 
 
-@pytest.mark.parametrize("made", [case((5,), (67,), True), case((3, 7), (5, 6), False), normal_case(3, (5, 6))])
-def test_a2c_as_in_torch_and_by_hand(made: tuple[Given, ActionSpec, Batch], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "made", [case((5,), (67,), True), case((3, 7), (5, 6), False), normal_case(3, (5, 6))]
+)
+def test_a2c_as_in_torch_and_by_hand(
+    made: tuple[Given, ActionSpec, Batch], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It does not look at the log-probabilities and values of the roll-out."""
     policy, spec, batch = made
-    batch = dataclasses.replace(batch, log_probs=batch.log_probs * math.nan, values=batch.values * math.nan)
+    batch = dataclasses.replace(
+        batch, log_probs=batch.log_probs * math.nan, values=batch.values * math.nan
+    )
     section = A2CSection(value_coef=0.7, entropy_coef=0.3)
-    for fused, wanted in zip(*both(policy, spec, batch, section, monkeypatch, ppo_loss.a2c_loss), strict=True):
+    for fused, wanted in zip(
+        *both(policy, spec, batch, section, monkeypatch, ppo_loss.a2c_loss), strict=True
+    ):
         torch.testing.assert_close(fused, wanted, rtol=2e-5, atol=2e-5)
     weights = torch.ones(()) if batch.weights is None else batch.weights
     log_prob, entropy = log_prob_entropy(spec, policy.heads, batch.actions)
@@ -152,7 +212,9 @@ def test_a2c_as_in_torch_and_by_hand(made: tuple[Given, ActionSpec, Batch], monk
     found = ppo_loss.a2c_loss(policy, spec, batch, section, bf16=False)
     assert len(A2C.figures) == len(sums)
     torch.testing.assert_close(found[1], sums.detach(), rtol=2e-5, atol=2e-5)
-    torch.testing.assert_close(found[0], sums[0] + 0.7 * sums[1] - 0.3 * sums[2], rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(
+        found[0], sums[0] + 0.7 * sums[1] - 0.3 * sums[2], rtol=2e-5, atol=2e-5
+    )
 
 
 def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> None:
@@ -162,7 +224,9 @@ def test_normal_actions_that_are_not_finite_show_unless_they_weigh_nothing() -> 
         weights[3] = weight
         with torch.no_grad():
             policy.heads[0][3, 1] = math.nan
-        loss, _ = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
+        loss, _ = ppo_loss.ppo_loss(
+            policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False
+        )
         gradient = torch.autograd.grad(loss, policy.heads[0])[0]
         assert bool(loss.isfinite()) == finite and bool(gradient.isfinite().all()) == finite
 
@@ -194,14 +258,20 @@ def test_what_weighs_nothing_may_hold_anything() -> None:
     policy, spec, batch = case((5,), (9,), weighed=False)
     weights = torch.ones(9)
     weights[3] = 0
-    clean = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
+    clean = ppo_loss.ppo_loss(
+        policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False
+    )
     with torch.no_grad():
         for tensor in (policy.heads[0], policy.value, batch.advantages, batch.log_probs):
             tensor[3] = math.nan
-    loss, sums = ppo_loss.ppo_loss(policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False)
+    loss, sums = ppo_loss.ppo_loss(
+        policy, spec, dataclasses.replace(batch, weights=weights), PPOSection(), False
+    )
     assert torch.equal(loss, clean[0]) and torch.equal(sums, clean[1])
     gradients = torch.autograd.grad(loss, [policy.heads[0], policy.value])
-    assert all(bool((gradient[3] == 0).all()) and bool(gradient.isfinite().all()) for gradient in gradients)
+    assert all(
+        bool((gradient[3] == 0).all()) and bool(gradient.isfinite().all()) for gradient in gradients
+    )
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

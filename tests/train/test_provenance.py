@@ -25,7 +25,12 @@ Small = Callable[..., TrainConfig]
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=n", "-c", "user.email=e@localhost", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", *identity, "-C", str(folder), *arguments], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *identity, "-C", str(folder), *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return done.stdout.strip()
 
 
@@ -42,7 +47,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_commit_and_changes_of_the_users_folder(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_and_changes_of_the_users_folder(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     (repository / "new.txt").touch()  # Not a tracked file: run folders are none either.
     assert provenance.git_state(repository / "sub") == {"commit": commit, "changed": False}
@@ -53,12 +60,21 @@ def test_commit_and_changes_of_the_users_folder(repository: Path, tmp_path: Path
     assert provenance.git_state(repository) is None  # no git
 
 
-PROGRAMS = ("core.fsmonitor", "core.hooksPath", "filter.x.clean", "filter.x.process", "diff.external", "diff.x.textconv")
+PROGRAMS = (
+    "core.fsmonitor",
+    "core.hooksPath",
+    "filter.x.clean",
+    "filter.x.process",
+    "diff.external",
+    "diff.x.textconv",
+)
 
 
 @pytest.fixture
 def trap(repository: Path, tmp_path: Path) -> Path:
-    """Make a repository that names a program wherever git takes one; it leaves a file that does not exist yet."""
+    """Make a repository that names a program wherever git takes one; it leaves a file that does not
+    exist yet.
+    """
     script = tmp_path / "trap.sh"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     script.chmod(0o755)
@@ -75,7 +91,9 @@ def trap(repository: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", ["nothing", "touched", "same size", "longer"])
-def test_looking_runs_no_program_of_the_repository(repository: Path, trap: Path, change: str) -> None:
+def test_looking_runs_no_program_of_the_repository(
+    repository: Path, trap: Path, change: str
+) -> None:
     file = repository / "a.py"
     if change == "touched":
         os.utime(file, (1, 1))
@@ -90,7 +108,16 @@ def test_nor_does_it_run_one_of_a_submodule(repository: Path, trap: Path, tmp_pa
     outer = tmp_path / "outer"
     outer.mkdir()
     git(outer, "init", "-q")
-    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "inner")
+    git(
+        outer,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(repository),
+        "inner",
+    )
     git(outer, "commit", "-qm", "with a submodule")
     for name in ("filter.x.clean", "filter.x.process", "core.fsmonitor"):
         git(outer / "inner", "config", name, str(tmp_path / "trap.sh"))
@@ -109,26 +136,47 @@ def test_other_layouts_of_a_repository(repository: Path, tmp_path: Path) -> None
     assert provenance.git_state(tmp_path / "bare.git") == {"commit": commit, "changed": None}
 
 
-def test_a_start_is_recorded(small: Small, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_is_recorded(
+    small: Small, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(repository)
-    monkeypatch.setattr(sys, "argv", ["/somewhere/puffer-train", "probe", "--log.name", "two words"])
+    monkeypatch.setattr(
+        sys, "argv", ["/somewhere/puffer-train", "probe", "--log.name", "two words"]
+    )
     config = small(train={"seed": 7})
     with Trainer(config) as trainer:
         path, run_id = trainer.save(), trainer.files.run_id
     found = json.loads((trainer.folder / "run.json").read_text())
     assert found["schema_version"] == 1 and found["run_id"] == run_id and len(run_id) == 16
     (start,) = found["starts"]
-    assert start["command"] == "puffer-train probe --log.name 'two words'" and start["folder"] == str(repository)
+    assert start["command"] == "puffer-train probe --log.name 'two words'" and start[
+        "folder"
+    ] == str(repository)
     assert start["git"]["commit"] == git(repository, "rev-parse", "HEAD")
-    versions = {"puffervec": puffervec.__version__, "torch": torch.__version__, "numpy": numpy.__version__}
-    assert versions.items() <= start["versions"].items() and sys.version.startswith(start["versions"]["python"])
-    assert (start["env"], start["device"], start["seeds"], start["resumed_from"]) == ("probe", "cpu", {"train": 7}, None)
+    versions = {
+        "puffervec": puffervec.__version__,
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+    }
+    assert versions.items() <= start["versions"].items() and sys.version.startswith(
+        start["versions"]["python"]
+    )
+    assert (start["env"], start["device"], start["seeds"], start["resumed_from"]) == (
+        "probe",
+        "cpu",
+        {"train": 7},
+        None,
+    )
     assert start["platform"] and start["usable_cores"] >= 1 and isinstance(start["cpu"], str)
     assert datetime.datetime.fromisoformat(start["started"]).tzinfo is not None
     with Trainer(config, checkpoint=path) as trainer:
         assert trainer.files.run_id == run_id
     again = json.loads((trainer.folder / "run.json").read_text())
-    assert again["starts"][0] == start and len(again["starts"]) == 2 and again["starts"][1]["resumed_from"] == path.name
+    assert (
+        again["starts"][0] == start
+        and len(again["starts"]) == 2
+        and again["starts"][1]["resumed_from"] == path.name
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"run_id": "../../x", "starts": 3}', '{"run_id": 5}'])
@@ -136,14 +184,20 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, text: str) -> None:
     (tmp_path / provenance.RUN_FILE).write_text(text)
     run_id = provenance.record_start(tmp_path, {"env": "probe"})
     found = json.loads((tmp_path / provenance.RUN_FILE).read_text())
-    assert run_id.isalnum() and found["run_id"] == run_id and [start["env"] for start in found["starts"]] == ["probe"]
+    assert (
+        run_id.isalnum()
+        and found["run_id"] == run_id
+        and [start["env"] for start in found["starts"]] == ["probe"]
+    )
 
 
 def test_a_zone_that_python_cannot_represent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "XXX-24:30")
     time.tzset()
     try:
-        assert datetime.datetime.fromisoformat(provenance.circumstances()["started"]).utcoffset() == datetime.timedelta(0)
+        assert datetime.datetime.fromisoformat(
+            provenance.circumstances()["started"]
+        ).utcoffset() == datetime.timedelta(0)
     finally:
         monkeypatch.undo()
         time.tzset()

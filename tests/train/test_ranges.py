@@ -64,7 +64,11 @@ def test_values_become_settings() -> None:
     )
     values = ranges.draw(Middle(), space)
     made = ranges.with_values(config, values)
-    assert made.train.lr == pytest.approx(1e-3) and made.train.horizon == 36 and made.policy.hidden == (64, 64)
+    assert (
+        made.train.lr == pytest.approx(1e-3)
+        and made.train.horizon == 36
+        and made.policy.hidden == (64, 64)
+    )
     assert made.train.anneal_lr is False and made.train.optimizer == "muon"
     assert ranges.place(space["train.lr"], values["train.lr"]) == pytest.approx(0.5)
 
@@ -73,7 +77,10 @@ def test_settings_of_python_envs_are_what_they_look_like() -> None:
     config = TrainConfig.of("CartPole-v1")
     assert ranges.parse(config, "env.size", "2:8") == Range(2, 8, False, True)
     assert ranges.parse(config, "env.size", "2.0:8.0") == Range(2, 8, False, False)
-    assert ranges.with_values(config, {"env.kind": "b", "env.size": "3"}).env == {"kind": "b", "size": 3}
+    assert ranges.with_values(config, {"env.kind": "b", "env.size": "3"}).env == {
+        "kind": "b",
+        "size": 3,
+    }
 
 
 def test_parameters_choose_among_usual_and_given() -> None:
@@ -110,7 +117,10 @@ def test_bad_ranges(key: str, text: str, words: str) -> None:
 
 def test_flags_are_taken_out() -> None:
     argv = ["--sweep.train.update-epochs", "1/2", "--seed", "3", "--sweep.train.lr=1:2"]
-    assert flags.take_prefixed(argv, ranges.PREFIX) == {"train.update_epochs": "1/2", "train.lr": "1:2"}
+    assert flags.take_prefixed(argv, ranges.PREFIX) == {
+        "train.update_epochs": "1/2",
+        "train.lr": "1:2",
+    }
     assert argv == ["--seed", "3"]
     with pytest.raises(ConfigError, match="needs a value"):
         flags.take_prefixed(["--sweep.train.lr"], ranges.PREFIX)
@@ -118,12 +128,16 @@ def test_flags_are_taken_out() -> None:
 
 @pytest.mark.parametrize("target", [*BUILT_IN, "CartPole-v1"])
 def test_settings_ranges_and_rates_fit_their_env(target: str) -> None:
-    scenes = {"env": {"scenes": "generated:2"}} if target == "drive" else {}  # the preset has thousands
+    scenes = (
+        {"env": {"scenes": "generated:2"}} if target == "drive" else {}
+    )  # the preset has thousands
     config = TrainConfig.of(target, **scenes)
     config.check()
     training = puffervec.envs.get(target).training if target in BUILT_IN else puffervec.Training()
     algorithm = algorithms.get(config.train.algorithm)
-    assert list(ranges.build_space(config, {})) == list(dict.fromkeys([*ranges.SEARCHED, *algorithm.search, *training.search]))
+    assert list(ranges.build_space(config, {})) == list(
+        dict.fromkeys([*ranges.SEARCHED, *algorithm.search, *training.search])
+    )
     assert set(training.rates.values()) <= set(env_spec(config).record_names)
 
 
@@ -131,7 +145,9 @@ def test_drives_further_rates_are_of_what_its_metrics_record() -> None:
     training = puffervec.envs.get("drive").training
     config = TrainConfig.of("drive", env={"metrics": 1, "scenes": "generated:2"})
     records = {record for of in training.more_rates.values() for record in of.split("/")}
-    assert records <= set(env_spec(config).record_names) and not set(training.more_rates) & set(training.rates)
+    assert records <= set(env_spec(config).record_names) and not set(training.more_rates) & set(
+        training.rates
+    )
 
 
 def test_a_setting_of_one_policy_is_searched() -> None:

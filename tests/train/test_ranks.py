@@ -55,12 +55,16 @@ Small = Callable[..., TrainConfig]
 WHOLE = {"update_epochs": 2, "horizon": 8}
 
 
-# ---- messages ----------------------------------------------------------------------------------------------------------------
+# ---- messages ------------------------------------------------------------------------------------
 
 
 def test_messages() -> None:
     def work(ranks: GroupRanks) -> list[Any]:
-        mine = [torch.full((2, 3), float(ranks.rank)), torch.arange(3.0) * ranks.rank, torch.tensor([ranks.rank])]
+        mine = [
+            torch.full((2, 3), float(ranks.rank)),
+            torch.arange(3.0) * ranks.rank,
+            torch.tensor([ranks.rank]),
+        ]
         summed = [mine[0].clone(), nn.Parameter(mine[1].clone())]
         ranks.all_reduce(summed)
         ranks.broadcast(mine)
@@ -77,8 +81,14 @@ def test_messages() -> None:
     for rank, found in enumerate(all_well(3, work)):
         sums, agreed, shared, collected, gathered, summed, taken = found
         assert sums == [3.0, 7.5] and agreed == [False, True, True] and shared == {"path": None}
-        assert collected == ["", "x", "xx"] and gathered == ([b"", b"ab", b"abab"] if rank == 0 else [])
-        assert summed == [[[3.0] * 3] * 2, [0.0, 3.0, 6.0]] and taken == [[[0.0] * 3] * 2, [0.0] * 3, [0]]
+        assert collected == ["", "x", "xx"] and gathered == (
+            [b"", b"ab", b"abab"] if rank == 0 else []
+        )
+        assert summed == [[[3.0] * 3] * 2, [0.0, 3.0, 6.0]] and taken == [
+            [[0.0] * 3] * 2,
+            [0.0] * 3,
+            [0],
+        ]
 
 
 def test_alone_it_is_what_it_has() -> None:
@@ -87,19 +97,30 @@ def test_alone_it_is_what_it_has() -> None:
     alone.broadcast([mine])
     assert mine.tolist() == [1, 1, 1] and alone.first and alone.device("auto") == "auto"
     assert alone.sums([1.5]) == [1.5] and alone.agree(True, False) == [True, False]
-    assert alone.broadcast_object("x") == "x" and alone.all_gather_object("x") == ["x"] and alone.gather(b"x") == [b"x"]
+    assert (
+        alone.broadcast_object("x") == "x"
+        and alone.all_gather_object("x") == ["x"]
+        and alone.gather(b"x") == [b"x"]
+    )
 
 
 def test_what_differs_is_refused_on_all_ranks() -> None:
     found = together(2, lambda ranks: match(ranks, "settings", "same" if ranks.first else "other"))
-    assert all(isinstance(error, ConfigError) and "rank 1 has other settings than rank 0" in str(error) for error in found)
+    assert all(
+        isinstance(error, ConfigError) and "rank 1 has other settings than rank 0" in str(error)
+        for error in found
+    )
     found = together(2, lambda ranks: ranks.broadcast([torch.zeros(2 + ranks.rank)]))
     assert all(isinstance(error, ConfigError) and "policies" in str(error) for error in found)
 
 
 def test_a_rank_that_is_gone_is_not_waited_for_in_vain() -> None:
-    error, none = together(2, lambda ranks: ranks.sums([1.0]) if ranks.first else None, timeout_s=0.3)
-    assert isinstance(error, RankLost) and "rank 0 of 2 lost another rank while adding up numbers" in str(error)
+    error, none = together(
+        2, lambda ranks: ranks.sums([1.0]) if ranks.first else None, timeout_s=0.3
+    )
+    assert isinstance(
+        error, RankLost
+    ) and "rank 0 of 2 lost another rank while adding up numbers" in str(error)
     assert none is None
 
 
@@ -121,8 +142,13 @@ def test_a_process_that_is_gone_or_stopped_is_named() -> None:
         sleeper.kill()
     gone = said()  # Not yet waited for: a zombie.
     sleeper.communicate()
-    words = "rank 0 of 3 lost rank 1 (process {} {}) while adding up: Connection closed; go on with --resume"
-    assert stopped.startswith(words.format(pid, "is stopped")) and gone.startswith(words.format(pid, "is gone"))
+    words = (
+        "rank 0 of 3 lost rank 1 (process {} {}) while adding up: Connection closed; go on with "
+        "--resume"
+    )
+    assert stopped.startswith(words.format(pid, "is stopped")) and gone.startswith(
+        words.format(pid, "is gone")
+    )
     assert said() == gone
 
 
@@ -157,7 +183,11 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [ranks.device("auto") for ranks in (first, second)] == ["cuda:0", "cuda:1"]
-    assert second.device("cuda") == "cuda:1" and second.device("cuda:0") == "cuda:0" and second.device("cpu") == "cpu"
+    assert (
+        second.device("cuda") == "cuda:1"
+        and second.device("cuda:0") == "cuda:0"
+        and second.device("cpu") == "cpu"
+    )
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ConfigError, match="1 CUDA devices"):
         second.device("auto")
@@ -196,12 +226,14 @@ def test_one_rank_alone_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.size == 1 and "id x" in found.job
 
 
-# ---- updates -----------------------------------------------------------------------------------------------------------------
+# ---- updates -------------------------------------------------------------------------------------
 
 
 def side_by_side(parts: list[Storage]) -> Storage:
     """One storage with the rows of several."""
-    whole = Storage(SPEC, parts[0].horizon, sum(part.rows for part in parts), torch.device("cpu"), None)
+    whole = Storage(
+        SPEC, parts[0].horizon, sum(part.rows for part in parts), torch.device("cpu"), None
+    )
     for name, tensor in whole.tensors().items():
         tensor.copy_(torch.cat([part.tensors()[name] for part in parts], dim=1))
     for half in parts[0].first_states:
@@ -211,13 +243,17 @@ def side_by_side(parts: list[Storage]) -> Storage:
 
 
 def two_storages(memory: str, few: bool) -> list[Storage]:
-    """Two roll-outs, one of them larger; few: the other has but two valid samples, fewer than minibatches."""
+    """Two roll-outs, one of them larger; few: the other has but two valid samples, fewer than
+    minibatches.
+    """
     parts = [filled_storage(rows=6), filled_storage(rows=9, invalid=0.6)]
     for seed, part in enumerate(parts):
         r = torch.Generator().manual_seed(seed)
         part.rewards.add_(torch.randn(part.rewards.shape, generator=r) * (1 + seed) + seed)
         policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
-        part.first_states[0] = tuple(torch.randn(s.shape, generator=r) for s in policy.initial_state(part.rows))
+        part.first_states[0] = tuple(
+            torch.randn(s.shape, generator=r) for s in policy.initial_state(part.rows)
+        )
     if few:
         parts[0].masks.zero_()
         parts[0].masks[2:4, 1] = 1
@@ -225,14 +261,20 @@ def two_storages(memory: str, few: bool) -> list[Storage]:
     return parts
 
 
-def updater_of(storage: Storage, memory: str, ranks: Ranks | None, minibatches: int = 3, **section: Any) -> Updater:
+def updater_of(
+    storage: Storage, memory: str, ranks: Ranks | None, minibatches: int = 3, **section: Any
+) -> Updater:
     policy = build_policy(SPEC, PolicySection(hidden=(8,), memory=memory))  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for number, parameter in enumerate(policy.parameters()):
-            parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)) * 0.3)
+            parameter.copy_(
+                torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number)) * 0.3
+            )
     settings = PPOSection(**{"update_epochs": 2, "max_grad_norm": 0.1, **section})
-    return Updater(policy, storage, settings, minibatches, False, generator, ThreadPool(1), ranks=ranks)
+    return Updater(
+        policy, storage, settings, minibatches, False, generator, ThreadPool(1), ranks=ranks
+    )
 
 
 @pytest.mark.parametrize("few", [False, True])
@@ -243,7 +285,9 @@ def test_ranks_on_devices_learn_what_ranks_on_cpus_learn(memory: str, few: bool)
     def work(buffers: bool, ranks: GroupRanks) -> tuple[list[torch.Tensor], dict[str, float]]:
         u = updater_of(two_storages(memory, few)[ranks.rank], memory, ranks)
         if buffers:
-            u.work_in_buffers(u.storage.rows * (1 if memory != "none" else u.storage.horizon), capture=False)
+            u.work_in_buffers(
+                u.storage.rows * (1 if memory != "none" else u.storage.horizon), capture=False
+            )
         results = [u.update(1e-2).losses for _ in range(2)]
         return u.parameters, results[-1]
 
@@ -277,7 +321,11 @@ def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> Non
     gradients, descent, messages = first
     assert gradients is not None and descent is not None and not any(messages)
     last = [note for note in cuda.notes if note[1] in ("replays", "adds up")][-3:]
-    assert last == [("default", "replays", gradients), ("default", "adds up", None), ("default", "replays", descent)]
+    assert last == [
+        ("default", "replays", gradients),
+        ("default", "adds up", None),
+        ("default", "replays", descent),
+    ]
 
 
 @pytest.mark.parametrize("few", [False, True])
@@ -285,14 +333,18 @@ def test_several_ranks_record_two_graphs_around_their_message(cuda: Cuda) -> Non
 def test_ranks_learn_what_one_process_learns(memory: str, few: bool) -> None:
     """The only minibatch of the one is those of the ranks put together."""
     parts = two_storages(memory, few)
-    (first, result), (second, other) = all_well(2, lambda ranks: _updated(updater_of(parts[ranks.rank], memory, ranks, 1)))
+    (first, result), (second, other) = all_well(
+        2, lambda ranks: _updated(updater_of(parts[ranks.rank], memory, ranks, 1))
+    )
     assert torch.equal(first, second) and result == other
     one = updater_of(side_by_side(parts), memory, None, 1)
     before = weights(one)
     after, expected = _updated(one)
     torch.testing.assert_close(first, after, rtol=1e-4, atol=1e-5)
     assert float((after - before).abs().max()) > 1e-2
-    assert result.valid == expected.valid and result.losses == pytest.approx(expected.losses, rel=1e-4, abs=1e-5)
+    assert result.valid == expected.valid and result.losses == pytest.approx(
+        expected.losses, rel=1e-4, abs=1e-5
+    )
 
 
 def test_a_rank_without_samples_steps_along() -> None:
@@ -314,19 +366,29 @@ def test_one_rank_stops_all() -> None:
     def work(ranks: GroupRanks) -> tuple[bool, int]:
         u = updater_of(parts[ranks.rank], "none", ranks, update_epochs=9)
         asked: list[int] = []
-        result = u.update(1e-2, lambda: asked.append(1) is not None or (ranks.rank == 1 and len(asked) > 2))
+        result = u.update(
+            1e-2, lambda: asked.append(1) is not None or (ranks.rank == 1 and len(asked) > 2)
+        )
         return result.finished, int(next(iter(u.optimizer.state().values()))["step"])
 
     assert all_well(2, work) == [(False, 6), (False, 6)]
 
 
-# ---- trainers ----------------------------------------------------------------------------------------------------------------
+# ---- trainers ------------------------------------------------------------------------------------
 
 
 def small_of(small: Small, target: str = "tag_grid", **tables: Any) -> TrainConfig:
     """A config whose minibatch is the whole batch, so that ranks and one process have the same."""
     config = small(target, policy={"hidden": (8,)}, log={"name": "x"}).merged(
-        {"train": {**WHOLE, "optimizer": "adam", "microbatch_size": 64, "lr": 0.01, "total_timesteps": 10**9}}
+        {
+            "train": {
+                **WHOLE,
+                "optimizer": "adam",
+                "microbatch_size": 64,
+                "lr": 0.01,
+                "total_timesteps": 10**9,
+            }
+        }
     )
     return config.merged(tables)
 
@@ -336,9 +398,15 @@ def whole_batch(config: TrainConfig, rows: int) -> TrainConfig:
 
 
 @pytest.mark.parametrize("target", ["tag_grid", "CartPole-v1"])
-def test_trainers_equal_one_with_all_envs(target: str, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Envs, observation statistics, reward scale, losses and metrics are those of one process with the envs of both."""
-    monkeypatch.setattr(turn, "draw_noise", lambda spec, rows, *_: torch.full((rows, len(spec.sizes)), 0.37))
+def test_trainers_equal_one_with_all_envs(
+    target: str, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Envs, observation statistics, reward scale, losses and metrics are those of one process with
+    the envs of both.
+    """
+    monkeypatch.setattr(
+        turn, "draw_noise", lambda spec, rows, *_: torch.full((rows, len(spec.sizes)), 0.37)
+    )
     config = small_of(small, target, vec={"num_envs": 8, "num_buffers": 1})
     if config.python:
         config = config.merged({"train": {"scale_rewards": True, "horizon": 16}})
@@ -353,7 +421,9 @@ def test_trainers_equal_one_with_all_envs(target: str, small: Small, monkeypatch
 
     def rank(ranks: GroupRanks) -> tuple[torch.Tensor, list[dict[str, float]]]:
         # The ranks of a test are threads, which would draw first weights from the same generator.
-        with Trainer(whole_batch(config, rows), policies=copy.deepcopy(begin), ranks=ranks) as trainer:
+        with Trainer(
+            whole_batch(config, rows), policies=copy.deepcopy(begin), ranks=ranks
+        ) as trainer:
             return run(trainer)
 
     rows = 8 * (11 if target == "tag_grid" else 1)
@@ -373,35 +443,59 @@ def test_trainers_equal_one_with_all_envs(target: str, small: Small, monkeypatch
 
 def test_only_the_first_rank_writes(small: Small) -> None:
     """Two ranks that draw differently: one folder, one log, one line per update, weights alike."""
-    config = small_of(small, train={"total_timesteps": 2000, "minibatch_size": 0}, log={"checkpoint_interval_s": 0})
+    config = small_of(
+        small,
+        train={"total_timesteps": 2000, "minibatch_size": 0},
+        log={"checkpoint_interval_s": 0},
+    )
 
     def work(ranks: GroupRanks) -> tuple[Path, dict[str, torch.Tensor], int, torch.Tensor]:
         with Trainer(config, ranks=ranks) as trainer:
             trainer.train()
             slot = trainer.slots["default"].storage
-            return trainer.folder, trainer.policies["default"].state_dict(), trainer.counters.agent_steps, slot.actions.clone()
+            return (
+                trainer.folder,
+                trainer.policies["default"].state_dict(),
+                trainer.counters.agent_steps,
+                slot.actions.clone(),
+            )
 
     (folder, mine, steps, actions), (other, theirs, their_steps, their_actions) = all_well(2, work)
-    assert folder == other and steps == their_steps >= 2000 and not torch.equal(actions, their_actions)
+    assert (
+        folder == other and steps == their_steps >= 2000 and not torch.equal(actions, their_actions)
+    )
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in mine.items())
     lines = list(read_metrics(folder / "metrics.jsonl"))
-    assert [line["update"] for line in lines] == list(range(1, len(lines) + 1)) and lines[-1]["step"] == steps
+    assert [line["update"] for line in lines] == list(range(1, len(lines) + 1)) and lines[-1][
+        "step"
+    ] == steps
     path = ckpt.newest(folder / "checkpoints")
-    assert path is not None and {"envs-rank1.safetensors", "random-rank1.safetensors"} <= {p.name for p in path.iterdir()}
+    assert path is not None and {"envs-rank1.safetensors", "random-rank1.safetensors"} <= {
+        p.name for p in path.iterdir()
+    }
 
 
 def test_resume_is_exact_with_as_many_ranks(small: Small) -> None:
     config = small_of(small, train={"minibatch_size": 0})
     with Trainer(config) as one:
-        begin = copy.deepcopy(one.policies)  # The ranks of a test are threads, which would draw from the same generator.
+        begin = copy.deepcopy(
+            one.policies
+        )  # The ranks of a test are threads, which would draw from the same generator.
 
-    def run(ranks: GroupRanks, name: str, updates: int, path: Path | None = None) -> tuple[Path, list[torch.Tensor]]:
+    def run(
+        ranks: GroupRanks, name: str, updates: int, path: Path | None = None
+    ) -> tuple[Path, list[torch.Tensor]]:
         named, found = config.merged({"log": {"name": name}}), path if ranks.first else None
-        with Trainer(named, policies=copy.deepcopy(begin), ranks=ranks, checkpoint=found) as trainer:
+        with Trainer(
+            named, policies=copy.deepcopy(begin), ranks=ranks, checkpoint=found
+        ) as trainer:
             for _ in range(updates):
                 trainer.collect()
                 trainer.update()
-            kept = [*trainer.policies["default"].state_dict().values(), *trainer.slots["default"].storage.tensors().values()]
+            kept = [
+                *trainer.policies["default"].state_dict().values(),
+                *trainer.slots["default"].storage.tensors().values(),
+            ]
             return trainer.save(), [tensor.clone() for tensor in kept]
 
     def work(ranks: GroupRanks) -> bool:
@@ -424,12 +518,16 @@ def test_a_run_goes_on_with_another_number_of_ranks(before: int, after: int, sma
             return trainer.save(), trainer.counters.updates
 
     path, _ = work(Ranks()) if before == 1 else all_well(before, work)[0]
-    found = [work(Ranks(), path)] if after == 1 else all_well(after, lambda ranks: work(ranks, path))
+    found = (
+        [work(Ranks(), path)] if after == 1 else all_well(after, lambda ranks: work(ranks, path))
+    )
     assert [updates for _, updates in found] == [2] * after
 
 
 def test_stop_and_time_limit_are_agreed(small: Small) -> None:
-    """One rank is told to stop; in another run one rank's clock is ahead. All end after the same update, with a checkpoint."""
+    """One rank is told to stop; in another run one rank's clock is ahead. All end after the same
+    update, with a checkpoint.
+    """
 
     def stopped(ranks: GroupRanks) -> tuple[int, bool]:
         with Trainer(small_of(small, train={"minibatch_size": 0}), ranks=ranks) as trainer:
@@ -443,7 +541,9 @@ def test_stop_and_time_limit_are_agreed(small: Small) -> None:
     assert all_well(2, stopped) == [(1, True), (1, True)]
 
     def late(ranks: GroupRanks) -> int:
-        config = small_of(small, train={"minibatch_size": 0, "time_limit_s": 1000.0}, log={"name": "late"})
+        config = small_of(
+            small, train={"minibatch_size": 0, "time_limit_s": 1000.0}, log={"name": "late"}
+        )
         with Trainer(config, ranks=ranks) as trainer:
             trainer.counters.elapsed_s = 2000.0 * ranks.rank
             trainer.train()
@@ -452,8 +552,12 @@ def test_stop_and_time_limit_are_agreed(small: Small) -> None:
     assert all_well(2, late) == [0, 0]
 
 
-def test_what_goes_wrong_on_one_rank_ends_all(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is said by all ranks, a reward that is no number makes all diverge, other settings are refused by all."""
+def test_what_goes_wrong_on_one_rank_ends_all(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is said by all ranks, a reward that is no number makes all diverge, other
+    settings are refused by all.
+    """
     config = small_of(small, train={"minibatch_size": 0})
 
     def full(ranks: GroupRanks) -> None:
@@ -474,7 +578,9 @@ def test_what_goes_wrong_on_one_rank_ends_all(small: Small, monkeypatch: pytest.
     assert [type(error) for error in together(2, diverging)] == [Diverged, Diverged]
 
     def other(ranks: GroupRanks) -> None:
-        given = dataclasses.replace(config, train=dataclasses.replace(config.train, lr=0.1 + ranks.rank))
+        given = dataclasses.replace(
+            config, train=dataclasses.replace(config.train, lr=0.1 + ranks.rank)
+        )
         Trainer(given.merged({"log": {"name": "o"}}), ranks=ranks)
 
     assert all("other settings" in str(error) for error in together(2, other))

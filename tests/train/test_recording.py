@@ -37,9 +37,13 @@ def test_a_recording_is_what_the_envs_did() -> None:
     lengths = [int(first[env]["length"]) for env in range(16)]
     assert len(set(lengths)) > 3, "episodes of unequal lengths"
     assert found.numbers[LEFT].shape == (max(lengths) + 1, 16)
-    assert found.numbers[LEFT][-1].tolist() == [float(not first[env]["values"][tagged]) for env in range(16)]
+    assert found.numbers[LEFT][-1].tolist() == [
+        float(not first[env]["values"][tagged]) for env in range(16)
+    ]
     for env, length in enumerate(lengths):
-        assert (found.numbers[LEFT][:length, env] == 1).all() and len(set(found.numbers[LEFT][length:, env])) == 1
+        assert (found.numbers[LEFT][:length, env] == 1).all() and len(
+            set(found.numbers[LEFT][length:, env])
+        ) == 1
     assert len(found.states) == lengths[0] + 1
     for mine, seen in zip(found.states, states, strict=False):
         assert all(np.array_equal(mine[name], seen[name]) for name in seen)
@@ -49,15 +53,23 @@ def test_moments_are_those_of_the_first_env() -> None:
     found = recorded()
     moments = list(found.moments())
     assert [moment.step for moment in moments] == list(range(len(found.states)))
-    assert [moment.numbers[LEFT] for moment in moments] == found.numbers[LEFT][: len(moments), 0].tolist()
+    assert [moment.numbers[LEFT] for moment in moments] == found.numbers[LEFT][
+        : len(moments), 0
+    ].tolist()
 
 
 def test_numbers_that_come_and_go_are_refused() -> None:
     def drawing(config: Any, state: State) -> Drawing:
-        return Drawing((0, 0, 1, 1), lambda state, before: (), numbers=lambda state: {f"at {state['time'][0]}": 1.0})
+        return Drawing(
+            (0, 0, 1, 1),
+            lambda state, before: (),
+            numbers=lambda state: {f"at {state['time'][0]}": 1.0},
+        )
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
-    with pytest.raises(ConfigError, match="tag_grid: its drawing gave numbers of at 0, and later of at 1"):
+    with pytest.raises(
+        ConfigError, match="tag_grid: its drawing gave numbers of at 0, and later of at 1"
+    ):
         record(env, TAG, RandomActor(0), episodes=1, most_steps=2, seed=0)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An agent that has left its episode enters no loss and no average: whatever its rows hold, the run is the same to the byte."""
+"""An agent that has left its episode enters no loss and no average: whatever its rows hold, the run
+is the same to the byte.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,20 @@ from puffervec.train import TrainConfig, Trainer
 from puffervec.train.collect.turn import HostTurn
 
 Small = Callable[..., TrainConfig]
-CLOCKS = ("charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/seconds_left", "charts/overlap", "elapsed_s", "span_s")
+CLOCKS = (
+    "charts/agent_steps_per_s",
+    "charts/env_steps_per_s",
+    "charts/seconds_left",
+    "charts/overlap",
+    "elapsed_s",
+    "span_s",
+)
 
 
 class Dying:
-    """A parallel env of four agents; one of them leaves at each step after the first, and the last one is cut off."""
+    """A parallel env of four agents; one of them leaves at each step after the first, and the last
+    one is cut off.
+    """
 
     metadata: dict[str, Any] = {"name": "dying"}
     possible_agents = ["a", "b", "c", "d"]
@@ -35,7 +46,9 @@ class Dying:
     def _seen(self) -> dict[str, Any]:
         return {agent: self.numbers.normal(5.0, 2.0, 3).astype(np.float32) for agent in self.agents}
 
-    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         if seed is not None:
             self.numbers = np.random.default_rng(seed)
         self.agents, self.clock = list(self.possible_agents), 0
@@ -64,8 +77,12 @@ class Vanishing(Dying):
         return seen, rewards, dict.fromkeys(gone, False), cut, infos
 
 
-def run(config: TrainConfig, poison: float, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], list[torch.Tensor], int]:
-    """Return the last metrics but for clocks, the policy's bytes, and how many rows of removed agents were overwritten."""
+def run(
+    config: TrainConfig, poison: float, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, Any], list[torch.Tensor], int]:
+    """Return the last metrics but for clocks, the policy's bytes, and how many rows of removed
+    agents were overwritten.
+    """
     launch, found = HostTurn.launch, 0
 
     def poisoned(self: HostTurn) -> None:
@@ -81,12 +98,26 @@ def run(config: TrainConfig, poison: float, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(HostTurn, "launch", poisoned)
     with Trainer(config) as trainer:
         metrics = trainer.train()
-        weights = [tensor.clone() for policy in trainer.policies.values() for tensor in policy.state_dict().values()]
+        weights = [
+            tensor.clone()
+            for policy in trainer.policies.values()
+            for tensor in policy.state_dict().values()
+        ]
     monkeypatch.setattr(HostTurn, "launch", launch)
-    return {key: metrics[key] for key in metrics if not key.startswith(("time/", "usage/", *CLOCKS))}, weights, found
+    return (
+        {key: metrics[key] for key in metrics if not key.startswith(("time/", "usage/", *CLOCKS))},
+        weights,
+        found,
+    )
 
 
-TAG = {"num_taggers": 2, "num_runners": 4, "grid_length": 2.0, "episode_length": 20, "tagging_distance": 0.1}
+TAG = {
+    "num_taggers": 2,
+    "num_runners": 4,
+    "grid_length": 2.0,
+    "episode_length": 20,
+    "tagging_distance": 0.1,
+}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +133,8 @@ TAG = {"num_taggers": 2, "num_runners": 4, "grid_length": 2.0, "episode_length":
 def test_what_rows_of_removed_agents_hold_changes_nothing(
     target: Any, memory: str, train: dict[str, Any], small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Of sequences all steps go through the network and its memory: NaN would stay there, and no env of this package writes one.
+    # Of sequences all steps go through the network and its memory: NaN would stay there, and no env
+    # of this package writes one.
     garbage = 1e6 if memory != "none" else float("nan")
     config = small(
         target,
@@ -110,14 +142,18 @@ def test_what_rows_of_removed_agents_hold_changes_nothing(
         train={"scale_rewards": True, "total_timesteps": 250, "horizon": 16, **train},
         policy={"memory": memory, "hidden": (8,), "normalize": True},
     )
-    (clean, weights, rows), (dirty, same, _) = (run(config, poison, monkeypatch) for poison in (0.0, garbage))
+    (clean, weights, rows), (dirty, same, _) = (
+        run(config, poison, monkeypatch) for poison in (0.0, garbage)
+    )
     assert rows > 20 and clean == dirty
     assert all(torch.equal(one, other) for one, other in zip(weights, same, strict=True))
 
 
 @pytest.mark.parametrize("env", [Dying, Vanishing])
 def test_steps_and_returns_are_those_of_agents_in_the_game(env: Any, small: Small) -> None:
-    """Of 6 steps the agents take 6, 4, 3 and 2; an episode and the row of its reset take 7 rows of time."""
+    """Of 6 steps the agents take 6, 4, 3 and 2; an episode and the row of its reset take 7 rows of
+    time.
+    """
     config = small(env, train={"horizon": 14, "total_timesteps": 1, "algorithm": "a2c", "lr": 1e-9})
     with Trainer(config) as trainer:
         assert trainer.collect()
@@ -128,7 +164,8 @@ def test_steps_and_returns_are_those_of_agents_in_the_game(env: Any, small: Smal
         alive = storage.valid()
         taken = storage.actions[:-1].squeeze(-1)[alive].float()
         means = trainer.collector.means()
-    # One action is worth itself, and an agent lives through (6 + 4 + 3 + 2) / 4 steps of an episode.
-    assert means["episode/length"] == pytest.approx(15 / 4) and means["episode/return"] == pytest.approx(
-        float(taken.mean()) * 15 / 4
-    )
+    # One action is worth itself, and an agent lives through (6 + 4 + 3 + 2) / 4 steps of an
+    # episode.
+    assert means["episode/length"] == pytest.approx(15 / 4) and means[
+        "episode/return"
+    ] == pytest.approx(float(taken.mean()) * 15 / 4)

@@ -39,7 +39,9 @@ def reporter(folder: Path, clock: Clock, step_s: float | None = None, **train: A
         timing=lambda half: np.array([[0, (step_s or 0.0) / 2 * 1e9]]),
         env=SimpleNamespace(training=Training()),
     )
-    files = SimpleNamespace(folder=folder, run_id="", goes_on=False, log=JsonLog(folder / "m.jsonl", {}))
+    files = SimpleNamespace(
+        folder=folder, run_id="", goes_on=False, log=JsonLog(folder / "m.jsonl", {})
+    )
     setup = SimpleNamespace(config=config, device=torch.device("cpu"), bf16=True)
     made = Reporting(setup, files, vec, Counters(), "about", None, clock)  # type: ignore[arg-type]
     made.restart(totals())
@@ -47,7 +49,12 @@ def reporter(folder: Path, clock: Clock, step_s: float | None = None, **train: A
 
 
 def totals(steps: int = 0, turns: int = 0, **seconds: float) -> Totals:
-    return Totals(steps, 10 * steps, turns, {name: seconds.get(name, 0.0) for name in ("env", "copy", "forward", "update")})
+    return Totals(
+        steps,
+        10 * steps,
+        turns,
+        {name: seconds.get(name, 0.0) for name in ("env", "copy", "forward", "update")},
+    )
 
 
 def test_rates_and_shares_of_what_went_by(tmp_path: Path) -> None:
@@ -60,11 +67,16 @@ def test_rates_and_shares_of_what_went_by(tmp_path: Path) -> None:
     assert found["span_s"] == 10.0
     assert (found["charts/agent_steps_per_s"], found["charts/env_steps_per_s"]) == (50.0, 500.0)
     shares = {name: found[f"time/{name}"] for name in TIME_PARTS}
-    assert shares == pytest.approx({"env": 0.1, "copy": 0.05, "forward": 0.25, "update": 0.4, "log": 0.1, "other": 0.1})
+    assert shares == pytest.approx(
+        {"env": 0.1, "copy": 0.05, "forward": 0.25, "update": 0.4, "log": 0.1, "other": 0.1}
+    )
     clock.now += 2.0
     found = made.spans(totals(600, 5, env=1.0, copy=0.5, forward=2.5, update=6.0))
     assert found["charts/agent_steps_per_s"] == 50.0
-    assert found["time/update"] == 1.0 and found["time/env"] == found["time/log"] == found["time/other"] == 0.0
+    assert (
+        found["time/update"] == 1.0
+        and found["time/env"] == found["time/log"] == found["time/other"] == 0.0
+    )
 
 
 def test_time_that_is_counted_twice_shows(tmp_path: Path) -> None:
@@ -77,7 +89,10 @@ def test_time_that_is_counted_twice_shows(tmp_path: Path) -> None:
 
 def test_overlap_is_one_where_the_longer_part_hides_the_other(tmp_path: Path) -> None:
     """Four turns; the workers take 2 s for each, so 8 s in all."""
-    for seconds, overlap in (({"env": 1.0, "forward": 7.0}, 1.0), ({"env": 8.0, "forward": 8.0}, 2.0)):
+    for seconds, overlap in (
+        ({"env": 1.0, "forward": 7.0}, 1.0),
+        ({"env": 8.0, "forward": 8.0}, 2.0),
+    ):
         clock = Clock()
         made = reporter(tmp_path, clock, step_s=2.0)
         clock.now += 20.0
@@ -94,7 +109,9 @@ def test_time_left_follows_the_speed_of_this_process(tmp_path: Path) -> None:
     clock.now += 10.0
     made.spans(totals(910_000))
     assert made.speed() == 1000.0 and made.seconds_left(910_000, 510.0) == 90.0
-    for step in range(1, 21):  # Ten times as fast from now on: half a minute later that is all that counts.
+    for step in range(
+        1, 21
+    ):  # Ten times as fast from now on: half a minute later that is all that counts.
         clock.now += 2.0
         made.spans(totals(910_000 + 20_000 * step))
     assert made.speed() == 10_000.0
@@ -103,14 +120,21 @@ def test_time_left_follows_the_speed_of_this_process(tmp_path: Path) -> None:
     limited.restart(totals(910_000))
     clock.now += 2.0
     limited.spans(totals(930_000))
-    assert limited.seconds_left(1_310_000, 550.0) == 50.0 and limited.seconds_left(1_310_000, 700.0) == 0.0
+    assert (
+        limited.seconds_left(1_310_000, 550.0) == 50.0
+        and limited.seconds_left(1_310_000, 700.0) == 0.0
+    )
 
 
 def test_seconds_of_a_step_are_the_slowest_workers() -> None:
     times = {0: np.array([[0, 2e9], [0, 3e9]], np.int64), 1: np.array([[1e9, 2e9]], np.int64)}
-    vec = SimpleNamespace(num_buffers=2, workers=SimpleNamespace(several=True), timing=times.__getitem__)
+    vec = SimpleNamespace(
+        num_buffers=2, workers=SimpleNamespace(several=True), timing=times.__getitem__
+    )
     assert step_seconds(vec) == 4.0
-    assert step_seconds(SimpleNamespace(num_buffers=1, workers=SimpleNamespace(several=True))) is None
+    assert (
+        step_seconds(SimpleNamespace(num_buffers=1, workers=SimpleNamespace(several=True))) is None
+    )
     with puffervec.make("probe", backend="serial", num_envs=2, num_buffers=2) as serial:
         assert step_seconds(serial) is None
 
@@ -145,14 +169,18 @@ def test_a_runs_shares_add_up_and_nothing_is_counted_twice(small: Small) -> None
 
 
 def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Totals go on, rates count only what the new process does, and the time in between counts nowhere."""
+    """Totals go on, rates count only what the new process does, and the time in between counts
+    nowhere.
+    """
     config = small(train={"total_timesteps": 150})
     with Trainer(config) as trainer:
         first = trainer.train()
         path = next((trainer.folder / "checkpoints").iterdir())
         kept = trainer.counters.elapsed_s
     shown = Shown()
-    with Trainer(config.merged({"train": {"total_timesteps": 300}}), checkpoint=path, dashboard=shown) as trainer:
+    with Trainer(
+        config.merged({"train": {"total_timesteps": 300}}), checkpoint=path, dashboard=shown
+    ) as trainer:
         clock = Clock()
         trainer.reporting._clock = clock
         trainer.reporting.restart(trainer._totals())
@@ -166,7 +194,9 @@ def test_progress_after_a_resume(small: Small, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(trainer, "update", update)
         trainer.train()
         metrics = read_metrics(trainer.files.log.path)  # type: ignore[union-attr]
-        marker = [line for line in trainer.files.log.path.read_text().splitlines() if "event" in line]  # type: ignore[union-attr]
+        marker = [
+            line for line in trainer.files.log.path.read_text().splitlines() if "event" in line
+        ]  # type: ignore[union-attr]
     line = shown.lines[0]
     done = line["step"] - first["step"]
     assert line["update"] == first["update"] + 1 and 0 < done < 100

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run that was saved, closed and resumed is byte for byte the run that was never stopped (puffervec/train/run/state.py).
+"""A run that was saved, closed and resumed is byte for byte the run that was never stopped
+(puffervec/train/run/state.py).
 
-Compared: weights, optimizer, random generators, env states, memory, counters, metrics, and the roll-out after all that. States
-of Python envs cannot be saved: there a resumed run is the one that starts new episodes where the save was.
+Compared: weights, optimizer, random generators, env states, memory, counters, metrics, and the
+roll-out after all that. States of Python envs cannot be saved: there a resumed run is the one that
+starts new episodes where the save was.
 """
 
 from __future__ import annotations
@@ -26,8 +28,20 @@ Small = Callable[..., TrainConfig]
 Named = dict[str, torch.Tensor]
 
 UPDATES, SAVED = 4, 2
-CLOCKS = ("elapsed_s", "span_s", "charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/overlap", "charts/seconds_left")
-PROBE = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}  # Roll-outs of 8 steps end inside of an episode.
+CLOCKS = (
+    "elapsed_s",
+    "span_s",
+    "charts/agent_steps_per_s",
+    "charts/env_steps_per_s",
+    "charts/overlap",
+    "charts/seconds_left",
+)
+PROBE = {
+    "num_agents": 3,
+    "episode_length": 5,
+    "end_kind": 2,
+    "leave": 1,
+}  # Roll-outs of 8 steps end inside of an episode.
 TWO = {"mode": 1, "num_agents": 2, "episode_length": 5}
 WORKERS = {"backend": "multiprocessing", "num_workers": 2}
 
@@ -69,27 +83,47 @@ def go_on(trainer: Trainer, update: int) -> None:
 
 
 def in_the_middle(trainer: Trainer) -> bool:
-    """True where some row goes on with its episode, and what its policy remembers of it is not nothing."""
+    """True where some row goes on with its episode, and what its policy remembers of it is not
+    nothing.
+    """
     for slot in trainer.slots.values():
         s = slot.storage
         alive = (s.masks[-1] != 0) & (s.terminals[-1] == 0) & (s.truncations[-1] == 0)
         if not bool(alive.any()):
             return False
     turns = trainer.collector.rollout.turns
-    return all(bool(part.any()) for turn in turns for state in turn.states.values() for part in state)
+    return all(
+        bool(part.any()) for turn in turns for state in turn.states.values() for part in state
+    )
 
 
 def everything(trainer: Trainer) -> tuple[Named, dict[str, float], list[dict[str, float]]]:
-    """All state by name, the counters, and the metrics; then the next roll-out is collected and is part of the state."""
-    found = {f"{stem}.{key}": part.clone() for stem, parts in trainer.saver.state().items() for key, part in parts.items()}
-    counters = {key: value for key, value in dataclasses.asdict(trainer.counters).items() if key not in CLOCKS}
+    """All state by name, the counters, and the metrics; then the next roll-out is collected and is
+    part of the state.
+    """
+    found = {
+        f"{stem}.{key}": part.clone()
+        for stem, parts in trainer.saver.state().items()
+        for key, part in parts.items()
+    }
+    counters = {
+        key: value
+        for key, value in dataclasses.asdict(trainer.counters).items()
+        if key not in CLOCKS
+    }
     lines = [
-        {key: value for key, value in line.items() if key not in CLOCKS and not key.startswith(("time/", "usage/"))}
+        {
+            key: value
+            for key, value in line.items()
+            if key not in CLOCKS and not key.startswith(("time/", "usage/"))
+        }
         for line in read_metrics(trainer.folder / "metrics.jsonl")
     ]
     assert trainer.collect()
     for name, slot in trainer.slots.items():
-        found |= {f"rollout.{name}.{key}": part.clone() for key, part in slot.storage.tensors().items()}
+        found |= {
+            f"rollout.{name}.{key}": part.clone() for key, part in slot.storage.tensors().items()
+        }
     return found, counters, lines
 
 
@@ -103,16 +137,28 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
 CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
     "one buffer": ("probe", {"env": PROBE, "vec": {"num_buffers": 1}}),
     "two buffers": ("probe", {"env": PROBE, "vec": {"num_buffers": 2}}),
-    "workers": ("probe", {"env": PROBE, "vec": {**WORKERS, "num_buffers": 2}, "train": {"threads": 2}}),
+    "workers": (
+        "probe",
+        {"env": PROBE, "vec": {**WORKERS, "num_buffers": 2}, "train": {"threads": 2}},
+    ),
     "mingru": ("cartpole", {"policy": {"memory": "mingru"}}),
     "lstm": ("cartpole", {"policy": {"memory": "lstm"}}),
     "two policies, one with an action mask": ("probe", {"env": TWO}),
-    "two policies, mask, memory, joint": ("probe", {"env": TWO, "policy": {"memory": "mingru", "joint": True}}),
-    "two policies of one group": ("tag_grid", {"policy": {"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}}),
+    "two policies, mask, memory, joint": (
+        "probe",
+        {"env": TWO, "policy": {"memory": "mingru", "joint": True}},
+    ),
+    "two policies of one group": (
+        "tag_grid",
+        {"policy": {"map": ("taggers=tagger", "runner=runner"), "memory": "mingru"}},
+    ),
     "muon": ("tag_grid", {"train": {"optimizer": "muon"}}),
     "corrections": ("cartpole", {"train": {"vtrace": True}, "policy": {"memory": "mingru"}}),
     "asynchronous": ("cartpole", {"train": {"asynchronous": True}, "policy": {"memory": "mingru"}}),
-    "asynchronous, an episode ends in each roll-out": ("probe", {"env": PROBE, "train": {"asynchronous": True}}),
+    "asynchronous, an episode ends in each roll-out": (
+        "probe",
+        {"env": PROBE, "train": {"asynchronous": True}},
+    ),
     "asynchronous, more end than the means are over": (
         "probe",
         {"env": PROBE, "vec": {"num_envs": 64}, "train": {"asynchronous": True, "horizon": 16}},
@@ -122,20 +168,29 @@ CASES: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {
         "drive",
         {
             "vec": {"num_envs": 2},
-            "train": {"time_limit_s": 0.0, "horizon": 4, "minibatch_size": 0},  # The step size would follow the clock.
+            "train": {
+                "time_limit_s": 0.0,
+                "horizon": 4,
+                "minibatch_size": 0,
+            },  # The step size would follow the clock.
             "policy": {"memory": "mingru", "object_hidden": 8, "object_width": 8},
         },
     ),
     "scaled rewards, continuous": (envs.Aim, {"train": {"scale_rewards": True, "horizon": 6}}),
     "pictures": (envs.Pictures, {"policy": {"channels": (2, 2, 2)}, "train": {"horizon": 5}}),
-    "parts, infos": (envs.Guess, {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}}),
+    "parts, infos": (
+        envs.Guess,
+        {"train": {"horizon": 6}, "policy": {"joint": True, "memory": "mingru"}},
+    ),
 }
 
 
 QUICK = ("workers", "two policies, mask, memory, joint", "asynchronous", "parts, infos")
 
 
-@pytest.mark.parametrize("case", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
+@pytest.mark.parametrize(
+    "case", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES]
+)
 def test_resume_is_exact(small: Small, case: str) -> None:
     """UPDATES in one go, against SAVED of them, a save, another trainer and the rest."""
     target, tables = CASES[case]
@@ -157,12 +212,16 @@ def test_resume_is_exact(small: Small, case: str) -> None:
     with Trainer(config, dashboard=notes, checkpoint=path) as trainer:
         go_on(trainer, UPDATES)
         resumed, counters_then, lines_then = everything(trainer)
-    new_episodes = ["goes on with new episodes: env states were not saved (this env cannot save them)"]
+    new_episodes = [
+        "goes on with new episodes: env states were not saved (this env cannot save them)"
+    ]
     assert notes.notes == (new_episodes if config.python else [])
     assert counters == counters_then and lines == lines_then and len(lines) == UPDATES
     assert any("episode/return" in line for line in lines) or target == "drive"
     assert straight.keys() == resumed.keys()
-    different = [name for name, part in straight.items() if bytes_of(part) != bytes_of(resumed[name])]
+    different = [
+        name for name, part in straight.items() if bytes_of(part) != bytes_of(resumed[name])
+    ]
     assert not different
 
 
@@ -173,7 +232,9 @@ def test_from_inside_a_rollout_new_episodes_begin(small: Small) -> None:
         trainer.update()
         trainer.collector.rollout.collect(iter([False, False, True]).__next__)
         path = trainer.save()
-        weights = {name: part.clone() for name, part in trainer.policies["default"].state_dict().items()}
+        weights = {
+            name: part.clone() for name, part in trainer.policies["default"].state_dict().items()
+        }
     assert "envs" not in ckpt.read(path).tensors
     with Trainer(config, checkpoint=path) as trainer:
         for name, part in trainer.policies["default"].state_dict().items():
@@ -204,10 +265,15 @@ def test_a_memory_of_another_dtype_becomes_the_policys(small: Small, memory: str
         trainer.update()
         found = ckpt.read(trainer.save())
     envs = {
-        name: part.double() if name.startswith(("state/", "before/")) else part for name, part in found.tensors["envs"].items()
+        name: part.double() if name.startswith(("state/", "before/")) else part
+        for name, part in found.tensors["envs"].items()
     }
     assert any(part.dtype == torch.float64 for part in envs.values())
-    path = ckpt.write(trainer.folder / "checkpoints", ckpt.Checkpoint(found.manifest, {**found.tensors, "envs": envs}), keep=9)
+    path = ckpt.write(
+        trainer.folder / "checkpoints",
+        ckpt.Checkpoint(found.manifest, {**found.tensors, "envs": envs}),
+        keep=9,
+    )
     with Trainer(config, checkpoint=path) as trainer:
         assert trainer.collect()
         trainer.update()

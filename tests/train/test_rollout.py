@@ -25,7 +25,10 @@ def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np
         for _ in range(rollouts):
             assert trainer.collect()
             found.append(
-                {n: {k: v.clone().numpy() for k, v in slot.storage.tensors().items()} for n, slot in trainer.slots.items()}
+                {
+                    n: {k: v.clone().numpy() for k, v in slot.storage.tensors().items()}
+                    for n, slot in trainer.slots.items()
+                }
             )
     return found
 
@@ -41,18 +44,28 @@ def collected(config: TrainConfig, rollouts: int) -> list[dict[str, dict[str, np
     ],
 )
 def test_storage_holds_what_the_env_wrote(small: Small, vec: dict[str, Any]) -> None:
-    """Replaying the stored actions in a plain serial env gives every stored row, across the seam of two roll-outs."""
+    """Replaying the stored actions in a plain serial env gives every stored row, across the seam of
+    two roll-outs.
+    """
     env = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
     config = small(env=env, vec=vec, train={"scale_rewards": False})
     first, second = (found["default"] for found in collected(config, 2))
     joined = {k: np.concatenate([first[k], second[k][1:]]) for k in first}
     for k in first:
         np.testing.assert_array_equal(first[k][-1], second[k][0], err_msg=k)
-    with puffervec.make("probe", env_kwargs=env, backend="serial", num_envs=4, seed=config.train.seed) as vec_env:
+    with puffervec.make(
+        "probe", env_kwargs=env, backend="serial", num_envs=4, seed=config.train.seed
+    ) as vec_env:
         vec_env.async_reset(config.train.seed)
         for step in range(len(joined["rewards"])):
             obs, rewards, terminals, truncations, _, _, masks = vec_env.recv()
-            expected = {"obs": obs, "rewards": rewards, "terminals": terminals, "truncations": truncations, "masks": masks}
+            expected = {
+                "obs": obs,
+                "rewards": rewards,
+                "terminals": terminals,
+                "truncations": truncations,
+                "masks": masks,
+            }
             for name, rows in expected.items():
                 np.testing.assert_array_equal(joined[name][step], rows, err_msg=f"{name} at {step}")
             vec_env.send(joined["actions"][step][:, 0])
@@ -81,7 +94,10 @@ def test_two_groups_with_a_mask_and_mixed_rows(small: Small) -> None:
     live = (scouts["masks"] != 0) & (scouts["terminals"] == 0)
     assert allowed[live & (scouts["action_masks"].sum(-1) > 0)].all()
     with puffervec.make(
-        "probe", env_kwargs={"mode": 1, "num_agents": 2, "episode_length": 4}, backend="serial", num_envs=4
+        "probe",
+        env_kwargs={"mode": 1, "num_agents": 2, "episode_length": 4},
+        backend="serial",
+        num_envs=4,
     ) as vec:
         vec.async_reset(config.train.seed)
         obs = vec.recv()[0]
@@ -102,7 +118,9 @@ def test_bf16_storage_is_the_rounded_row(small: Small) -> None:
         obs = trainer.slots["default"].storage.obs[ROW]
         assert obs.dtype == torch.bfloat16
         # Columns that do not depend on the actions drawn: seed, episode, step, agent.
-        torch.testing.assert_close(obs[..., :4].float(), torch.from_numpy(exact[..., :4]).bfloat16().float())
+        torch.testing.assert_close(
+            obs[..., :4].float(), torch.from_numpy(exact[..., :4]).bfloat16().float()
+        )
 
 
 def test_stop_inside_a_rollout(small: Small) -> None:
@@ -130,16 +148,24 @@ def test_times_add_up_over_the_parts(small: Small) -> None:
 
 @pytest.mark.parametrize("memory", ["mingru", "lstm"])
 def test_masks_and_memory_together(small: Small, memory: str) -> None:
-    """No forbidden choice is drawn, and a pass over the whole sequence gives the log-probabilities that were stored step by
-    step: with the same masks, resets and first states."""
-    config = small(env={"mode": 1, "num_agents": 2, "episode_length": 5}, policy={"memory": memory, "joint": True})
+    """No forbidden choice is drawn, and a pass over the whole sequence gives the log-probabilities
+    that were stored step by
+    step: with the same masks, resets and first states.
+    """
+    config = small(
+        env={"mode": 1, "num_agents": 2, "episode_length": 5},
+        policy={"memory": memory, "joint": True},
+    )
     with Trainer(config) as trainer:
         for _ in range(2):
             trainer.collect()
             for slot in trainer.slots.values():
                 s, steps = slot.storage, slice(0, slot.storage.horizon)
                 obs = shown({key: part[steps] for key, part in s.obs.items()})
-                state = tuple(torch.cat(parts) for parts in zip(*(s.first_states[half] for half in (0, 1)), strict=True))
+                state = tuple(
+                    torch.cat(parts)
+                    for parts in zip(*(s.first_states[half] for half in (0, 1)), strict=True)
+                )
                 mask = None if s.action_masks is None else s.action_masks[steps]
                 with torch.no_grad():
                     heads, values, _ = slot.policy(obs, state, s.resets[steps] != 0, mask)
@@ -155,13 +181,17 @@ def test_masks_and_memory_together(small: Small, memory: str) -> None:
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_memory_lasts_as_long_as_an_episode(small: Small, buffers: int) -> None:
     """Across the seam of two roll-outs too; terminals and truncations end it alike."""
-    config = small(env={"num_agents": 2, "episode_length": 5, "end_kind": 2}, vec={"num_buffers": buffers})
+    config = small(
+        env={"num_agents": 2, "episode_length": 5, "end_kind": 2}, vec={"num_buffers": buffers}
+    )
     with Trainer(config, policies={"default": Remembering()}) as trainer:
         storage = trainer.slots["default"].storage
         ended = 0
         for _ in range(3):
             trainer.collect()
-            torch.testing.assert_close(storage.values, storage.obs[ROW][..., 2] + 1)  # the env's own count of steps
+            torch.testing.assert_close(
+                storage.values, storage.obs[ROW][..., 2] + 1
+            )  # the env's own count of steps
             ended += int(storage.terminals.any()) + 2 * int(storage.truncations.any())
             trainer.update()
         assert ended >= 3

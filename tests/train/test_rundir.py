@@ -45,12 +45,16 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_one_trainer_per_folder(tmp_path: Path) -> None:
-    """A second process is refused with the first one's pid; when the first is killed, the folder is free again."""
+    """A second process is refused with the first one's pid; when the first is killed, the folder is
+    free again.
+    """
     code = (
-        "import sys, time; from pathlib import Path; from puffervec.train.run.rundir import RunLock;"
-        "lock = RunLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from puffervec.train.run.rundir import "
+        "RunLock;lock = RunLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
-    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         with pytest.raises(ConfigError, match=f"another trainer.*pid {holder.pid}"):
@@ -68,12 +72,21 @@ def test_config_file_gives_the_config_back(small: Small, tmp_path: Path) -> None
 
     config = small(env={"num_agents": 3}, train={"seed": 4})
     rundir.write_config(tmp_path, config)
-    assert rundir.config_from_tables(json.loads((tmp_path / rundir.CONFIG_FILE).read_text())) == config
+    assert (
+        rundir.config_from_tables(json.loads((tmp_path / rundir.CONFIG_FILE).read_text())) == config
+    )
 
 
 def test_runs_from_before_there_were_layers_of_memory_have_one() -> None:
-    for policy, layers in (({"memory": "mingru"}, 1), ({"memory": "mingru", "memory_layers": 0}, 0), ({}, 0)):
-        assert rundir.config_from_tables({"target": "probe", "policy": policy}).policy.memory_layers == layers
+    for policy, layers in (
+        ({"memory": "mingru"}, 1),
+        ({"memory": "mingru", "memory_layers": 0}, 0),
+        ({}, 0),
+    ):
+        assert (
+            rundir.config_from_tables({"target": "probe", "policy": policy}).policy.memory_layers
+            == layers
+        )
     gone = {"priority_alpha": 0.0, "priority_beta": 1.0, "lr": 0.5}
     assert rundir.config_from_tables({"target": "probe", "train": gone}).train.lr == 0.5
     with pytest.raises(ConfigError, match="priority_alpha"):
@@ -101,7 +114,9 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
         find.find_checkpoint(runs / "two", runs)
 
 
-def test_latest_is_the_run_that_was_started_last_whatever_is_written_into_others(small: Small, tmp_path: Path) -> None:
+def test_latest_is_the_run_that_was_started_last_whatever_is_written_into_others(
+    small: Small, tmp_path: Path
+) -> None:
     saved = []
     for name in ("one", "two"):
         with Trainer(small(log={"name": name})) as trainer:
@@ -112,7 +127,11 @@ def test_latest_is_the_run_that_was_started_last_whatever_is_written_into_others
     assert find.find_checkpoint("latest", tmp_path / "runs") == saved[1]
     with Trainer(small(), checkpoint=saved[0]) as trainer:
         resumed = trainer.folder
-    assert find.find_checkpoint("latest", tmp_path / "runs").parent.parent == resumed == tmp_path / "runs" / "one"
+    assert (
+        find.find_checkpoint("latest", tmp_path / "runs").parent.parent
+        == resumed
+        == tmp_path / "runs" / "one"
+    )
 
 
 def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
@@ -139,7 +158,9 @@ def test_a_checkpoint_in_its_run_goes_on_there_however_it_is_named(
 def test_a_checkpoint_that_was_put_aside_begins_a_run_folder(
     small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written beside it: `--resume best` would make the folder it is called from a run, `/models/best` the root."""
+    """Nothing is written beside it: `--resume best` would make the folder it is called from a run,
+    `/models/best` the root.
+    """
     with Trainer(small(log={"name": "first"})) as trainer:
         shutil.copytree(trainer.save(), tmp_path / "models" / "best")
     monkeypatch.chdir(tmp_path / "models")
@@ -167,7 +188,9 @@ def test_runs_of_functions_without_a_name_go_on_in_python() -> None:
 
 
 def test_a_config_cannot_make_python_run_things(tmp_path: Path) -> None:
-    """The env of a run is called with its settings: a run folder from elsewhere must not name what is no env."""
+    """The env of a run is called with its settings: a run folder from elsewhere must not name what
+    is no env.
+    """
     canary = tmp_path / "canary"
     for target, env in (
         ("os:system", {"command": f"touch {canary}"}),
@@ -191,7 +214,9 @@ from puffervec.train.policies.mlp import MLPPolicy as Net
 
 @pytest.fixture
 def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A module `foreign_code` with an env and a policy that work; yields the file that importing it leaves."""
+    """A module `foreign_code` with an env and a policy that work; yields the file that importing it
+    leaves.
+    """
     canary = tmp_path / "canary"
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "foreign_code.py").write_text(CODE.format(canary=str(canary)))
@@ -208,7 +233,9 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ({"target": "probe", "train": {"algorithm": "foreign_code:MINE"}}, "foreign_code:MINE"),
     ],
 )
-def test_code_is_imported_only_where_the_user_names_it(foreign: Path, tables: dict[str, Any], name: str) -> None:
+def test_code_is_imported_only_where_the_user_names_it(
+    foreign: Path, tables: dict[str, Any], name: str
+) -> None:
     for trusted in ([], [None], ["foreign_code"], ["foreign_code:other", "probe"], [name + " "]):
         with pytest.raises(ConfigError, match=f"{name}.*code that would be imported"):
             rundir.config_from_tables(tables, trusted)
@@ -259,8 +286,12 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_readers_beside_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that saves all the time and keeps one: each look of a reader finds one that loads, and never an older one."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)  # Faster than any disk, so that they meet more often.
+    """A process that saves all the time and keeps one: each look of a reader finds one that loads,
+    and never an older one.
+    """
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: None
+    )  # Faster than any disk, so that they meet more often.
     folder = tmp_path / "run" / "checkpoints"
     ckpt.write(folder, some(1, 1.0), keep=1)
     done = threading.Event()

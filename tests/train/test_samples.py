@@ -31,7 +31,10 @@ def filled() -> tuple[Storage, torch.Tensor, torch.Tensor]:
     number = torch.arange((HORIZON + 1) * ROWS).view(HORIZON + 1, ROWS)
     storage.obs[ROW].copy_(number.unsqueeze(-1).expand(-1, -1, 3))
     storage.values.copy_(torch.randn(storage.values.shape, generator=r))
-    storage.first_states = {0: (torch.arange(3.0).unsqueeze(-1),), 1: (torch.arange(3.0, 6.0).unsqueeze(-1),)}
+    storage.first_states = {
+        0: (torch.arange(3.0).unsqueeze(-1),),
+        1: (torch.arange(3.0, 6.0).unsqueeze(-1),),
+    }
     valid = (torch.rand(HORIZON, ROWS, generator=r) > 0.3).to(torch.uint8)
     valid[:, 2] = 0
     return storage, torch.randn(HORIZON, ROWS, generator=r) * valid, valid
@@ -71,32 +74,48 @@ def test_sequences_come_with_their_state_and_in_order() -> None:
 
 def test_advantages_are_normalised_over_valid_ones() -> None:
     x = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0]))
-    assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(x.std(correction=0)) == pytest.approx(1, rel=1e-5)
+    assert float(x.mean()) == pytest.approx(0, abs=1e-6) and float(
+        x.std(correction=0)
+    ) == pytest.approx(1, rel=1e-5)
     assert normalised(torch.tensor([4.0])).tolist() == [0.0]
-    masked = normalised(torch.tensor([1.0, 2.0, 3.0, 6.0, 99.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]))
+    masked = normalised(
+        torch.tensor([1.0, 2.0, 3.0, 6.0, 99.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0])
+    )
     torch.testing.assert_close(masked, torch.cat([x, torch.zeros(1)]))
     storage, advantages, valid = filled()
     samples = FlatSamples(storage, advantages, valid)
-    parts = torch.cat([make().advantages for make in samples.cut(samples.shuffled(torch.Generator(), 1)[0], 4)])
+    parts = torch.cat(
+        [make().advantages for make in samples.cut(samples.shuffled(torch.Generator(), 1)[0], 4)]
+    )
     assert float(parts.mean()) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("memory", ["none", "mingru", "lstm"])
 @pytest.mark.parametrize("buffers", [1, 2])
-def test_an_update_sees_the_numbers_of_the_roll_out(small: Small, memory: str, buffers: int) -> None:
-    """Before the first gradient step every probability ratio is 1: states, resets and masks were the same, in each roll-out."""
-    config = small("probe", policy={"memory": memory}, vec={"num_buffers": buffers}, env={"episode_length": 3})
+def test_an_update_sees_the_numbers_of_the_roll_out(
+    small: Small, memory: str, buffers: int
+) -> None:
+    """Before the first gradient step every probability ratio is 1: states, resets and masks were
+    the same, in each roll-out.
+    """
+    config = small(
+        "probe", policy={"memory": memory}, vec={"num_buffers": buffers}, env={"episode_length": 3}
+    )
     with Trainer(config) as trainer:
         for _ in range(3):
             trainer.collect()
             updater = trainer.learner.updaters["default"]
             storage = updater.storage
             valid = storage.valid().to(torch.uint8)
-            samples = samples_of(storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none")
+            samples = samples_of(
+                storage, torch.zeros_like(storage.rewards[1:]), valid, memory != "none"
+            )
             for minibatch in samples.shuffled(torch.Generator(), 2):
                 for make in samples.cut(minibatch, 64):
                     with torch.no_grad():
-                        _, sums = ppo_loss(updater.policy, storage.spec, make(), PPOSection(), bf16=False)
+                        _, sums = ppo_loss(
+                            updater.policy, storage.spec, make(), PPOSection(), bf16=False
+                        )
                     assert float(sums[3]) == pytest.approx(0, abs=1e-5)
                     assert float(sums[4]) == 0
 
@@ -114,15 +133,27 @@ def test_an_epoch_of_sequences_is_dealt_out_without_a_look_at_the_device() -> No
     storage, advantages, valid = filled()
     samples = samples_of(storage, advantages, valid, True)
     moved: list[int] = []
-    with mock.patch.object(samples_module, "_moved", lambda indices, device: moved.append(len(indices)) or indices):
+    with mock.patch.object(
+        samples_module, "_moved", lambda indices, device: moved.append(len(indices)) or indices
+    ):
         minibatches = samples.shuffled(torch.Generator().manual_seed(1), 3)
-    assert moved == [3] and len(samples.counts) == 3 and all(index.device.type == "cpu" for index in minibatches)
+    assert (
+        moved == [3]
+        and len(samples.counts) == 3
+        and all(index.device.type == "cpu" for index in minibatches)
+    )
 
 
 def test_observations_of_unsigned_numbers_are_gathered_as_they_stand() -> None:
     storage, advantages, valid = filled()
-    numbers = torch.arange((HORIZON + 1) * ROWS, dtype=torch.int32).view(HORIZON + 1, ROWS, 1) + 65_000
+    numbers = (
+        torch.arange((HORIZON + 1) * ROWS, dtype=torch.int32).view(HORIZON + 1, ROWS, 1) + 65_000
+    )
     storage.obs = {ROW: numbers.to(torch.uint16)}
     index = torch.tensor([3, 1])
     obs = FlatSamples(storage, advantages, valid).cut(index, 10)[0]().obs
-    assert isinstance(obs, torch.Tensor) and obs.dtype == torch.uint16 and obs.flatten().tolist() == [65_003, 65_001]
+    assert (
+        isinstance(obs, torch.Tensor)
+        and obs.dtype == torch.uint16
+        and obs.flatten().tolist() == [65_003, 65_001]
+    )

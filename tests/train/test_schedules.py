@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings that change over a run: what may be said, what they are when, and that the updates and the log follow them."""
+"""Settings that change over a run: what may be said, what they are when, and that the updates and
+the log follow them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,17 @@ POINTS = ((100.0, 1.0), (200.0, 0.5), (200.0, 0.25), (300.0, 0.0))
 
 
 @pytest.mark.parametrize(
-    ("steps", "value"), [(0, 1.0), (100, 1.0), (150, 0.75), (199, 0.505), (200, 0.25), (250, 0.125), (300, 0.0), (10**9, 0.0)]
+    ("steps", "value"),
+    [
+        (0, 1.0),
+        (100, 1.0),
+        (150, 0.75),
+        (199, 0.505),
+        (200, 0.25),
+        (250, 0.125),
+        (300, 0.0),
+        (10**9, 0.0),
+    ],
 )
 def test_straight_lines_between_points_and_a_jump(steps: int, value: float) -> None:
     assert value_at(POINTS, steps) == pytest.approx(value) and value_at(0.3, steps) == 0.3
@@ -42,7 +54,9 @@ def test_flags_files_and_tables_say_the_same(tmp_path: Path) -> None:
         config.check()
         kept = json.loads(json.dumps(config.tables()))
         assert TrainConfig.bare("probe").merged(kept) == config == flags.apply_flags(config, [])
-    assert flags.apply_flags(config, ["--lr", ".5", "--train.entropy-coef", "0"]).train.lr == 0.5  # flags win
+    assert (
+        flags.apply_flags(config, ["--lr", ".5", "--train.entropy-coef", "0"]).train.lr == 0.5
+    )  # flags win
 
 
 @pytest.mark.parametrize(
@@ -70,7 +84,9 @@ def test_what_is_wrong_is_named(value: Any, words: str) -> None:
 
 
 def test_a_flag_that_is_no_schedule_is_one_line() -> None:
-    with pytest.raises(ConfigError, match=r"--train.entropy-coef: the value, point 2 is \[1\]") as caught:
+    with pytest.raises(
+        ConfigError, match=r"--train.entropy-coef: the value, point 2 is \[1\]"
+    ) as caught:
         flags.apply_flags(TrainConfig.of("probe"), ["--train.entropy-coef", "[[0, 1], [1]]"])
     assert "\n" not in str(caught.value)
 
@@ -85,7 +101,10 @@ def test_a_sweep_searches_numbers_and_schedules() -> None:
     config = TrainConfig.of("probe", train={"lr": [[0, 1], [10, 0.1]]})
     assert ranges.with_values(config, {"train.lr": 0.5}).train.lr == 0.5
     space = ranges.build_space(config, {"train.lr": "[[0,1],[9,0.5]]/0.1"})
-    assert ranges.with_values(config, {"train.lr": space["train.lr"].options[0]}).train.lr == ((0, 1), (9, 0.5))  # type: ignore[union-attr]
+    assert ranges.with_values(config, {"train.lr": space["train.lr"].options[0]}).train.lr == (
+        (0, 1),
+        (9, 0.5),
+    )  # type: ignore[union-attr]
 
 
 def test_updates_and_the_log_follow_it_and_so_does_a_resumed_run(small: Small) -> None:
@@ -96,13 +115,19 @@ def test_updates_and_the_log_follow_it_and_so_does_a_resumed_run(small: Small) -
     for stops in ((), (150,)):
         checkpoint = None
         for steps in (*stops, 400):
-            with Trainer(config.merged({"train": {"total_timesteps": steps}}), checkpoint=checkpoint) as trainer:
+            with Trainer(
+                config.merged({"train": {"total_timesteps": steps}}), checkpoint=checkpoint
+            ) as trainer:
                 trainer.train()
                 checkpoint = ckpt.newest(trainer.folder / "checkpoints")
                 lines = list(read_metrics(trainer.folder / "metrics.jsonl"))
         for line in lines:
-            assert line["charts/learning_rate"] == pytest.approx(value_at(config.train.lr, int(line["step"])))
-            assert line["charts/entropy_coef"] == pytest.approx(value_at(config.train.entropy_coef, int(line["step"])))
+            assert line["charts/learning_rate"] == pytest.approx(
+                value_at(config.train.lr, int(line["step"]))
+            )
+            assert line["charts/entropy_coef"] == pytest.approx(
+                value_at(config.train.entropy_coef, int(line["step"]))
+            )
         runs.append([weight.clone() for weight in trainer.policies["default"].parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*runs, strict=True))
 
@@ -125,6 +150,10 @@ def test_losses_find_the_number_of_the_update(kind: str, monkeypatch: pytest.Mon
             assert made.section.entropy_coef is found
         return list(made.parameters)
 
-    points, constants, same = updated(entropy_coef=((0, 9.0), (9, 8.0))), updated(0.5, 0.25), updated(0.5, 0.5)
+    points, constants, same = (
+        updated(entropy_coef=((0, 9.0), (9, 8.0))),
+        updated(0.5, 0.25),
+        updated(0.5, 0.5),
+    )
     assert all(torch.equal(one, other) for one, other in zip(points, constants, strict=True))
     assert not all(torch.equal(one, other) for one, other in zip(points, same, strict=True))

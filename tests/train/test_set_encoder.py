@@ -6,10 +6,18 @@ import pytest
 import torch
 
 from puffervec.train.policies import object_set
-from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set, encode_set_plain, max_over_objects
+from puffervec.train.policies.object_set import (
+    HIDDEN,
+    WIDTH,
+    encode_set,
+    encode_set_plain,
+    max_over_objects,
+)
 
 
-def weights(features: int, hidden: int = HIDDEN, width: int = WIDTH) -> tuple[torch.Tensor, torch.Tensor]:
+def weights(
+    features: int, hidden: int = HIDDEN, width: int = WIDTH
+) -> tuple[torch.Tensor, torch.Tensor]:
     r = torch.Generator().manual_seed(1)
     return (
         torch.randn(hidden, features + 1, generator=r).requires_grad_(),
@@ -31,7 +39,9 @@ def test_kernel_equals_the_plain_form(dtype: torch.dtype, shape: tuple[int, ...]
     x = objects(*shape).to(dtype)
     fused, plain = weights(shape[-1]), weights(shape[-1])
     out, expected = encode_set(x, *fused), encode_set_plain(x, *plain)
-    assert out.shape == (*shape[:-2], WIDTH) and "Fused" in type(out.grad_fn).__name__ + str(out.grad_fn.next_functions)
+    assert out.shape == (*shape[:-2], WIDTH) and "Fused" in type(out.grad_fn).__name__ + str(
+        out.grad_fn.next_functions
+    )
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
     grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(3))
     out.backward(grad)
@@ -40,8 +50,12 @@ def test_kernel_equals_the_plain_form(dtype: torch.dtype, shape: tuple[int, ...]
         torch.testing.assert_close(got.grad, want.grad, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.int16])
-def test_rows_of_any_data_type_take_the_kernel(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.bfloat16, torch.uint8, torch.int16]
+)
+def test_rows_of_any_data_type_take_the_kernel(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As they stand, scaled where they are read: the same as float32 rows of the scaled numbers."""
     whole = not dtype.is_floating_point
     stored = (objects(7, 5, 3).abs() * 60).to(dtype) if whole else objects(7, 5, 3).to(dtype)
@@ -60,7 +74,9 @@ def test_a_slice_of_a_wide_row() -> None:
     """Fields are parts of longer rows: the kernel reads them where they are."""
     wide = objects(6, 2 + 4 * 3 + 5)
     part = wide[:, 2:14].view(6, 4, 3)
-    torch.testing.assert_close(encode_set(part, *weights(3)), encode_set_plain(part, *weights(3)), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        encode_set(part, *weights(3)), encode_set_plain(part, *weights(3)), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_no_rows_and_no_gradient() -> None:
@@ -69,7 +85,9 @@ def test_no_rows_and_no_gradient() -> None:
     with torch.no_grad():
         out = encode_set(objects(5, 4, 3), first, second)
     assert not out.requires_grad
-    torch.testing.assert_close(out, encode_set_plain(objects(5, 4, 3), first, second), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        out, encode_set_plain(objects(5, 4, 3), first, second), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_other_widths_take_the_plain_form(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,9 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch, two_cores: None) -> dict[str, float]:
-    """Agent-steps/s by backend, which stand for what is measured; there is all the time in the world."""
+    """Agent-steps/s by backend, which stand for what is measured; there is all the time in the
+    world.
+    """
     given = {"multiprocessing envs": 1.0}
     monkeypatch.setattr(startup, "MOST_S", 1000.0)
     monkeypatch.setattr(startup, "speed", lambda rollout, seconds: given[rollout.vec.as_asked])
@@ -68,7 +70,9 @@ def in_this_process(config: TrainConfig, seed: int | None = None) -> Any:
         ({"total_timesteps": 10**9, "deterministic": True}, 0.0),
     ],
 )
-def test_measuring_takes_a_hundredth_at_most(small: Small, train: dict[str, Any], seconds: float) -> None:
+def test_measuring_takes_a_hundredth_at_most(
+    small: Small, train: dict[str, Any], seconds: float
+) -> None:
     assert startup.measuring_s(small(train=train)) == pytest.approx(seconds)
 
 
@@ -76,13 +80,22 @@ def test_short_runs_are_not_measured(small: Small, two_cores: None) -> None:
     config = small(vec=AUTO, train={"precision": "auto"})
     chosen = choose(config, never)
     assert chosen.config.train.precision == ("bf16" if startup.cpu_has_bf16() else "fp32")
-    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers) == ("auto", 2)  # as on a machine with more cores
+    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers) == (
+        "auto",
+        2,
+    )  # as on a machine with more cores
     assert chosen.lines == () and chosen.measured == {}
 
 
 @pytest.mark.parametrize(
     "vec",
-    [{"backend": "serial"}, {"backend": "multiprocessing"}, {"num_workers": 2}, {"num_buffers": 1}, {"batch_size": 4}],
+    [
+        {"backend": "serial"},
+        {"backend": "multiprocessing"},
+        {"num_workers": 2},
+        {"num_buffers": 1},
+        {"batch_size": 4},
+    ],
 )
 def test_settings_win(small: Small, two_cores: None, vec: dict[str, Any]) -> None:
     config = small(vec=AUTO | vec, train=LONG)
@@ -99,7 +112,12 @@ def test_settings_win(small: Small, two_cores: None, vec: dict[str, Any]) -> Non
     ],
 )  # fmt: skip
 def test_the_fastest_is_taken_if_it_is_clearly_faster(
-    small: Small, speeds: dict[str, float], serial: float, threads: float, expected: tuple[str, int], line: str
+    small: Small,
+    speeds: dict[str, float],
+    serial: float,
+    threads: float,
+    expected: tuple[str, int],
+    line: str,
 ) -> None:
     speeds |= {"serial": serial, "threading": threads, "multiprocessing": 100.0}
     chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
@@ -107,24 +125,49 @@ def test_the_fastest_is_taken_if_it_is_clearly_faster(
     assert len(chosen.lines) == 1 and chosen.lines[0].startswith(line)
     rates = {"processes": 100.0, "in-process": serial, "threads": threads, startup.SPLIT_ENVS: 1.0}
     assert chosen.measured["vec"]["agent_steps_per_s"] == rates
-    assert choose(chosen.config, never).config == chosen.config  # What was chosen is not measured again.
+    assert (
+        choose(chosen.config, never).config == chosen.config
+    )  # What was chosen is not measured again.
 
 
 @pytest.mark.parametrize(("rate", "split"), [(150.0, "envs"), (105.0, "workers")])
-def test_workers_that_serve_both_halves_are_tried(small: Small, speeds: dict[str, float], rate: float, split: str) -> None:
-    speeds |= {"serial": 1.0, "threading": 1.0, "multiprocessing": 100.0, "multiprocessing envs": rate}
+def test_workers_that_serve_both_halves_are_tried(
+    small: Small, speeds: dict[str, float], rate: float, split: str
+) -> None:
+    speeds |= {
+        "serial": 1.0,
+        "threading": 1.0,
+        "multiprocessing": 100.0,
+        "multiprocessing envs": rate,
+    }
     chosen = choose(small(vec=AUTO, train=LONG), in_this_process)
-    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers, chosen.config.vec.split) == ("multiprocessing", 2, split)
-    shown = "vec: 1 workers, 2 buffers, split by envs (150 agent-steps/s while collecting; processes 100"
+    assert (chosen.config.vec.backend, chosen.config.vec.num_buffers, chosen.config.vec.split) == (
+        "multiprocessing",
+        2,
+        split,
+    )
+    shown = (
+        "vec: 1 workers, 2 buffers, split by envs (150 agent-steps/s while collecting; processes "
+        "100"
+    )
     assert chosen.lines[0].startswith(shown) == (split == "envs")
-    asked = choose(small(vec=AUTO | {"split": "envs"}, train=LONG), in_this_process)  # What was asked for stays.
-    assert asked.config.vec.split == "envs" and startup.SPLIT_ENVS not in asked.measured["vec"]["agent_steps_per_s"]
+    asked = choose(
+        small(vec=AUTO | {"split": "envs"}, train=LONG), in_this_process
+    )  # What was asked for stays.
+    assert (
+        asked.config.vec.split == "envs"
+        and startup.SPLIT_ENVS not in asked.measured["vec"]["agent_steps_per_s"]
+    )
 
 
 def test_threads_are_for_c_envs(small: Small, speeds: dict[str, float]) -> None:
     speeds |= {"serial": 1.0, "multiprocessing": 100.0}
     chosen = choose(small("CartPole-v1", vec=AUTO, train=LONG), in_this_process)
-    assert set(chosen.measured["vec"]["agent_steps_per_s"]) == {"processes", "in-process", startup.SPLIT_ENVS}
+    assert set(chosen.measured["vec"]["agent_steps_per_s"]) == {
+        "processes",
+        "in-process",
+        startup.SPLIT_ENVS,
+    }
 
 
 def test_envs_that_fail_are_left_to_the_run(small: Small, two_cores: None) -> None:
@@ -136,10 +179,14 @@ def test_envs_that_fail_are_left_to_the_run(small: Small, two_cores: None) -> No
     assert chosen.measured == {"vec": {"failed": "RuntimeError: not in this process"}}
 
 
-def test_envs_that_take_long_to_make_are_not_made_twice(small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_envs_that_take_long_to_make_are_not_made_twice(
+    small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[str] = []
     times = iter(range(1000))
-    monkeypatch.setattr(startup.time, "perf_counter", lambda: float(next(times)))  # A second between two looks.
+    monkeypatch.setattr(
+        startup.time, "perf_counter", lambda: float(next(times))
+    )  # A second between two looks.
 
     def slow(config: TrainConfig) -> Any:
         made.append(config.vec.backend)
@@ -148,8 +195,12 @@ def test_envs_that_take_long_to_make_are_not_made_twice(small: Small, two_cores:
     assert choose(small(vec=AUTO, train=LONG), slow).lines == () and len(made) <= 1
 
 
-def test_real_vec_envs_are_measured_and_ended(small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(startup, "speed", lambda rollout, seconds: real(rollout, min(seconds, 0.05)))
+def test_real_vec_envs_are_measured_and_ended(
+    small: Small, two_cores: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        startup, "speed", lambda rollout, seconds: real(rollout, min(seconds, 0.05))
+    )
     monkeypatch.setattr(startup, "MOST_S", 100.0)
     made: list[Any] = []
 
@@ -176,10 +227,13 @@ def test_speed_counts_valid_transitions(small: Small) -> None:
         slots = startup._slots(config, vec.spec, {})
         rollout = startup.Rollout(vec, slots, CPU, False, torch.Generator(), startup.ThreadPool(1))
         rollout.begin(1)
-        # The clock is looked at at the begin, at each half turn but the first two, and at the end: here 2, 3, 4, 5.
+        # The clock is looked at at the begin, at each half turn but the first two, and at the end:
+        # here 2, 3, 4, 5.
         assert startup.speed(rollout, 3.0, lambda: float(next(ticks))) == pytest.approx(12 * 2 / 4)
         assert not rollout.full
-        assert startup.speed(rollout, 1e9, lambda: float(next(ticks))) > 0 and rollout.full  # one roll-out at most
+        assert (
+            startup.speed(rollout, 1e9, lambda: float(next(ticks))) > 0 and rollout.full
+        )  # one roll-out at most
 
 
 def test_generators_are_given_back(small: Small, speeds: dict[str, float]) -> None:
@@ -193,10 +247,14 @@ def test_generators_are_given_back(small: Small, speeds: dict[str, float]) -> No
     config = TrainConfig.of(Greedy, vec=AUTO, train={**LONG, "precision": "auto"})
     chosen = choose(config, in_this_process)
     assert "vec" in chosen.measured
-    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+    assert before == (
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_rng_state().tolist(),
+    )
 
 
-# ---- precision ----------------------------------------------------------------------------------------------------------
+# ---- precision -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -209,28 +267,46 @@ def instructions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_bf16_must_be_clearly_faster(
     small: Small, instructions: None, monkeypatch: pytest.MonkeyPatch, bf16_s: float, expected: str
 ) -> None:
-    monkeypatch.setattr(startup, "interleaved", lambda variants, seconds: {"fp32": [9.0, 1.0, 1.0], "bf16": [bf16_s]})
+    monkeypatch.setattr(
+        startup,
+        "interleaved",
+        lambda variants, seconds: {"fp32": [9.0, 1.0, 1.0], "bf16": [bf16_s]},
+    )
     chosen = choose(small(train={**LONG, "precision": "auto"}))
     assert chosen.config.train.precision == expected
-    assert chosen.lines[0].startswith(f"precision: {expected} (") and chosen.measured["precision"]["fp32_s"] == 1.0
+    assert (
+        chosen.lines[0].startswith(f"precision: {expected} (")
+        and chosen.measured["precision"]["fp32_s"] == 1.0
+    )
 
 
-@pytest.mark.parametrize(("env", "policy"), [("probe", {}), ("probe", {"memory": "mingru"}), (envs.Guess, {}), (envs.Aim, {})])
+@pytest.mark.parametrize(
+    ("env", "policy"),
+    [("probe", {}), ("probe", {"memory": "mingru"}), (envs.Guess, {}), (envs.Aim, {})],
+)
 @pytest.mark.parametrize("bf16", [False, True])
 def test_a_measured_update_learns_nothing(env: Any, policy: dict[str, Any], bf16: bool) -> None:
-    config = TrainConfig.of(env, policy={"hidden": (8,), **policy}, train={"horizon": 4, "microbatch_size": 24})
+    config = TrainConfig.of(
+        env, policy={"hidden": (8,), **policy}, train={"horizon": 4, "microbatch_size": 24}
+    )
     (rows,) = policy_rows(target.env_spec(config), config).values()
     mine = rows.build()
     before = {name: value.clone() for name, value in mine.state_dict().items()}
     result = startup._microbatch_update(config.vec.num_envs, rows, mine, bf16)()
-    assert isinstance(result, UpdateResult) and result.valid in (24, 16 * 4) and np.isfinite(result.losses["value"])
+    assert (
+        isinstance(result, UpdateResult)
+        and result.valid in (24, 16 * 4)
+        and np.isfinite(result.losses["value"])
+    )
     assert all(torch.equal(value, mine.state_dict()[name]) for name, value in before.items())
 
 
-# ---- kept with the run --------------------------------------------------------------------------------------------------
+# ---- kept with the run ---------------------------------------------------------------------------
 
 
-def test_a_run_keeps_what_was_chosen(small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_what_was_chosen(
+    small: Small, speeds: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("puffervec.train.run.setup.make_vec", in_this_process)
     speeds |= {"serial": 1000.0, "threading": 1.0, "multiprocessing": 100.0}
     config = small(vec=AUTO, train={**LONG, "precision": "auto", "compile": "off"})
@@ -239,23 +315,39 @@ def test_a_run_keeps_what_was_chosen(small: Small, speeds: dict[str, float], mon
         trainer.collect()
         trainer.update()
         path = trainer.save()
-    assert (chosen.vec.backend, chosen.vec.num_buffers) == ("serial", 1) and chosen.train.precision in ("fp32", "bf16")
+    assert (chosen.vec.backend, chosen.vec.num_buffers) == (
+        "serial",
+        1,
+    ) and chosen.train.precision in ("fp32", "bf16")
     kept = json.loads((folder / "config.json").read_text())
-    assert kept["vec"]["backend"] == "serial" and kept["train"]["precision"] == chosen.train.precision
-    assert json.loads((folder / "run.json").read_text())["starts"][0]["measured"]["vec"]["chosen"] == "in-process"
+    assert (
+        kept["vec"]["backend"] == "serial" and kept["train"]["precision"] == chosen.train.precision
+    )
+    assert (
+        json.loads((folder / "run.json").read_text())["starts"][0]["measured"]["vec"]["chosen"]
+        == "in-process"
+    )
     speeds |= {"serial": 1.0}
     monkeypatch.setattr(startup, "interleaved", never)
     for again in (config, chosen):  # Also where the config says auto, as it does from Python.
         with Trainer(again, checkpoint=path) as trainer:
-            assert trainer.config.vec == chosen.vec and trainer.config.train == chosen.train and trainer.chosen.lines == ()
+            assert (
+                trainer.config.vec == chosen.vec
+                and trainer.config.train == chosen.train
+                and trainer.chosen.lines == ()
+            )
             assert trainer.collector.rollout.full
 
 
 def test_an_older_run_goes_on_with_what_it_had(small: Small) -> None:
     """Manifests from before had two buffers and a precision beside the config."""
-    golden = json.loads((Path(__file__).parent / "golden" / "checkpoint_v1" / "manifest.json").read_text())
+    golden = json.loads(
+        (Path(__file__).parent / "golden" / "checkpoint_v1" / "manifest.json").read_text()
+    )
     config = small(vec=AUTO, train={**LONG, "precision": "auto"})
     old = golden | {"numerics": {"device": "cpu", "bf16": True}}
     assert choose(config, never, resumed=old).config.train.precision == "bf16"
     kept = choose(config, never, resumed=golden).config.vec
-    assert (kept.backend, kept.num_buffers) == tuple(golden["config"]["vec"][name] for name in ("backend", "num_buffers"))
+    assert (kept.backend, kept.num_buffers) == tuple(
+        golden["config"]["vec"][name] for name in ("backend", "num_buffers")
+    )

@@ -21,13 +21,22 @@ Small = Callable[..., TrainConfig]
 
 def test_files_of_a_checkpoint(small: Small) -> None:
     with Trainer(small(env={"mode": 1, "num_agents": 2})) as trainer:
-        assert set(trainer.saver.state()) == {"scouts", "towers", "optimizer", "random", "episodes", "returns"}
+        assert set(trainer.saver.state()) == {
+            "scouts",
+            "towers",
+            "optimizer",
+            "random",
+            "episodes",
+            "returns",
+        }
         trainer.collect()
         trainer.update()
         files = trainer.saver.state()
     assert set(files) == {"scouts", "towers", "optimizer", "random", "episodes", "returns", "envs"}
     assert {key.split("/")[0] for key in files["optimizer"]} == {"scouts", "towers"}
-    assert {key for key in files["envs"] if key.startswith("env/")} == {f"env/{i}" for i in range(4)}
+    assert {key for key in files["envs"] if key.startswith("env/")} == {
+        f"env/{i}" for i in range(4)
+    }
 
 
 def test_missing_parts_are_named(small: Small) -> None:
@@ -40,9 +49,17 @@ def test_missing_parts_are_named(small: Small) -> None:
             left = {name: tensors for name, tensors in files.items() if name != gone}
             with pytest.raises(CheckpointError, match=gone):
                 trainer.saver.load_state(left)
-        for stem, part, named in (("optimizer", "default/0/exp_avg", "exp_avg"), ("envs", "last/default/obs", "obs")):
-            other = files | {stem: files[stem] | {part: torch.zeros(1)}}  # Shapes that would be spread, or trusted by a kernel.
-            with pytest.raises(CheckpointError, match=rf"does not fit the run: .*{named} has the shape \(1,\), not "):
+        for stem, part, named in (
+            ("optimizer", "default/0/exp_avg", "exp_avg"),
+            ("envs", "last/default/obs", "obs"),
+        ):
+            other = files | {
+                stem: files[stem] | {part: torch.zeros(1)}
+            }  # Shapes that would be spread, or trusted by a kernel.
+            with pytest.raises(
+                CheckpointError,
+                match=rf"does not fit the run: .*{named} has the shape \(1,\), not ",
+            ):
                 trainer.saver.load_state(other)
         odd = files | {"optimizer": {"default/99/exp_avg": torch.zeros(1)}}
         with pytest.raises(CheckpointError, match="does not fit"):
@@ -58,10 +75,15 @@ def test_env_states_of_another_size_are_left_alone(small: Small) -> None:
         trainer.collect()
         trainer.update()
         files = trainer.saver.state()
-    envs = {key: value[:-4] if key.startswith("env/") else value for key, value in files["envs"].items()}
+    envs = {
+        key: value[:-4] if key.startswith("env/") else value for key, value in files["envs"].items()
+    }
     with Trainer(small()) as trainer:
         notes = trainer.saver.load_state(files | {"envs": envs})
-        assert len(notes) == 1 and "goes on with new episodes: the env, or its version, is another one" in notes[0]
+        assert (
+            len(notes) == 1
+            and "goes on with new episodes: the env, or its version, is another one" in notes[0]
+        )
         assert not trainer.collector.rollout.full
         trainer.begin(0)
         trainer.collect()
@@ -73,7 +95,9 @@ def test_unknown_policy() -> None:
 
 
 def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
-    """A CUDA generator has a state of 16 bytes, a CPU's of some thousand: neither takes the other's."""
+    """A CUDA generator has a state of 16 bytes, a CPU's of some thousand: neither takes the
+    other's.
+    """
     with Trainer(small(), dashboard=(notes := Notes())) as trainer:
         trainer.collect()
         trainer.update()
@@ -85,7 +109,9 @@ def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
         "cuda": torch.zeros(16, dtype=torch.uint8),
     }
     tensors = found.tensors | {"random": random}
-    other = ckpt.write(path.parent, ckpt.Checkpoint(found.manifest | {"numerics": numerics}, tensors), keep=9)
+    other = ckpt.write(
+        path.parent, ckpt.Checkpoint(found.manifest | {"numerics": numerics}, tensors), keep=9
+    )
     with Trainer(small(), checkpoint=other, dashboard=notes) as trainer:
         assert torch.equal(trainer.saver.state()["random"]["shuffle"], random["shuffle"])
         assert trainer.train()["step"] >= 100
@@ -94,9 +120,23 @@ def test_a_checkpoint_of_another_kind_of_device_goes_on(small: Small) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["optimizer", "episodes", "returns", "random", "envs-rank3", "ahead", "a/b", "", ".x", "x" * 101]
+    "name",
+    [
+        "optimizer",
+        "episodes",
+        "returns",
+        "random",
+        "envs-rank3",
+        "ahead",
+        "a/b",
+        "",
+        ".x",
+        "x" * 101,
+    ],
 )
-def test_names_that_weights_cannot_be_saved_under_are_refused(name: str, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_weights_cannot_be_saved_under_are_refused(
+    name: str, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = small(env={"mode": 1, "num_agents": 2})
     spec = env_spec(config)
     groups = (dataclasses.replace(spec.groups[0], name=name), *spec.groups[1:])

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory of a roll-out (puffervec/train/collect/storage.py): shapes, dtypes, bytes, and the seam of two roll-outs."""
+"""The memory of a roll-out (puffervec/train/collect/storage.py): shapes, dtypes, bytes, and the
+seam of two roll-outs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ def test_shapes_and_dtypes() -> None:
     storage = Storage(group(("x", (3,)), sizes=(2, 4)), 5, 6, CPU, torch.bfloat16)
     assert (storage.obs[ROW].shape, storage.obs[ROW].dtype) == ((6, 6, 3), torch.bfloat16)
     assert storage.actions.shape == (6, 6, 2)
-    assert all(x.shape == (6, 6) for x in (storage.rewards, storage.values, storage.log_probs, storage.masks))
+    assert all(
+        x.shape == (6, 6)
+        for x in (storage.rewards, storage.values, storage.log_probs, storage.masks)
+    )
 
 
 def test_step_bytes_are_those_of_a_storage() -> None:
@@ -40,7 +45,9 @@ def test_the_last_step_is_the_first_of_the_next_roll_out() -> None:
 
 
 def test_rows_are_views_on_the_slab() -> None:
-    with puffervec.make("probe", env_kwargs={"mode": 1, "num_agents": 2}, backend="serial", num_envs=3) as vec:
+    with puffervec.make(
+        "probe", env_kwargs={"mode": 1, "num_agents": 2}, backend="serial", num_envs=3
+    ) as vec:
         block = torch.from_numpy(vec.halves[0].block)
         rows = {spec.name: rows_of(block, vec.halves[0], spec) for spec in vec.spec.groups}
         vec.reset(0)

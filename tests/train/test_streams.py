@@ -78,13 +78,17 @@ def test_what_cannot_be_pinned_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     block, nothing = torch.zeros(4096, dtype=torch.uint8), torch.zeros(0)
     monkeypatch.setattr(torch, "zeros", runtime.launch)
-    with pytest.warns(RuntimeWarning, match=r"4,096 bytes .* cannot be page-locked \(CUDA error 2; `ulimit -l`"):
+    with pytest.warns(
+        RuntimeWarning, match=r"4,096 bytes .* cannot be page-locked \(CUDA error 2; `ulimit -l`"
+    ):
         assert not streams.pin(block, Owner())
     assert not streams.pin(nothing, Owner())
     assert len(runtime.calls) == 1
 
 
-def test_a_refusal_is_not_taken_for_the_error_of_the_next_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_not_taken_for_the_error_of_the_next_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     runtime = Runtime(2)
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     block = torch.zeros(4096, dtype=torch.uint8)

@@ -46,10 +46,16 @@ def records(returns: list[float]) -> np.ndarray:
 
 def test_episodes_of_two_hosts_make_one_mean(rolled: tuple[TrainConfig, Storage]) -> None:
     config, storage = rolled
-    parts = [tally_of(config, storage, EpisodeFacts()).counted([records(returns)], []) for returns in ([1.0, 2.0], [6.0])]
+    parts = [
+        tally_of(config, storage, EpisodeFacts()).counted([records(returns)], [])
+        for returns in ([1.0, 2.0], [6.0])
+    ]
     learner = tally_of(config, storage, EpisodeFacts())
     learner.count(parts)
-    assert learner.means() == {"episode/return": 3.0, "episode/length": 10.0} and learner.episodes.total == 3
+    assert (
+        learner.means() == {"episode/return": 3.0, "episode/length": 10.0}
+        and learner.episodes.total == 3
+    )
 
 
 def test_numbers_in_infos_travel(rolled: tuple[TrainConfig, Storage]) -> None:
@@ -73,7 +79,10 @@ def test_rewards_are_scaled_by_what_all_hosts_earn(rolled: tuple[TrainConfig, St
     assert (total / count, count) == (pytest.approx(mean_square), 4 * 8)
     learner = tally_of(config, storage, EpisodeFacts())
     learner.scale_rewards([part, part])
-    assert torch.allclose(storage.rewards[1:], torch.tensor(2 / mean_square**0.5)) and float(storage.rewards[0, 0]) == 2
+    assert (
+        torch.allclose(storage.rewards[1:], torch.tensor(2 / mean_square**0.5))
+        and float(storage.rewards[0, 0]) == 2
+    )
 
 
 def test_a_part_of_a_roll_out_says_nothing_of_rewards(rolled: tuple[TrainConfig, Storage]) -> None:
@@ -89,4 +98,7 @@ def test_the_state_goes_on(rolled: tuple[TrainConfig, Storage]) -> None:
     first.count([part])
     first.scale_rewards([part])
     second.load_state(first.state())
-    assert second.means() == first.means() and second.return_scales["default"].factor == first.return_scales["default"].factor
+    assert (
+        second.means() == first.means()
+        and second.return_scales["default"].factor == first.return_scales["default"].factor
+    )

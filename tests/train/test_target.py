@@ -46,7 +46,10 @@ def test_shared_data_is_not_copied(tmp_path: Path) -> None:
 def test_names_of_c_envs_and_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     found = target.native_env("probe")
     assert found is not None and found.name == "probe"
-    assert target.native_env("CartPole-v1") is None and target.native_env("some.module:factory") is None
+    assert (
+        target.native_env("CartPole-v1") is None
+        and target.native_env("some.module:factory") is None
+    )
     with pytest.raises(ConfigError, match="'nothere'.*drive.*CartPole-v1.*module:factory"):
         target.native_env("nothere")
 
@@ -78,7 +81,10 @@ def test_names_that_lead_nowhere(name: str, words: str) -> None:
 def test_a_module_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "half_written.py").write_text("def make(:\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=r"half_written:make cannot be imported: SyntaxError: invalid syntax .*line 1"):
+    with pytest.raises(
+        ConfigError,
+        match=r"half_written:make cannot be imported: SyntaxError: invalid syntax .*line 1",
+    ):
         TrainConfig.of("half_written:make")
 
 

@@ -18,7 +18,8 @@ from puffervec.train.metrics import trackers
 
 Small = Callable[..., TrainConfig]
 
-# What of wandb's interface is used, written from its reference; it leaves what it is given in a file.
+# What of wandb's interface is used, written from its reference; it leaves what it is given in a
+# file.
 WANDB = """
 import json, pathlib
 
@@ -72,7 +73,13 @@ class Fake:
     """A tracker that keeps lines and fails at will."""
 
     def __init__(self, name: str, fails: str = "", every_line: bool = False) -> None:
-        self.name, self.fails, self.steps, self.closed, self.every_line = name, fails, [], 0, every_line
+        self.name, self.fails, self.steps, self.closed, self.every_line = (
+            name,
+            fails,
+            [],
+            0,
+            every_line,
+        )
 
     def write(self, metrics: Mapping[str, float]) -> None:
         if self.fails == "write":
@@ -109,21 +116,32 @@ def test_one_that_fails_is_dropped_with_a_note() -> None:
         group.write({"step": step})
     assert good.steps == gone.steps == [0, 1, 2] and full.steps == []
     assert notes == [
-        "full failed and gets nothing more (OSError: [Errno 28] No space left on device); the run and metrics.jsonl go on"
+        "full failed and gets nothing more (OSError: [Errno 28] No space left on device); the run "
+        "and metrics.jsonl go on"
     ]
     group.close()
     assert (good.closed, full.closed, gone.closed) == (1, 0, 1)
     assert len(notes) == 2 and "gone failed" in notes[1] and "no network" in notes[1]
 
 
-@pytest.mark.parametrize(("flags", "module"), [(["--log.tensorboard"], "tensorboard"), (["--log.wandb", "offline"], "wandb")])
+@pytest.mark.parametrize(
+    ("flags", "module"),
+    [(["--log.tensorboard"], "tensorboard"), (["--log.wandb", "offline"], "wandb")],
+)
 def test_a_missing_extra_is_said_before_anything_starts(
-    flags: list[str], module: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flags: list[str],
+    module: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     assert main(["probe", "--log.folder", str(tmp_path / "runs"), *flags]) == 2
     out, err = capsys.readouterr()
-    assert (out, err) == ("", f"puffer-train: {' '.join(flags)} needs {module}: pip install 'puffervec[{module}]'\n")
+    assert (out, err) == (
+        "",
+        f"puffer-train: {' '.join(flags)} needs {module}: pip install 'puffervec[{module}]'\n",
+    )
     assert not (tmp_path / "runs").exists()
 
 
@@ -138,8 +156,17 @@ def test_weights_and_biases_goes_on_in_the_same_run(small: Small, wandb: None) -
         folder, run_id, whole = trainer.folder, trainer.files.run_id, trainer.config
     (begin, axis, *rows, end) = said(folder)
     project, name, given_id, resume, mode, tables, settings = begin[1]
-    assert (project, name, given_id, resume, mode) == ("mine", folder.name, run_id, "allow", "offline")
-    assert tables == json.loads(json.dumps(whole.tables())) and settings == {"silent": True, "console": "off"}
+    assert (project, name, given_id, resume, mode) == (
+        "mine",
+        folder.name,
+        run_id,
+        "allow",
+        "offline",
+    )
+    assert tables == json.loads(json.dumps(whole.tables())) and settings == {
+        "silent": True,
+        "console": "off",
+    }
     assert axis == ["axis", ["*", "step"]] and end == ["finish", None]
     assert len(rows) == last["update"] and rows[-1] == ["row", last]
     longer = config.merged({"train": {"total_timesteps": 200}})
@@ -150,24 +177,36 @@ def test_weights_and_biases_goes_on_in_the_same_run(small: Small, wandb: None) -
 
 
 def test_weights_and_biases_that_cannot_begin(small: Small, wandb: None, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="log.wandb is 'online'.*RuntimeError: api_key not configured.*wandb login"):
+    with pytest.raises(
+        ConfigError,
+        match="log.wandb is 'online'.*RuntimeError: api_key not configured.*wandb login",
+    ):
         Trainer(small(log={"wandb": "online"}))
     assert not list((tmp_path / "runs").iterdir())
 
 
-def test_weights_and_biases_that_fails_later(small: Small, wandb: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_and_biases_that_fails_later(
+    small: Small, wandb: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     import wandb as module  # type: ignore[import-not-found, unused-ignore]
 
     module.FAILS = True
     with Trainer(small(log={"wandb": "offline", "dashboard": "plain"})) as trainer:
         assert trainer.train()["step"] >= 100
-    assert capsys.readouterr().out.count("Weights & Biases failed and gets nothing more (OSError: no space left)") == 1
+    assert (
+        capsys.readouterr().out.count(
+            "Weights & Biases failed and gets nothing more (OSError: no space left)"
+        )
+        == 1
+    )
 
 
 @pytest.fixture
 def accumulator() -> Callable[[Path], Any]:
     """Reads event files."""
-    module = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard")
+    module = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator", reason="needs tensorboard"
+    )
 
     def read(folder: Path) -> Any:
         found = module.EventAccumulator(str(folder / trackers.TENSORBOARD_FOLDER))
@@ -177,10 +216,15 @@ def accumulator() -> Callable[[Path], Any]:
     return read
 
 
-def test_tensorboard_has_a_point_per_update_and_the_settings(small: Small, accumulator: Callable[[Path], Any]) -> None:
+def test_tensorboard_has_a_point_per_update_and_the_settings(
+    small: Small, accumulator: Callable[[Path], Any]
+) -> None:
     from puffervec.train.metrics.log import METRICS_FILE, read_metrics
 
-    config = small(log={"tensorboard": True, "print_interval_s": 1000.0}, train={"total_timesteps": 200, "lr": 0.125})
+    config = small(
+        log={"tensorboard": True, "print_interval_s": 1000.0},
+        train={"total_timesteps": 200, "lr": 0.125},
+    )
     with Trainer(config) as trainer:
         trainer.train()
         folder = trainer.folder
@@ -188,17 +232,27 @@ def test_tensorboard_has_a_point_per_update_and_the_settings(small: Small, accum
     found = accumulator(folder)
     assert set(found.Tags()["scalars"]) == {key for line in lines for key in line} - {"step"}
     data = importlib.import_module("tensorboard.plugins.hparams.plugin_data_pb2").HParamsPluginData
-    told = data.FromString(found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content).session_start_info.hparams
+    told = data.FromString(
+        found.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    ).session_start_info.hparams
     assert told["train.lr"].number_value == 0.125 and told["policy.hidden"].string_value == "[8]"
-    assert told["env.num_agents"].number_value == 1 and told["policy.normalize"].number_value == 1 and "log.name" not in told
+    assert (
+        told["env.num_agents"].number_value == 1
+        and told["policy.normalize"].number_value == 1
+        and "log.name" not in told
+    )
     for key in ("losses/value", "charts/agent_steps_per_s", "episode/return"):
         wanted = [(line["step"], line[key]) for line in lines if key in line]
         got = [(event.step, event.value) for event in found.Scalars(key)]
         assert [step for step, _ in got] == [step for step, _ in wanted]
-        assert [value for _, value in got] == pytest.approx([value for _, value in wanted], rel=1e-5)
+        assert [value for _, value in got] == pytest.approx(
+            [value for _, value in wanted], rel=1e-5
+        )
 
 
-def test_tensorboard_hides_what_a_resumed_run_does_again(tmp_path: Path, accumulator: Callable[[Path], Any]) -> None:
+def test_tensorboard_hides_what_a_resumed_run_does_again(
+    tmp_path: Path, accumulator: Callable[[Path], Any]
+) -> None:
     for begin, steps in ((0, (10, 20, 30)), (20, (25, 35))):
         writer = trackers.TensorBoard(tmp_path, begin, {})
         for step in steps:
@@ -207,12 +261,16 @@ def test_tensorboard_hides_what_a_resumed_run_does_again(tmp_path: Path, accumul
     assert [event.step for event in accumulator(tmp_path).Scalars("a")] == [10, 20, 25, 35]
 
 
-def test_tensorboard_where_nothing_can_be_written(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorboard_where_nothing_can_be_written(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("tensorboard", reason="needs tensorboard")
 
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(trackers, "TensorBoard", refuse)
-    with pytest.raises(ConfigError, match="log.tensorboard: cannot write to .*tensorboard: Permission denied"):
+    with pytest.raises(
+        ConfigError, match="log.tensorboard: cannot write to .*tensorboard: Permission denied"
+    ):
         Trainer(small(log={"tensorboard": True}))

@@ -32,7 +32,9 @@ ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
 
 
 def test_counts_valid_transitions_only(small: Small) -> None:
-    """3 agents, 5 steps, agents 1 and 2 leave after 1 and 2 steps: 8 transitions in 6 rows of time (one is the reset row)."""
+    """3 agents, 5 steps, agents 1 and 2 leave after 1 and 2 steps: 8 transitions in 6 rows of time
+    (one is the reset row).
+    """
     with Trainer(small(env=ENV, train={"horizon": 12})) as trainer:
         trainer.collect()
         trainer.update()
@@ -46,13 +48,37 @@ def test_metrics_file(small: Small) -> None:
         last = trainer.train()
         path = trainer.folder / "metrics.jsonl"
     head = json.loads(path.read_text().splitlines()[0])
-    assert head["schema_version"] == 1 and head["env"] == "probe" and head["config"]["train"]["horizon"] == 8
+    assert (
+        head["schema_version"] == 1
+        and head["env"] == "probe"
+        and head["config"]["train"]["horizon"] == 8
+    )
     lines = list(read_metrics(path))
     assert len(lines) >= 3 and lines[-1] == last
     for key in (
-        *("step", "update", "elapsed_s", "charts/agent_steps_per_s", "charts/env_steps_per_s", "charts/learning_rate"),
-        *("charts/entropy_coef", "episode/return", "episode/length", "losses/policy", "losses/value", "losses/entropy"),
-        *("losses/approx_kl", "losses/clip_fraction", "losses/grad_norm", "losses/explained_variance", "env/truncated"),
+        *(
+            "step",
+            "update",
+            "elapsed_s",
+            "charts/agent_steps_per_s",
+            "charts/env_steps_per_s",
+            "charts/learning_rate",
+        ),
+        *(
+            "charts/entropy_coef",
+            "episode/return",
+            "episode/length",
+            "losses/policy",
+            "losses/value",
+            "losses/entropy",
+        ),
+        *(
+            "losses/approx_kl",
+            "losses/clip_fraction",
+            "losses/grad_norm",
+            "losses/explained_variance",
+            "env/truncated",
+        ),
     ):
         assert key in lines[-1], key
     assert [line["step"] for line in lines] == sorted(line["step"] for line in lines)
@@ -61,7 +87,11 @@ def test_metrics_file(small: Small) -> None:
 
 
 def state(trainer: Trainer) -> dict[str, torch.Tensor]:
-    tensors = {f"w.{n}.{k}": v.clone() for n, p in trainer.policies.items() for k, v in p.state_dict().items()}
+    tensors = {
+        f"w.{n}.{k}": v.clone()
+        for n, p in trainer.policies.items()
+        for k, v in p.state_dict().items()
+    }
     for name, slot in trainer.slots.items():
         tensors |= {f"s.{name}.{k}": v.clone() for k, v in slot.storage.tensors().items()}
     return tensors
@@ -81,7 +111,11 @@ class Exploding(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.logits, self.level, self.bad = nn.Parameter(torch.zeros(5)), nn.Parameter(torch.zeros(())), False
+        self.logits, self.level, self.bad = (
+            nn.Parameter(torch.zeros(5)),
+            nn.Parameter(torch.zeros(())),
+            False,
+        )
 
     def initial_state(self, rows: int) -> tuple[torch.Tensor, ...]:
         return ()
@@ -108,8 +142,12 @@ def test_nan_stops_and_keeps_the_last_checkpoint(small: Small) -> None:
 
 
 def test_one_infinite_observation_does_not_end_the_run_nor_spoil_a_checkpoint(small: Small) -> None:
-    """The network sees it cut to a bound; taken into the statistics, it would make NaN of every observation after it."""
-    config = small(envs.Spike, env={"at": 30}, train={"total_timesteps": 200}, log={"checkpoint_interval_s": 0})
+    """The network sees it cut to a bound; taken into the statistics, it would make NaN of every
+    observation after it.
+    """
+    config = small(
+        envs.Spike, env={"at": 30}, train={"total_timesteps": 200}, log={"checkpoint_interval_s": 0}
+    )
     with Trainer(config) as trainer:
         assert trainer.train()["step"] >= 200
         path = trainer.save()
@@ -119,16 +157,25 @@ def test_one_infinite_observation_does_not_end_the_run_nor_spoil_a_checkpoint(sm
 
 @pytest.mark.parametrize("where", ["buffer", "optimizer"])
 def test_no_checkpoint_holds_numbers_that_are_not_finite(small: Small, where: str) -> None:
-    """Also where no loss shows them yet: a checkpoint saved then could not go on, and would replace the good one."""
+    """Also where no loss shows them yet: a checkpoint saved then could not go on, and would replace
+    the good one.
+    """
     with Trainer(small(envs.Aim, log={"keep_checkpoints": 1})) as trainer:
         policy = trainer.policies["default"]
         trainer.collect()
         trainer.update()
         good = trainer.save()
-        kept = policy.state_dict() if where == "buffer" else trainer.learner.updaters["default"].optimizer.state()[0]
+        kept = (
+            policy.state_dict()
+            if where == "buffer"
+            else trainer.learner.updaters["default"].optimizer.state()[0]
+        )
         kept["encoder.mean" if where == "buffer" else "exp_avg_sq"].fill_(float("nan"))
         with pytest.raises(
-            Diverged, match=r"default\.encoder\.mean" if where == "buffer" else r"optimizer\.default/0/exp_avg_sq"
+            Diverged,
+            match=r"default\.encoder\.mean"
+            if where == "buffer"
+            else r"optimizer\.default/0/exp_avg_sq",
         ):
             trainer.save()
         assert ckpt.newest(trainer.folder / "checkpoints") == good
@@ -150,7 +197,9 @@ def test_nan_in_a_memory_is_found_too(small: Small, memory: str) -> None:
         good = trainer.save()
         for turn in trainer.collector.rollout.turns:
             turn.states["default"][0][1] = float("nan")
-        with pytest.raises(Diverged, match="not a finite number.*last checkpoint.*try a smaller train.lr"):
+        with pytest.raises(
+            Diverged, match="not a finite number.*last checkpoint.*try a smaller train.lr"
+        ):
             trainer.train()
         assert ckpt.newest(trainer.folder / "checkpoints") == good
         dump = json.loads((trainer.folder / "diverged.json").read_text())["rollout"]
@@ -169,7 +218,9 @@ def test_budget_by_steps_and_by_time(small: Small) -> None:
         assert metrics["step"] < 90 + 2 * 4 * 8
     with Trainer(small(train={"total_timesteps": 10**12, "time_limit_s": 0.2})) as trainer:
         trainer.train()
-        assert trainer.counters.elapsed_s >= 0.19  # It ends at the last report, a moment before the limit is looked at.
+        assert (
+            trainer.counters.elapsed_s >= 0.19
+        )  # It ends at the last report, a moment before the limit is looked at.
     with Trainer(small(train={"anneal_lr": False, "lr": 1.0})) as trainer:
         trainer.counters.agent_steps = 10**9
         assert trainer.learning_rate() == 1.0
@@ -195,7 +246,9 @@ def test_a_stop_request_saves(small: Small) -> None:
         trainer.train()
         assert len(shown) == 3
         found = ckpt.newest(trainer.folder / "checkpoints")
-        assert found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == shown[-1]
+        assert (
+            found is not None and ckpt.read(found).manifest["counters"]["agent_steps"] == shown[-1]
+        )
 
 
 def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,19 +264,25 @@ def test_a_full_disk_does_not_end_the_run(small: Small, monkeypatch: pytest.Monk
     with Trainer(small(log={"checkpoint_interval_s": 0}), dashboard=notes) as trainer:
         trainer.train()
         assert len(calls) > 3
-        assert notes.notes == ["cannot save a checkpoint: disk full; the run goes on and tries again in 0 s"]
+        assert notes.notes == [
+            "cannot save a checkpoint: disk full; the run goes on and tries again in 0 s"
+        ]
         before = len(calls)
         trainer.train()
         assert len(calls) == before  # What is saved already is not saved again.
         trainer.collect()
         trainer.update()
-        monkeypatch.setattr(ckpt, "write", lambda *_: (_ for _ in ()).throw(ckpt.SaveError("disk full")))
+        monkeypatch.setattr(
+            ckpt, "write", lambda *_: (_ for _ in ()).throw(ckpt.SaveError("disk full"))
+        )
         with pytest.raises(PuffervecError, match="disk full"):
             trainer.train()
 
 
 def test_float32_runs_get_an_estimate(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(vars(puffervec.envs.get("probe")), "training", puffervec.Training(solved_after=6_000_000))
+    monkeypatch.setitem(
+        vars(puffervec.envs.get("probe")), "training", puffervec.Training(solved_after=6_000_000)
+    )
     monkeypatch.setattr(reporting, "ESTIMATE_AFTER_S", 0.0)
     for precision, expected in (("fp32", 1), ("bf16", 0)):
         notes = Notes()
@@ -243,13 +302,18 @@ def test_bad_input_leaves_no_folder_and_no_worker(small: Small, tmp_path: Path) 
     ):
         with pytest.raises(ConfigError):
             Trainer(small(**tables))
-        assert not list((tmp_path / "runs").glob("*/checkpoints")) and not list((tmp_path / "runs").glob("*"))
+        assert not list((tmp_path / "runs").glob("*/checkpoints")) and not list(
+            (tmp_path / "runs").glob("*")
+        )
 
 
 def test_same_seed_same_run(small: Small) -> None:
     """Also for another number of threads and workers."""
     runs = []
-    for vec, threads in (({"backend": "serial"}, 1), ({"backend": "threading", "num_workers": 2}, 3)):
+    for vec, threads in (
+        ({"backend": "serial"}, 1),
+        ({"backend": "threading", "num_workers": 2}, 3),
+    ):
         with Trainer(small(env=ENV, vec=vec, train={"threads": threads})) as trainer:
             trainer.train()
             runs.append(state(trainer))
@@ -268,23 +332,35 @@ class Drawing(MLPPolicy):
 def test_deterministic_runs_do_not_look_at_the_clock(small: Small) -> None:
     found = []
     for elapsed_s in (0.0, 50.0):
-        section = {"deterministic": True, "time_limit_s": 100.0, "total_timesteps": 100_000, "precision": "auto"}
+        section = {
+            "deterministic": True,
+            "time_limit_s": 100.0,
+            "total_timesteps": 100_000,
+            "precision": "auto",
+        }
         with Trainer(small(train=section)) as trainer:
             trainer.counters.elapsed_s = elapsed_s
             for _ in range(2):
                 assert trainer.collect()
                 trainer.update()
-            assert trainer.progress() >= elapsed_s / 100 and trainer.learning_rate() < trainer.config.train.lr
+            assert (
+                trainer.progress() >= elapsed_s / 100
+                and trainer.learning_rate() < trainer.config.train.lr
+            )
             found.append(state(trainer))
     assert all(torch.equal(part, found[1][name]) for name, part in found[0].items())
 
 
-def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_threads(small: Small) -> None:
+def test_layers_that_draw_follow_the_seed_whatever_was_drawn_before_and_the_threads(
+    small: Small,
+) -> None:
     runs = []
     for before, threads in ((1, 1), (2, 4)):
         torch.manual_seed(before)
         train = {"threads": threads, "microbatch_size": 4, "seed": 5}
-        with Trainer(small(train=train, policy={"kind": f"{__name__}:Drawing"}, vec={"num_envs": 64})) as trainer:
+        with Trainer(
+            small(train=train, policy={"kind": f"{__name__}:Drawing"}, vec={"num_envs": 64})
+        ) as trainer:
             assert trainer.pool.count == 1
             trainer.train()
             runs.append(state(trainer))
@@ -310,17 +386,23 @@ def test_the_largest_seed_leaves_room(small: Small) -> None:
         with Trainer(config) as trainer:
             assert trainer.train()["step"] >= 100
             path = trainer.save()
-        with Trainer(config.merged({"train": {"total_timesteps": 200}}), checkpoint=path) as trainer:
+        with Trainer(
+            config.merged({"train": {"total_timesteps": 200}}), checkpoint=path
+        ) as trainer:
             assert trainer.train()["step"] >= 200
 
 
 def test_close_twice(small: Small) -> None:
-    """After the first the workers have ended and the run folder is free; the second does nothing to who has it then."""
+    """After the first the workers have ended and the run folder is free; the second does nothing to
+    who has it then.
+    """
     trainer = Trainer(small(vec={"backend": "multiprocessing", "num_workers": 2}))
     workers = [psutil.Process(process.pid) for process in trainer.vec.processes]
     assert len(workers) == 2 and all(worker.is_running() for worker in workers)
     trainer.close()
-    assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+    assert not any(
+        worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers
+    )
     lock = rundir.RunLock(trainer.folder)
     trainer.close()
     with pytest.raises(ConfigError, match="another trainer"):

@@ -63,7 +63,10 @@ def test_what_fits_is_taken(actions: str) -> None:
     sizes = ActionSpec.of(rows).head_sizes
     try_policies({"default": acting(rows)}, {"default": Given(heads_of(sizes), torch.zeros(2), ())})
     memory = (torch.zeros(2, 3),)
-    try_policies({"default": acting(rows)}, {"default": Given(heads_of(sizes), torch.zeros(2), memory, remembers=3)})
+    try_policies(
+        {"default": acting(rows)},
+        {"default": Given(heads_of(sizes), torch.zeros(2), memory, remembers=3)},
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,11 +74,20 @@ def test_what_fits_is_taken(actions: str) -> None:
     [
         (("fails",), "fails at 2 rows of zeros: RuntimeError"),
         ((None,), "fails at 2 rows of zeros: .*unpack"),
-        ((heads_of((4,)), torch.zeros(2), ()), r"gave heads of \(2, 4\) for 2 rows; expected .*for a multi-discrete action"),
+        (
+            (heads_of((4,)), torch.zeros(2), ()),
+            r"gave heads of \(2, 4\) for 2 rows; expected .*for a multi-discrete action",
+        ),
         ((torch.zeros(2, 4), torch.zeros(2), ()), "gave heads of .*expected"),
         ((None, torch.zeros(2), ()), "gave heads of NoneType"),
-        (("right", torch.zeros(2, 1), ()), r"gave value of \(2, 1\) for 2 rows; expected \(2,\), one number per row"),
-        (("right", torch.zeros(2), (torch.zeros(2, 3),)), r"gave state of \(2, 3\) for 2 rows; expected nothing, as initial"),
+        (
+            ("right", torch.zeros(2, 1), ()),
+            r"gave value of \(2, 1\) for 2 rows; expected \(2,\), one number per row",
+        ),
+        (
+            ("right", torch.zeros(2), (torch.zeros(2, 3),)),
+            r"gave state of \(2, 3\) for 2 rows; expected nothing, as initial",
+        ),
         (("right", torch.zeros(2), None), "gave state of NoneType for 2 rows; expected nothing"),
     ],
 )
@@ -92,20 +104,29 @@ class NotJoint(nn.Module):
 
     def __init__(self, rows: Any, section: PolicySection) -> None:
         super().__init__()
-        self.output = ActorCritic(sum(math.prod(field.shape) for field in rows.fields), ActionSpec.of(rows))
+        self.output = ActorCritic(
+            sum(math.prod(field.shape) for field in rows.fields), ActionSpec.of(rows)
+        )
 
     def initial_state(self, rows: int) -> tuple[Tensor, ...]:
         return ()
 
-    def forward(self, obs: Observation, state: Any, reset: Tensor, action_mask: Tensor | None) -> Any:
+    def forward(
+        self, obs: Observation, state: Any, reset: Tensor, action_mask: Tensor | None
+    ) -> Any:
         parts = obs.values() if isinstance(obs, dict) else [obs]
         return *self.output(torch.cat([rows.flatten(1).float() for rows in parts], dim=1)), ()
 
 
 def test_a_policy_that_overlooks_joint_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    policy, log = {"kind": f"{__name__}:NotJoint", "joint": True}, {"folder": str(tmp_path / "runs"), "dashboard": "off"}
+    policy, log = (
+        {"kind": f"{__name__}:NotJoint", "joint": True},
+        {"folder": str(tmp_path / "runs"), "dashboard": "off"},
+    )
     config = TrainConfig.of("probe", env={"mode": 1}, policy=policy, log=log)
-    with pytest.raises(ConfigError, match=r"the policy NotJoint gave heads of .*for a joint action of \d+ x \d+"):
+    with pytest.raises(
+        ConfigError, match=r"the policy NotJoint gave heads of .*for a joint action of \d+ x \d+"
+    ):
         Trainer(config)
     assert not (tmp_path / "runs").exists()
 
@@ -113,7 +134,10 @@ def test_a_policy_that_overlooks_joint_is_refused_before_anything_starts(tmp_pat
 def test_trying_leaves_policy_and_random_numbers_alone() -> None:
     rows = the_group()
     policy = nn.Sequential(build_policy(rows, PolicySection()), nn.Identity())[0]
-    before, drawn = {name: weight.clone() for name, weight in policy.state_dict().items()}, torch.get_rng_state()
+    before, drawn = (
+        {name: weight.clone() for name, weight in policy.state_dict().items()},
+        torch.get_rng_state(),
+    )
     try_policies({"default": acting(rows)}, {"default": policy})
     assert policy.training and torch.equal(torch.get_rng_state(), drawn)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.state_dict().items())
@@ -124,11 +148,16 @@ def test_trying_leaves_policy_and_random_numbers_alone() -> None:
     [
         ({"defualt": Given()}, "no rows for a policy 'defualt': did you mean default"),
         ({"scouts": Given()}, "no rows for a policy 'scouts': known are default"),
-        ({"default": nn.Linear(3, 3)}, r"'default' is a Linear: give an nn.Module with initial_state\(rows\)"),
+        (
+            {"default": nn.Linear(3, 3)},
+            r"'default' is a Linear: give an nn.Module with initial_state\(rows\)",
+        ),
         ({"default": "a name"}, "'default' is a str: give an nn.Module"),
     ],
 )
-def test_given_policies_that_cannot_be_meant_are_refused(given: Any, words: str, tmp_path: Path) -> None:
+def test_given_policies_that_cannot_be_meant_are_refused(
+    given: Any, words: str, tmp_path: Path
+) -> None:
     log = {"folder": str(tmp_path / "runs"), "dashboard": "off"}
     with pytest.raises(ConfigError, match=words):
         Trainer(TrainConfig.of("probe", log=log), policies=given)

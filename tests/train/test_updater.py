@@ -44,7 +44,9 @@ def updater(storage: Storage, minibatches: int = 2, bf16: bool = False, **sectio
     torch.manual_seed(1)
     policy = build_policy(SPEC, PolicySection(hidden=(8,)))
     generator = torch.Generator().manual_seed(2)
-    return Updater(policy, storage, PPOSection(**section), minibatches, bf16, generator, ThreadPool(1))
+    return Updater(
+        policy, storage, PPOSection(**section), minibatches, bf16, generator, ThreadPool(1)
+    )
 
 
 def weights(u: Updater) -> torch.Tensor:
@@ -52,7 +54,9 @@ def weights(u: Updater) -> torch.Tensor:
 
 
 def test_invalid_rows_change_nothing() -> None:
-    """NaN in the observations, log-probabilities and rewards that belong to no valid transition reaches no weight."""
+    """NaN in the observations, log-probabilities and rewards that belong to no valid transition
+    reaches no weight.
+    """
     clean, dirty = filled_storage(), filled_storage()
     for storage in (clean, dirty):
         storage.masks[-1] = 1
@@ -68,14 +72,19 @@ def test_invalid_rows_change_nothing() -> None:
 
 
 def test_microbatches_add_up() -> None:
-    whole, parts = updater(filled_storage(), microbatch_size=1000), updater(filled_storage(), microbatch_size=3)
+    whole, parts = (
+        updater(filled_storage(), microbatch_size=1000),
+        updater(filled_storage(), microbatch_size=3),
+    )
     a, b = whole.update(1e-2), parts.update(1e-2)
     torch.testing.assert_close(weights(whole), weights(parts), rtol=1e-4, atol=1e-5)
     assert a.losses == pytest.approx(b.losses, rel=1e-3, abs=1e-4)
 
 
 @pytest.mark.parametrize("envs", [1, 60, 64, 100])
-def test_rows_that_are_added_for_bf16_count_for_nothing(envs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_added_for_bf16_count_for_nothing(
+    envs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     changed = []
     for padded in (samples.padded_rows, lambda count: count):
         monkeypatch.setattr(samples, "padded_rows", padded)
@@ -98,12 +107,17 @@ def test_vtrace_differs_once_the_policy_has_changed() -> None:
 
 def test_policies_are_shown_few_numbers_of_rows() -> None:
     assert len({samples.padded_rows(rows) for rows in range(1, 25_601)}) <= 8 + 16 * 5
-    assert all(0 <= samples.padded_rows(rows) - rows <= max(127, rows / 16) for rows in range(1, 25_601))
+    assert all(
+        0 <= samples.padded_rows(rows) - rows <= max(127, rows / 16) for rows in range(1, 25_601)
+    )
 
 
 def test_threads_change_nothing() -> None:
     """The pieces and the order of their sum are the same for any number of threads."""
-    alone, pool = updater(filled_storage(), microbatch_size=3), updater(filled_storage(), microbatch_size=3)
+    alone, pool = (
+        updater(filled_storage(), microbatch_size=3),
+        updater(filled_storage(), microbatch_size=3),
+    )
     pool.pool = ThreadPool(3)
     assert alone.update(1e-2).losses == pool.update(1e-2).losses
     torch.testing.assert_close(weights(alone), weights(pool), rtol=0, atol=0)
@@ -139,7 +153,14 @@ def test_bandit_is_learned(small: Small) -> None:
     config = small(
         env={"num_agents": 4, "episode_length": 8},
         vec={"num_envs": 8},
-        train={"horizon": 16, "lr": 0.02, "total_timesteps": 40_000, "gamma": 0.0, "entropy_coef": 0.0, "anneal_lr": False},
+        train={
+            "horizon": 16,
+            "lr": 0.02,
+            "total_timesteps": 40_000,
+            "gamma": 0.0,
+            "entropy_coef": 0.0,
+            "anneal_lr": False,
+        },
         policy={"hidden": (16,)},
     )
     with Trainer(config, policies={"default": Unseeing()}) as trainer:
@@ -172,9 +193,25 @@ def test_a_gpu_looks_again_at_a_whole_minibatch_at_once(memory: str) -> None:
     section = PPOSection(microbatch_size=2)
     with fake_cuda() as device:
         storage = Storage(spec, horizon, rows, device, None)
-        made = Updater(policy.to_empty(device=device), storage, section, 2, False, torch.Generator(), ThreadPool(1))
+        made = Updater(
+            policy.to_empty(device=device),
+            storage,
+            section,
+            2,
+            False,
+            torch.Generator(),
+            ThreadPool(1),
+        )
         assert made.device_step is not None
-        assert made.piece == (made.device_step.width if memory == "none" else made.device_step.width * (horizon + 1)) > 2
+        assert (
+            made.piece
+            == (
+                made.device_step.width
+                if memory == "none"
+                else made.device_step.width * (horizon + 1)
+            )
+            > 2
+        )
 
 
 Small = Callable[..., TrainConfig]
@@ -189,7 +226,9 @@ def test_ratios_are_1_for_the_policy_that_acted(small: Small, memory: str, size:
             trainer.collect()
             updater = trainer.learner.updaters["default"]
             before = updater.storage.values.clone()
-            ratios = reevaluate(updater.policy, updater.storage, memory != "none", False, trainer.pool, size)
+            ratios = reevaluate(
+                updater.policy, updater.storage, memory != "none", False, trainer.pool, size
+            )
             assert ratios.shape == before[:-1].shape
             torch.testing.assert_close(ratios, torch.ones_like(ratios), rtol=0, atol=1e-5)
             torch.testing.assert_close(updater.storage.values, before, rtol=0, atol=1e-5)
@@ -202,10 +241,14 @@ def test_ratios_and_values_of_another_policy(small: Small) -> None:
         storage = updater.storage
         with torch.no_grad():
             for parameter in updater.parameters:
-                parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
+                parameter.add_(
+                    0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+                )
             heads, values, _ = updater.policy(shown(storage.obs), (), None, None)
             now, _ = log_prob_entropy(storage.spec, heads, storage.actions)
         ratios = reevaluate(updater.policy, storage, False, False, trainer.pool, 5)
-        torch.testing.assert_close(ratios, (now - storage.log_probs)[:-1].exp(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(
+            ratios, (now - storage.log_probs)[:-1].exp(), rtol=1e-5, atol=1e-6
+        )
         assert float((ratios - 1).abs().max()) > 1e-3
         torch.testing.assert_close(storage.values, values, rtol=1e-5, atol=1e-5)

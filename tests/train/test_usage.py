@@ -28,8 +28,13 @@ class Clock:
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
     """A process that has used CPU time and then waits for its input to end."""
-    script = "import os, sys\nwhile sum(os.times()[:2]) < 0.1: pass\nprint(); sys.stdout.flush(); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    script = (
+        "import os, sys\nwhile sum(os.times()[:2]) < 0.1: pass\nprint(); sys.stdout.flush(); "
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         yield process
         process.stdin.close()  # type: ignore[union-attr]
 
@@ -49,15 +54,21 @@ def test_cores_are_cpu_seconds_per_second() -> None:
     clock.now += 0.2
     found = measured.sample()
     assert 0.9 * used / 0.2 <= found["usage/learner_cores"] < used / 0.2 + 0.5
-    assert found["usage/learner_memory_mib"] == pytest.approx(psutil.Process().memory_info().rss / MIB, rel=0.2)
+    assert found["usage/learner_memory_mib"] == pytest.approx(
+        psutil.Process().memory_info().rss / MIB, rel=0.2
+    )
     assert set(found) == {"usage/learner_cores", "usage/learner_memory_mib"}  # no workers, no GPU
     clock.now += 1000.0
-    assert measured.sample()["usage/learner_cores"] < 0.01  # only what was used since the sample before
+    assert (
+        measured.sample()["usage/learner_cores"] < 0.01
+    )  # only what was used since the sample before
 
 
 def test_workers_are_counted_until_they_end(child: subprocess.Popen[bytes]) -> None:
     clock = Clock()
-    measured = Usage([child.pid, 2**22 + 1], CPU, 0.0, clock)  # The second one is above the highest pid.
+    measured = Usage(
+        [child.pid, 2**22 + 1], CPU, 0.0, clock
+    )  # The second one is above the highest pid.
     child.stdout.read(1)  # type: ignore[union-attr]
     clock.now += 1.0
     found = measured.sample()

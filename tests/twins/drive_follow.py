@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The twin of csrc/drive/follow.c: vehicles that drive by the intelligent driver model (Treiber, Hennecke, Helbing 2000).
+"""The twin of csrc/drive/follow.c: vehicles that drive by the intelligent driver model (Treiber,
+Hennecke, Helbing 2000).
 
-Written from the rules at the head of that file: a path is a list of points, a body in the way is found by projecting corners.
-Runs in the tests only.
+Written from the rules at the head of that file: a path is a list of points, a body in the way is
+found by projecting corners. Runs in the tests only.
 """
 
 from __future__ import annotations
@@ -51,7 +52,14 @@ class Piece:
 class Follower:
     """One follower at one time; `state` has its NAMES."""
 
-    def __init__(self, twin: SceneTwin, o: int, config: Any, draw: Callable[[int, int], int], state: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        twin: SceneTwin,
+        o: int,
+        config: Any,
+        draw: Callable[[int, int], int],
+        state: dict[str, Any],
+    ) -> None:
         self.twin, self.o, self.config, self.draw, self.state = twin, o, config, draw, state
         self.item = twin.objects[o]
 
@@ -59,7 +67,7 @@ class Follower:
     def there(self) -> bool:
         return self.state["phase"] in (LOG, LANE)
 
-    # ---- path ------------------------------------------------------------------------------------------------------
+    # ---- path ------------------------------------------------------------------------------------
 
     def frames(self) -> list[int]:
         """Frames from init_step on in which it is there."""
@@ -76,14 +84,18 @@ class Follower:
 
     def log_point(self, t: int) -> tuple[np.ndarray, float]:
         frame = self.twin.frame(self.o, t)
-        return np.array([frame["x_m"], frame["y_m"]], float), float(frame["heading"]) * np.pi / 32768
+        return np.array([frame["x_m"], frame["y_m"]], float), float(
+            frame["heading"]
+        ) * np.pi / 32768
 
     def point_after(self, t: int, at: np.ndarray) -> int | None:
         """The next frame that is half a metre away or more."""
         key = (self.o, self.config.init_step, t, *at.tolist())
         if key not in self.twin.kept:
             later = (n for n in self.frames() if n > t)
-            self.twin.kept[key] = next((n for n in later if np.hypot(*(self.log_point(n)[0] - at)) >= 0.5), None)
+            self.twin.kept[key] = next(
+                (n for n in later if np.hypot(*(self.log_point(n)[0] - at)) >= 0.5), None
+            )
         found: int | None = self.twin.kept[key]
         return found
 
@@ -117,21 +129,29 @@ class Follower:
             return s + 1
         if not lane["exit_count"]:
             return None
-        chosen = self.draw((self.o << 16) + number, int(lane["exit_count"])) if lane["exit_count"] > 1 else 0
+        chosen = (
+            self.draw((self.o << 16) + number, int(lane["exit_count"]))
+            if lane["exit_count"] > 1
+            else 0
+        )
         return int(self.twin.lanes[self.twin.links[lane["exits"] + chosen]]["first_segment"])
 
     def piece(self, start: np.ndarray, heading: float, phase: int, to: int) -> Piece:
         if phase == LOG:
             end, end_heading = self.log_point(to)
         else:
-            x, y, ux, uy, half = (float(self.twin.road[name][to]) for name in ("x", "y", "ux", "uy", "half"))
+            x, y, ux, uy, half = (
+                float(self.twin.road[name][to]) for name in ("x", "y", "ux", "uy", "half")
+            )
             end, end_heading = np.array([x + half * ux, y + half * uy]), float(np.arctan2(uy, ux))
         return Piece(start, heading, end, end_heading, phase, to)
 
     def now(self) -> Piece:
         state = self.state
         start = np.array([state["from_x"], state["from_y"]], float)
-        return self.piece(start, float(state["from_heading"]), int(state["phase"]), int(state["to"]))
+        return self.piece(
+            start, float(state["from_heading"]), int(state["phase"]), int(state["to"])
+        )
 
     def following(self, piece: Piece) -> Piece | None:
         if piece.phase == LOG:
@@ -149,10 +169,12 @@ class Follower:
         forward = piece.unit @ (np.cos(heading), np.sin(heading)) >= 0
         return float(x), float(y), heading, float(self.state["speed"]) * (1 if forward else -1)
 
-    # ---- driving ---------------------------------------------------------------------------------------------------
+    # ---- driving ---------------------------------------------------------------------------------
 
     def ahead(self, bodies: Bodies, t: int) -> tuple[float, float]:
-        """(gap, speed along the path) of the nearest thing in the way; the gap is infinite where there is none."""
+        """(gap, speed along the path) of the nearest thing in the way; the gap is infinite where
+        there is none.
+        """
         half_length, half_width = float(self.item["length_m"]) / 2, float(self.item["width_m"]) / 2
         v = float(self.state["speed"])
         look, base, best = half_length + 10 + 4 * v, -float(self.state["along"]), (np.inf, 0.0)
@@ -166,8 +188,14 @@ class Follower:
                 p, aside = around @ piece.unit, around @ across
                 if p.max() < 0 or p.min() > piece.length or base + p.mean() <= 0:
                     continue
-                if aside.min() < half_width and aside.max() > -half_width and base + p.min() - half_length < best[0]:
-                    along = float(piece.unit @ (np.cos(bodies.heading[b]), np.sin(bodies.heading[b])))
+                if (
+                    aside.min() < half_width
+                    and aside.max() > -half_width
+                    and base + p.min() - half_length < best[0]
+                ):
+                    along = float(
+                        piece.unit @ (np.cos(bodies.heading[b]), np.sin(bodies.heading[b]))
+                    )
                     best = (base + p.min() - half_length, float(bodies.speed[b]) * along)
             best = self.lines(piece, base, half_length, look, t, best)
             base += piece.length
@@ -182,11 +210,16 @@ class Follower:
         """The same with the lines that it has to stop at."""
         here = np.array(self.pose()[:2])
         for c, control in enumerate(self.twin.controls):
-            at, heading = np.array([control["x_m"], control["y_m"]], float), float(control["heading"])
+            at, heading = (
+                np.array([control["x_m"], control["y_m"]], float),
+                float(control["heading"]),
+            )
             way = np.array([np.cos(heading), np.sin(heading)])
             if np.hypot(*(at - here)) > look or piece.unit @ way < 0.5:
                 continue
-            left, right = (np.array([control[f"line_x{i}_m"], control[f"line_y{i}_m"]], float) for i in (0, 1))
+            left, right = (
+                np.array([control[f"line_x{i}_m"], control[f"line_y{i}_m"]], float) for i in (0, 1)
+            )
             normal = np.array([-piece.unit[1], piece.unit[0]])
             a, b = (left - piece.start) @ normal, (right - piece.start) @ normal
             if a < 0 or b > 0 or a == b:
@@ -212,21 +245,29 @@ class Follower:
             return False
         if control["kind"] != LIGHT or flashes:
             return False
-        return bool(2 * self.config.idm_braking_mps2 * gap > v * v) if shown == YELLOW else shown == RED
+        return (
+            bool(2 * self.config.idm_braking_mps2 * gap > v * v)
+            if shown == YELLOW
+            else shown == RED
+        )
 
     def acceleration(self, gap: float, leader_mps: float) -> float:
         """Treiber, Hennecke, Helbing 2000, equations 2 and 3."""
         config, v = self.config, float(self.state["speed"])
         key = (self.o, config.init_step, "speed")
         if key not in self.twin.kept:
-            self.twin.kept[key] = max(abs(float(self.twin.frame(self.o, t)["speed"])) * 0.01 for t in self.frames())
+            self.twin.kept[key] = max(
+                abs(float(self.twin.frame(self.o, t)["speed"])) * 0.01 for t in self.frames()
+            )
         logged = self.twin.kept[key]
         wanted = config.idm_speed_mps or max(1.0, logged)
         if self.state["phase"] == LANE:
             limit = float(self.twin.lanes[self.twin.polyline[self.state["to"]]]["speed_limit_mps"])
             wanted = min(wanted, limit or wanted)
         a, b = config.idm_acceleration_mps2, config.idm_braking_mps2
-        desired = config.idm_gap_m + max(0.0, v * config.idm_headway_s + v * (v - leader_mps) / (2 * np.sqrt(a * b)))
+        desired = config.idm_gap_m + max(
+            0.0, v * config.idm_headway_s + v * (v - leader_mps) / (2 * np.sqrt(a * b))
+        )
         return max(-8.0, a * (1 - (v / wanted) ** 4 - (desired / max(gap, 0.1)) ** 2))
 
     def moved(self, acceleration: float) -> dict[str, Any]:
@@ -253,7 +294,14 @@ class Follower:
             return {"phase": GONE, "to": 0}
         speed = abs(float(self.twin.frame(self.o, t)["speed"])) * 0.01
         place = {"from_x": at[0], "from_y": at[1], "from_heading": heading}
-        return {"phase": piece.phase, "to": piece.to, "speed": speed, "along": 0.0, "served": 0, **place}
+        return {
+            "phase": piece.phase,
+            "to": piece.to,
+            "speed": speed,
+            "along": 0.0,
+            "served": 0,
+            **place,
+        }
 
 
 def is_follower(twin: SceneTwin, o: int, config: Any) -> bool:
@@ -270,11 +318,16 @@ def _is_follower(twin: SceneTwin, o: int, config: Any) -> bool:
     frames = Follower(twin, o, config, lambda draw, count: 0, {}).frames()
     if not frames:
         return False
-    first, last = (np.array([twin.frame(o, t)[name] for name in ("x_m", "y_m")], float) for t in (frames[0], frames[-1]))
+    first, last = (
+        np.array([twin.frame(o, t)[name] for name in ("x_m", "y_m")], float)
+        for t in (frames[0], frames[-1])
+    )
     return bool(np.hypot(*(last - first)) >= 2)
 
 
-def followers(twins: dict[int, SceneTwin], state: dict[str, Any], slot: int, config: Any, seed: int) -> list[Follower]:
+def followers(
+    twins: dict[int, SceneTwin], state: dict[str, Any], slot: int, config: Any, seed: int
+) -> list[Follower]:
     """The followers of a slot, from `vec.peek`. twins: by scene."""
     first = 0
     for number, scene in enumerate(state["slot_scene"][: slot + 1]):
@@ -289,13 +342,17 @@ def followers(twins: dict[int, SceneTwin], state: dict[str, Any], slot: int, con
         return below(*keys, number, count)
 
     return [
-        Follower(twin, o, config, draw, {name: state[f"follower_{name}"][first + k] for name in NAMES})
+        Follower(
+            twin, o, config, draw, {name: state[f"follower_{name}"][first + k] for name in NAMES}
+        )
         for k, o in enumerate(found)
     ]
 
 
 def step(found: list[Follower], bodies: Bodies, frame: int) -> list[dict[str, Any]]:
-    """What each follower's state is after a step: only what it sets. frame: of the log, before the step."""
+    """What each follower's state is after a step: only what it sets. frame: of the log, before the
+    step.
+    """
     result = []
     for follower in found:
         if follower.there:
@@ -306,4 +363,14 @@ def step(found: list[Follower], bodies: Bodies, frame: int) -> list[dict[str, An
     return result
 
 
-__all__ = ["GONE", "LANE", "LOG", "WAITS", "Follower", "corners", "followers", "is_follower", "step"]
+__all__ = [
+    "GONE",
+    "LANE",
+    "LOG",
+    "WAITS",
+    "Follower",
+    "corners",
+    "followers",
+    "is_follower",
+    "step",
+]

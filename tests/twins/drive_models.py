@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The models of motion in plain Python and float64, from their formulas (docs/drive.md). Runs in the tests only."""
+"""The models of motion in plain Python and float64, from their formulas (docs/drive.md). Runs in
+the tests only.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def off(limit: float) -> float:
     return limit or inf
 
 
-def step(config: DriveConfig, body: Body, action: Action, kind: str = "vehicle", dt: float = 0.1) -> Body:
+def step(
+    config: DriveConfig, body: Body, action: Action, kind: str = "vehicle", dt: float = 0.1
+) -> Body:
     """The body after one step."""
     poses = config.dynamics in ("delta_local", "state")
     if kind in ("pedestrian", "cyclist") and not poses:
@@ -76,7 +80,9 @@ def bicycle(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     if (kept := held(config, v, curvature)) != curvature:
         slip, curvature = atan2(kept * wheelbase / 2, sqrt(1 - (kept * wheelbase / 2) ** 2)), kept
     moved = turned(body, v, v * dt, slip, curvature)
-    return Body(**moved, speed=v, acceleration=(v - body.speed) / dt, steering=steering, length=body.length)
+    return Body(
+        **moved, speed=v, acceleration=(v - body.speed) / dt, steering=steering, length=body.length
+    )
 
 
 def classic_gpudrive(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
@@ -86,18 +92,29 @@ def classic_gpudrive(config: DriveConfig, body: Body, action: Action, dt: float)
     v, slip = speed + 0.5 * a * dt, atan(0.5 * tan(steering))
     curvature = cos(slip) * tan(steering) / body.length
     if (kept := held(config, v, curvature)) != curvature:
-        slip, curvature = atan2(kept * body.length / 2, sqrt(1 - (kept * body.length / 2) ** 2)), kept
+        slip, curvature = (
+            atan2(kept * body.length / 2, sqrt(1 - (kept * body.length / 2) ** 2)),
+            kept,
+        )
     moved = turned(body, v, v * dt, slip, curvature)
-    return Body(**moved, speed=speed + a * dt, acceleration=a, steering=steering, length=body.length)
+    return Body(
+        **moved, speed=speed + a * dt, acceleration=a, steering=steering, length=body.length
+    )
 
 
 def classic_pufferdrive(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     """PufferDrive's CLASSIC of November 2025."""
     a, steering = accelerated(config, body, action[0], dt), steered(config, body, action[1], dt)
     speed = abs(body.speed)
-    v, slip, wheelbase = clip(speed + a * dt, -100, 100), tanh(0.5 * tan(steering)), 0.7 * body.length
+    v, slip, wheelbase = (
+        clip(speed + a * dt, -100, 100),
+        tanh(0.5 * tan(steering)),
+        0.7 * body.length,
+    )
     moved = turned(body, v, v * dt, slip, held(config, v, cos(slip) * tan(steering) / wheelbase))
-    return Body(**moved, speed=v, acceleration=(v - speed) / dt, steering=steering, length=body.length)
+    return Body(
+        **moved, speed=v, acceleration=(v - speed) / dt, steering=steering, length=body.length
+    )
 
 
 def invertible_bicycle(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
@@ -129,7 +146,9 @@ def delta_local(config: DriveConfig, body: Body, action: Action, dt: float) -> B
 def state(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     """The pose is set."""
     x, y, heading, speed = action if any(action) else (body.x, body.y, body.heading, 0.0)
-    return dataclasses.replace(body, x=x, y=y, heading=heading, speed=speed, acceleration=(speed - body.speed) / dt)
+    return dataclasses.replace(
+        body, x=x, y=y, heading=heading, speed=speed, acceleration=(speed - body.speed) / dt
+    )
 
 
 def jerk(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
@@ -137,12 +156,22 @@ def jerk(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     most = off(config.max_jerk_mps3)
     brake, throttle = (min(bound, off(config.max_acceleration_mps2)) for bound in (5.0, 2.5))
     side = min(4.0, off(config.max_lateral_mps2))
-    a, lateral = (old + clip(j, -most, most) * dt for old, j in zip((body.acceleration, body.lateral), action, strict=True))
+    a, lateral = (
+        old + clip(j, -most, most) * dt
+        for old, j in zip((body.acceleration, body.lateral), action, strict=True)
+    )
     a = 0.0 if body.acceleration * a < 0 else clip(a, -brake, throttle)
     lateral = 0.0 if body.lateral * lateral < 0 else clip(lateral, -side, side)
     v = body.speed + 0.5 * (a + body.acceleration) * dt
-    v = 0.0 if body.speed * v < 0 else clip(v, -min(2.0, config.max_reverse_mps), min(20.0, config.max_speed_mps))
-    wheelbase, change = config.wheelbase_factor * 0.7 * body.length, min(0.6, off(config.max_steering_rate_radps)) * dt
+    v = (
+        0.0
+        if body.speed * v < 0
+        else clip(v, -min(2.0, config.max_reverse_mps), min(20.0, config.max_speed_mps))
+    )
+    wheelbase, change = (
+        config.wheelbase_factor * 0.7 * body.length,
+        min(0.6, off(config.max_steering_rate_radps)) * dt,
+    )
     curvature = lateral / max(v * v, 1e-5)
     wanted = atan(copysign(max(abs(curvature), 1e-5), curvature) * wheelbase)
     steering = clip(body.steering + clip(wanted - body.steering, -change, change), -0.55, 0.55)
@@ -150,7 +179,9 @@ def jerk(config: DriveConfig, body: Body, action: Action, dt: float) -> Body:
     way = 0.5 * (v + body.speed) * dt
     angle = way * curvature
     straight = abs(curvature) < 1e-5 or abs(angle) < 1e-5
-    ahead, aside = (way, 0.0) if straight else (sin(angle) / curvature, (1 - cos(angle)) / curvature)
+    ahead, aside = (
+        (way, 0.0) if straight else (sin(angle) / curvature, (1 - cos(angle)) / curvature)
+    )
     c, s = cos(body.heading), sin(body.heading)
     return Body(
         x=body.x + ahead * c - aside * s, y=body.y + ahead * s + aside * c, heading=body.heading + angle, speed=v,
@@ -182,7 +213,9 @@ def walked(config: DriveConfig, body: Body, action: Action, kind: str, dt: float
         lateral = v * turn / dt
     else:
         v = clip(body.speed + clip(a, -3, 1.5) * dt, 0, 12)
-        steering = clip(atan(wish * wheelbase) if config.dynamics == "invertible_bicycle" else wish, -0.6, 0.6)
+        steering = clip(
+            atan(wish * wheelbase) if config.dynamics == "invertible_bicycle" else wish, -0.6, 0.6
+        )
         most = 3.4 / max(v * v, 1e-6)
         curvature = clip(tan(steering) / wheelbase, -most, most)
         turn, lateral = v * dt * curvature, v * v * curvature

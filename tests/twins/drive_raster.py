@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slow, obvious twin of drive's raster (csrc/drive/raster.c), equal byte for byte. Runs in the tests only.
+"""The slow, obvious twin of drive's raster (csrc/drive/raster.c), equal byte for byte. Runs in the
+tests only.
 
-Everything is drawn, wherever it lies, and each shape looks at every row of pixels. Taken over from C: the order of the float32
-operations that lead from the scene to the picture, since they decide in which 1/64 of a pixel a point lies.
+Everything is drawn, wherever it lies, and each shape looks at every row of pixels. Taken over from
+C: the order of the float32 operations that lead from the scene to the picture, since they decide in
+which 1/64 of a pixel a point lies.
 """
 
 from __future__ import annotations
@@ -17,7 +19,17 @@ import numpy as np
 
 from tests.twins.drive import SceneTwin
 
-CHANNELS = ("edges", "lines", "lanes", "goal", "own", "vehicles", "pedestrians", "cyclists", "others")
+CHANNELS = (
+    "edges",
+    "lines",
+    "lanes",
+    "goal",
+    "own",
+    "vehicles",
+    "pedestrians",
+    "cyclists",
+    "others",
+)
 TRAFFIC = ("crosswalks", "red", "yellow", "green", "stops")  # of raster_channels=traffic
 OF_TYPE = ("vehicles", "pedestrians", "cyclists", "others")
 UNIT = 64
@@ -29,10 +41,18 @@ Point = tuple[int, int]  # to the right and down, in units
 def sincos(angle: np.float32) -> tuple[np.float32, np.float32]:
     """Sine and cosine as csrc/kernels.h has them."""
     quarter = (angle * F(0.636619772367581) + F(12582912)) - F(12582912)
-    r = ((angle - quarter * F(1.5703125)) - quarter * F(4.837512969970703125e-4)) - quarter * F(7.549789948768648e-8)
+    r = ((angle - quarter * F(1.5703125)) - quarter * F(4.837512969970703125e-4)) - quarter * F(
+        7.549789948768648e-8
+    )
     z = r * r
     s = ((F(-1.9515295891e-4) * z + F(8.3321608736e-3)) * z - F(1.6666654611e-1)) * z * r + r
-    c = ((F(2.443315711809948e-5) * z - F(1.388731625493765e-3)) * z + F(4.166664568298827e-2)) * z * z - F(0.5) * z + F(1)
+    c = (
+        ((F(2.443315711809948e-5) * z - F(1.388731625493765e-3)) * z + F(4.166664568298827e-2))
+        * z
+        * z
+        - F(0.5) * z
+        + F(1)
+    )
     sine, cosine = ((s, c), (c, -s), (-s, -c), (-c, s))[int(quarter) % 4]
     return sine, cosine
 
@@ -52,19 +72,28 @@ class Box:
 
 
 def boxes(
-    twin: SceneTwin, clock: int, state: Mapping[str, Any], rows: Mapping[int, int], controlled: list[int]
+    twin: SceneTwin,
+    clock: int,
+    state: Mapping[str, Any],
+    rows: Mapping[int, int],
+    controlled: list[int],
 ) -> dict[int, Box]:
     """All that is there at a time, by object. rows: of the agents that are."""
     found = {}
     for o, item in enumerate(twin.objects):
         if o in rows:
-            x, y, heading, speed = (F(state[name][rows[o]]) for name in ("x", "y", "heading", "speed"))
+            x, y, heading, speed = (
+                F(state[name][rows[o]]) for name in ("x", "y", "heading", "speed")
+            )
         else:
             frame = None if o in controlled else twin.frame(o, clock)
             if frame is None:
                 continue
             x, y = F(frame["x_m"]), F(frame["y_m"])
-            heading, speed = F(frame["heading"]) * (F(3.14159265358979) / F(32768)), F(frame["speed"]) * F(0.01)
+            heading, speed = (
+                F(frame["heading"]) * (F(3.14159265358979) / F(32768)),
+                F(frame["speed"]) * F(0.01),
+            )
         sine, cosine = sincos(heading)
         size = F(0.5) * F(item["length_m"]), F(0.5) * F(item["width_m"])
         found[o] = Box(int(item["type"]), x, y, cosine, sine, speed, *size)
@@ -88,7 +117,9 @@ class Raster:
 
     def point(self, ahead: Any, left: Any) -> Point:
         """Units of a place in the car's frame."""
-        return int(np.floor(self.u0 - left * self.units_per_m)), int(np.floor(self.v0 - ahead * self.units_per_m))
+        return int(np.floor(self.u0 - left * self.units_per_m)), int(
+            np.floor(self.v0 - ahead * self.units_per_m)
+        )
 
     def shape(self, corners: list[Point], channel: str, value: int) -> None:
         """Set the pixels from a polygon's or a line's leftmost to its rightmost point in each row."""
@@ -109,7 +140,10 @@ class Raster:
 
     def disc(self, centre: Point, radius: int, channel: str) -> None:
         """Set the pixels that a disc touches."""
-        for row in range(max(0, (centre[1] - radius) // UNIT), min(self.size - 1, (centre[1] + radius) // UNIT) + 1):
+        for row in range(
+            max(0, (centre[1] - radius) // UNIT),
+            min(self.size - 1, (centre[1] + radius) // UNIT) + 1,
+        ):
             off = max(row * UNIT - centre[1], centre[1] - (row + 1) * UNIT, 0)
             half = math.isqrt(radius * radius - off * off)
             first, last = (centre[0] - half) // UNIT, (centre[0] + half) // UNIT
@@ -120,7 +154,9 @@ class Raster:
         x, y, ux, uy, half = (road[name][of] for name in ("x", "y", "ux", "uy", "half"))
         ahead, left = self.turned(x - self.own.x, y - self.own.y)
         along, aside = (part * half for part in self.turned(ux, uy))
-        for a, b, c, d in zip(ahead - along, left - aside, ahead + along, left + aside, strict=True):
+        for a, b, c, d in zip(
+            ahead - along, left - aside, ahead + along, left + aside, strict=True
+        ):
             self.shape([self.point(a, b), self.point(c, d)], channel, 255)
 
     def traffic(self, twin: SceneTwin, frame: int) -> None:
@@ -135,7 +171,10 @@ class Raster:
                 points = zip(twin.arrays["points_x"][of], twin.arrays["points_y"][of], strict=True)
                 self.shape([at(x, y) for x, y in points], "crosswalks", 255)
         for control in twin.controls:
-            ends = [at(control["line_x0_m"], control["line_y0_m"]), at(control["line_x1_m"], control["line_y1_m"])]
+            ends = [
+                at(control["line_x0_m"], control["line_y0_m"]),
+                at(control["line_x1_m"], control["line_y1_m"]),
+            ]
             state = twin.states[control["states"] + min(frame, control["state_count"] - 1)] & 7
             if control["kind"] != 1:
                 self.shape(ends, "stops", 128 if control["kind"] == 2 else 255)
@@ -165,7 +204,12 @@ class Raster:
 
 
 def raster(
-    twin: SceneTwin, frame: int, found: Mapping[int, Box], own: int, goal: tuple[np.float32, np.float32], config: Any
+    twin: SceneTwin,
+    frame: int,
+    found: Mapping[int, Box],
+    own: int,
+    goal: tuple[np.float32, np.float32],
+    config: Any,
 ) -> np.ndarray:
     """The picture of agent `own` (an object) in a frame of the log, (channels, size, size) uint8."""
     drawn = Raster(config, found[own])

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The twin of csrc/drive/simplify.c: polylines with few points, within a tolerance (Douglas and Peucker 1973)."""
+"""The twin of csrc/drive/simplify.c: polylines with few points, within a tolerance (Douglas and
+Peucker 1973).
+"""
 
 from __future__ import annotations
 
@@ -57,21 +59,35 @@ def fit(points_m: Floats, tolerance_m: float) -> Floats:
     piece = np.minimum(np.searchsorted(at, np.arange(len(points)), "right") - 1, len(kept) - 2)
     fitted = _least_squares(points, kept, piece)
     moved = float(np.hypot(*(fitted - kept)[:, :2].T).max())
-    return fitted if moved <= tolerance_m and _most(points, fitted[piece], fitted[piece + 1]) <= tolerance_m else kept
+    return (
+        fitted
+        if moved <= tolerance_m and _most(points, fitted[piece], fitted[piece + 1]) <= tolerance_m
+        else kept
+    )
 
 
 def _least_squares(points: Floats, kept: Floats, piece: NDArray[np.int64]) -> Floats:
-    """Return the kept points, moved so that the points are nearest to the line. piece: (n,) on which piece of it each is."""
+    """Return the kept points, moved so that the points are nearest to the line. piece: (n,) on
+    which piece of it each is.
+    """
     step, offset = kept[piece + 1] - kept[piece], points - kept[piece]
-    share = (offset[:, :2] * step[:, :2]).sum(axis=1) / np.maximum((step[:, :2] ** 2).sum(axis=1), JOIN_M**2)
+    share = (offset[:, :2] * step[:, :2]).sum(axis=1) / np.maximum(
+        (step[:, :2] ** 2).sum(axis=1), JOIN_M**2
+    )
     after = np.clip(share, 0.0, 1.0)
     before, count = 1.0 - after, len(kept)
     # the normal equations, whose matrix has three diagonals
-    diagonal = np.bincount(piece, before * before, count) + np.bincount(piece + 1, after * after, count)
+    diagonal = np.bincount(piece, before * before, count) + np.bincount(
+        piece + 1, after * after, count
+    )
     beside = np.bincount(piece, before * after, count)[:-1]
     matrix = np.diag(diagonal + JOIN_M**2) + np.diag(beside, 1) + np.diag(beside, -1)
     right = np.stack(
-        [np.bincount(piece, before * axis, count) + np.bincount(piece + 1, after * axis, count) for axis in points.T], axis=-1
+        [
+            np.bincount(piece, before * axis, count) + np.bincount(piece + 1, after * axis, count)
+            for axis in points.T
+        ],
+        axis=-1,
     )
     right += JOIN_M**2 * kept
     matrix[[0, -1]] = 0.0
@@ -85,19 +101,24 @@ def _least_squares(points: Floats, kept: Floats, piece: NDArray[np.int64]) -> Fl
 def _most(points_m: Floats, start_m: Floats, end_m: Floats) -> float:
     """Return the largest distance of points (n, 2 or 3) from their own segments in the plane."""
     step, offset = (end_m - start_m)[:, :2], (points_m - start_m)[:, :2]
-    share = np.clip((offset * step).sum(axis=1) / np.maximum((step**2).sum(axis=1), JOIN_M**2), 0.0, 1.0)
+    share = np.clip(
+        (offset * step).sum(axis=1) / np.maximum((step**2).sum(axis=1), JOIN_M**2), 0.0, 1.0
+    )
     return float(np.hypot(*(offset - share[:, None] * step).T).max())
 
 
 def _deviation(points_m: Floats, tolerance_m: float) -> Floats:
-    """Return the squared distances of the inner points (n - 2,) from the straight line between the first and the last.
+    """Return the squared distances of the inner points (n - 2,) from the straight line between the
+    first and the last.
 
     Heights count too, scaled so that HEIGHT_M is as much as the tolerance.
     """
     offset = (points_m[1:-1] - points_m[0]).T
     dx, dy, *dz = (points_m[-1] - points_m[0]).tolist()
     length2 = dx * dx + dy * dy
-    share = (offset[0] * dx + offset[1] * dy) / length2 if length2 > 0 else np.zeros(offset.shape[1])
+    share = (
+        (offset[0] * dx + offset[1] * dy) / length2 if length2 > 0 else np.zeros(offset.shape[1])
+    )
     share = np.clip(share, 0.0, 1.0)
     distance2 = (offset[0] - share * dx) ** 2 + (offset[1] - share * dy) ** 2
     if not dz:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Twin of examples/ocean in plain Python: the game of lantern.h, and the turn for which pv_ocean.h holds an env at its end."""
+"""Twin of examples/ocean in plain Python: the game of lantern.h, and the turn for which pv_ocean.h
+holds an env at its end.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Row:
 class LanternTwin:
     """One env with the settings of LanternConfig."""
 
-    def __init__(self, seed: int, size: int = 9, max_ticks: int = 32, step_cost: float = 0.01) -> None:
+    def __init__(
+        self, seed: int, size: int = 9, max_ticks: int = 32, step_cost: float = 0.01
+    ) -> None:
         self.seed, self.size, self.max_ticks = seed, size, max_ticks
         self.step_cost = np.float32(step_cost)
         self.drawn = 0

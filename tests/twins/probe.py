@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Twin of one probe env with one group of rows (mode 0), written from the description at the head of csrc/probe.c."""
+"""Twin of one probe env with one group of rows (mode 0), written from the description at the head
+of csrc/probe.c.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,13 @@ class ProbeTwin:
     """One env of the probe. Keywords as in ProbeConfig."""
 
     def __init__(
-        self, seed: int, num_agents: int = 1, episode_length: int = 3, end_kind: int = 0, leave: int = 0, task: int = -1
+        self,
+        seed: int,
+        num_agents: int = 1,
+        episode_length: int = 3,
+        end_kind: int = 0,
+        leave: int = 0,
+        task: int = -1,
     ) -> None:
         """`seed` is the env's own seed; `task` is what set_tasks gave it before the reset."""
         self.seed, self.agents, self.episode_length = seed, num_agents, episode_length
@@ -41,7 +49,12 @@ class ProbeTwin:
         self.t = 0
         self.over = False
         self.last_action = [0] * self.agents
-        return self._show(np.zeros(self.agents), [False] * self.agents, [False] * self.agents, [True] * self.agents)
+        return self._show(
+            np.zeros(self.agents),
+            [False] * self.agents,
+            [False] * self.agents,
+            [True] * self.agents,
+        )
 
     def step(self, actions: Sequence[int]) -> ProbeRows:
         """Take a step, or begin the next episode where this one is over."""
@@ -63,7 +76,13 @@ class ProbeTwin:
             masks.append(not gone)
         return self._show(rewards, terminals, truncations, masks)
 
-    def _show(self, rewards: Sequence[float], terminals: list[bool], truncations: list[bool], masks: list[bool]) -> ProbeRows:
+    def _show(
+        self,
+        rewards: Sequence[float],
+        terminals: list[bool],
+        truncations: list[bool],
+        masks: list[bool],
+    ) -> ProbeRows:
         observations = np.zeros((self.agents, 8), np.float32)
         for agent in range(self.agents):
             if masks[agent]:
@@ -72,5 +91,9 @@ class ProbeTwin:
                     philox.uniform(self.seed, self.episode, self.t, agent), self.task, self.clock,
                 ]  # fmt: skip
         return ProbeRows(
-            observations, np.array(rewards, np.float32), np.array(terminals), np.array(truncations), np.array(masks)
+            observations,
+            np.array(rewards, np.float32),
+            np.array(terminals),
+            np.array(truncations),
+            np.array(masks),
         )

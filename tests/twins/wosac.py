@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slow, plain twin of drive_env.evaluate.features and .likelihood: one box, one time, one segment after the other.
+"""The slow, plain twin of drive_env.evaluate.features and .likelihood: one box, one time, one
+segment after the other.
 
 Written from Montali et al. 2023, not from the fast code. Runs in the tests only.
 """
@@ -55,13 +56,21 @@ def box_gap(a: Box, b: Box) -> float:
     if apart <= 0:
         return apart
     pairs = [(p, q) for p, q in ((one, two), (two, one))]
-    return min(to_segment(point, q[k], q[(k + 1) % 4])[0] for p, q in pairs for point in p for k in range(4))
+    return min(
+        to_segment(point, q[k], q[(k + 1) % 4])[0]
+        for p, q in pairs
+        for point in p
+        for k in range(4)
+    )
 
 
 def rounded_gap(a: Box, b: Box) -> float:
     """Signed distance of two boxes whose corners are arcs: that of their cores, less both radii."""
     radii = [0.7 * min(box[3:]) / 2 for box in (a, b)]
-    cores = [(*box[:3], box[3] - 2 * radius, box[4] - 2 * radius) for box, radius in zip((a, b), radii, strict=True)]
+    cores = [
+        (*box[:3], box[3] - 2 * radius, box[4] - 2 * radius)
+        for box, radius in zip((a, b), radii, strict=True)
+    ]
     return box_gap(*cores) - sum(radii)
 
 
@@ -69,7 +78,9 @@ def nearest_box(boxes: list[Box | None], own: int) -> float:
     """Signed distance to the nearest other box; 1e10 where there is none."""
     mine = boxes[own]
     others = [box for k, box in enumerate(boxes) if k != own and box is not None]
-    return min([rounded_gap(mine, box) for box in others], default=1e10) if mine is not None else 1e10
+    return (
+        min([rounded_gap(mine, box) for box in others], default=1e10) if mine is not None else 1e10
+    )
 
 
 def time_to_collision(boxes: list[Box | None], speeds: np.ndarray, own: int) -> float:
@@ -123,8 +134,13 @@ def likelihood(log: np.ndarray, rollouts: np.ndarray, valid: np.ndarray, estimat
     edges = np.linspace(estimator.low, estimator.high, estimator.bins + 1)
     scores = []
     for n in range(len(log)):
-        values = np.where(np.isnan(rollouts[:, n]), np.inf, rollouts[:, n])  # what has no value is in the last bin
-        counts = np.histogram(np.clip(values, estimator.low, estimator.high), edges)[0] + estimator.pseudocount
+        values = np.where(
+            np.isnan(rollouts[:, n]), np.inf, rollouts[:, n]
+        )  # what has no value is in the last bin
+        counts = (
+            np.histogram(np.clip(values, estimator.low, estimator.high), edges)[0]
+            + estimator.pseudocount
+        )
         for t in np.flatnonzero(valid[n]):
             of = np.histogram(np.clip(log[n, t], estimator.low, estimator.high), edges)[0]
             scores.append(math.log(float(counts[of == 1][0] / counts.sum())))

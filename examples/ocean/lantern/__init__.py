@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`lantern`: find the lantern in a corridor (lantern.h, an Ocean header; glue.c makes it an env type)."""
+"""`lantern`: find the lantern in a corridor (lantern.h, an Ocean header; glue.c makes it an env
+type).
+"""
 
 from __future__ import annotations
 
@@ -21,4 +23,9 @@ class LanternConfig:
     """Taken at every step."""
 
 
-ENV = NativeEnv(name="lantern", config=LanternConfig, build=lambda config: EnvData(), shared_library="lantern._core")
+ENV = NativeEnv(
+    name="lantern",
+    config=LanternConfig,
+    build=lambda config: EnvData(),
+    shared_library="lantern._core",
+)

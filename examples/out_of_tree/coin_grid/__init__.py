@@ -38,7 +38,10 @@ ENV = NativeEnv(
     evaluation=evaluation,
     drawing=drawing,
     training=Training(
-        preset={"vec": {"num_envs": 256}, "train": {"horizon": 32, "update_epochs": 4, "lr": 3e-3, "gamma": 0.95}},
+        preset={
+            "vec": {"num_envs": 256},
+            "train": {"horizon": 32, "update_epochs": 4, "lr": 3e-3, "gamma": 0.95},
+        },
         metric="env/coins",
         rates={"coins": "coins", "fell": "falls"},
         search={"train.gamma": "0.9:0.99"},

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How coin_grid is drawn, for `puffer-train render` and `render_mode="rgb_array"`; and pictures for `eval --png`.
+"""How coin_grid is drawn, for `puffer-train render` and `render_mode="rgb_array"`; and pictures for
+`eval --png`.
 
 `agents`, `facts`, `actions` and `observed` are what a replay shows of the agent that is looked at.
 """
@@ -12,7 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import puffervec
-from puffervec.contract.drawing import BLUE, GREEN, INK, PINK, YELLOW, Box, Circle, Drawing, Event, Shape, State
+from puffervec.contract.drawing import (
+    BLUE,
+    GREEN,
+    INK,
+    PINK,
+    YELLOW,
+    Box,
+    Circle,
+    Drawing,
+    Event,
+    Shape,
+    State,
+)
 from puffervec.contract.evaluation import Actor
 from puffervec.viewing.render.frames import Frames
 
@@ -52,12 +65,16 @@ def drawing(config: Any, state: State) -> Drawing:
         fps=8,
         agents=("agent",),
         facts=facts,
-        actions=lambda rows: {name: [MOVES[row][axis] for row in rows] for axis, name in enumerate(("right", "up"))},
+        actions=lambda rows: {
+            name: [MOVES[row][axis] for row in rows] for axis, name in enumerate(("right", "up"))
+        },
         observed=observed,
     )
 
 
-def draw(actor: Actor, config: Any, names: Sequence[str], *, seed: int) -> Iterator[tuple[str, bytes]]:
+def draw(
+    actor: Actor, config: Any, names: Sequence[str], *, seed: int
+) -> Iterator[tuple[str, bytes]]:
     """Yield a PNG for each of the report's parts: where 64 steps lead."""
     from matplotlib.image import imsave
 

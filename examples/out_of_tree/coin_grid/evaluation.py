@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `puffer-train eval` shows of coin_grid: coins and falls per number of steps, and a baseline that walks to the coin."""
+"""What `puffer-train eval` shows of coin_grid: coins and falls per number of steps, and a baseline
+that walks to the coin.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,14 @@ ENVS = 64
 
 
 def evaluate(actor: Actor, config: Any, *, episodes: int, seed: int) -> Report:
-    """Run as many episodes in each of ENVS envs; return coins per 100 steps and the share of episodes that end in the pit."""
+    """Run as many episodes in each of ENVS envs; return coins per 100 steps and the share of
+    episodes that end in the pit.
+    """
     rounds = -(-episodes // ENVS)
     found = []
-    with puffervec.make("coin_grid", env_kwargs=config, backend="serial", num_envs=ENVS, seed=seed) as vec:
+    with puffervec.make(
+        "coin_grid", env_kwargs=config, backend="serial", num_envs=ENVS, seed=seed
+    ) as vec:
         vec.async_reset(seed)
         actor.reset(vec)
         while sum(map(len, found)) < rounds * ENVS:
@@ -34,7 +40,9 @@ def evaluate(actor: Actor, config: Any, *, episodes: int, seed: int) -> Report:
         "coins per 100 steps": interval(100 * coins / steps),
         "in the pit": interval(fell.astype(np.float64)),
     }
-    return Report([row], remarks=["means over episodes with 95 % intervals"], score="coins per 100 steps")
+    return Report(
+        [row], remarks=["means over episodes with 95 % intervals"], score="coins per 100 steps"
+    )
 
 
 def interval(values: np.ndarray) -> Interval:
@@ -50,7 +58,9 @@ class WalkToTheCoin:
         """Remembers nothing."""
 
     def act(self, obs: np.ndarray, vec: Any) -> np.ndarray:
-        """Actions (rows,): 0 stay, 1 right, 2 left, 3 down, 4 up. obs: (rows, 6) x and y of agent, coin and pit."""
+        """Actions (rows,): 0 stay, 1 right, 2 left, 3 down, 4 up. obs: (rows, 6) x and y of agent,
+        coin and pit.
+        """
         dx, dy = (obs[:, 2:4] - obs[:, 0:2]).T
         down_or_up = np.where(dy > 0, 3, np.where(dy < 0, 4, 0))
         return np.where(dx > 0, 1, np.where(dx < 0, 2, down_or_up)).astype(np.int32)

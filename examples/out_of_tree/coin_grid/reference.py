@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The game of coin_grid.c in Python, to compare with: `puffervec.check_env_equal("coin_grid", CoinGrid, steps=10_000)`."""
+"""The game of coin_grid.c in Python, to compare with: `puffervec.check_env_equal("coin_grid",
+CoinGrid, steps=10_000)`.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,19 @@ MOVES = ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))
 class CoinGrid:
     """One env, with Gymnasium's reset and step."""
 
-    def __init__(self, size: int = 6, episode_length: int = 64, coin_reward: float = 1.0, pit_penalty: float = 1.0) -> None:
-        self.size, self.episode_length, self.coin_reward, self.pit_penalty = size, episode_length, coin_reward, pit_penalty
+    def __init__(
+        self,
+        size: int = 6,
+        episode_length: int = 64,
+        coin_reward: float = 1.0,
+        pit_penalty: float = 1.0,
+    ) -> None:
+        self.size, self.episode_length, self.coin_reward, self.pit_penalty = (
+            size,
+            episode_length,
+            coin_reward,
+            pit_penalty,
+        )
 
     def reset(self, seed: int | None = None) -> Any:
         self.seed, self.episode = (self.seed, self.episode + 1) if seed is None else (seed, 0)
@@ -53,7 +66,10 @@ class CoinGrid:
 
     def _drawn(self, draw: int) -> tuple[int, int]:
         """A cell, with the draws of pv_rng_below in C."""
-        x, y = (below(self.seed, self.episode, self.steps, 2 * draw + axis, self.size) for axis in range(2))
+        x, y = (
+            below(self.seed, self.episode, self.steps, 2 * draw + axis, self.size)
+            for axis in range(2)
+        )
         return x, y
 
     def _next(self, cell: tuple[int, int]) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's public names. The one line that a script changes; runs in the learner, and in workers as far as envs use it.
+"""PufferLib's public names. The one line that a script changes; runs in the learner, and in workers
+as far as envs use it.
 
     import puffervec.compat.pufferlib as pufferlib
 
-Everything below is loaded at its first use, so that torch comes in with `pytorch` and `models` only, and a worker that needs
-`EpisodeStats` pays for Gymnasium alone. docs/from-pufferlib.md says what differs.
+Everything below is loaded at its first use, so that torch comes in with `pytorch` and `models`
+only, and a worker that needs `EpisodeStats` pays for Gymnasium alone. docs/from-pufferlib.md says
+what differs.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
         vector,
         wrappers,
     )  # fmt: skip
-    from puffervec.compat.pufferlib.exceptions import APIUsageError, EnvironmentSetupError, InvalidAgentError
+    from puffervec.compat.pufferlib.exceptions import (
+        APIUsageError,
+        EnvironmentSetupError,
+        InvalidAgentError,
+    )
     from puffervec.compat.pufferlib.postprocess import (
         ClipAction,
         EpisodeStats,
@@ -35,23 +41,57 @@ if TYPE_CHECKING:
         MultiagentEpisodeStats,
         ResizeObservation,
     )  # fmt: skip
-    from puffervec.compat.pufferlib.utils import Namespace, Suppress, namespace, silence_warnings, unroll_nested_dict
-    from puffervec.compat.pufferlib.wrappers import GymToGymnasium, PettingZooTruncatedWrapper, PettingZooWrapper
+    from puffervec.compat.pufferlib.utils import (
+        Namespace,
+        Suppress,
+        namespace,
+        silence_warnings,
+        unroll_nested_dict,
+    )
+    from puffervec.compat.pufferlib.wrappers import (
+        GymToGymnasium,
+        PettingZooTruncatedWrapper,
+        PettingZooWrapper,
+    )
     from puffervec.workers.python.puffer_env import PufferEnv, set_buffers
 
-_MODULES = ("emulation", "exceptions", "models", "postprocess", "pytorch", "spaces", "utils", "vector", "wrappers")
+_MODULES = (
+    "emulation",
+    "exceptions",
+    "models",
+    "postprocess",
+    "pytorch",
+    "spaces",
+    "utils",
+    "vector",
+    "wrappers",
+)
 _WITH_TORCH = ("models", "pytorch")
 _HOME = {
     "__version__": "puffervec",
     "PufferEnv": "puffervec.workers.python.puffer_env",
     "set_buffers": "puffervec.workers.python.puffer_env",
-    **dict.fromkeys(("APIUsageError", "EnvironmentSetupError", "InvalidAgentError"), f"{__name__}.exceptions"),
     **dict.fromkeys(
-        ("ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"),
+        ("APIUsageError", "EnvironmentSetupError", "InvalidAgentError"), f"{__name__}.exceptions"
+    ),
+    **dict.fromkeys(
+        (
+            "ClipAction",
+            "EpisodeStats",
+            "MeanOverAgents",
+            "MultiagentEpisodeStats",
+            "ResizeObservation",
+        ),
         f"{__name__}.postprocess",
     ),
-    **dict.fromkeys(("GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"), f"{__name__}.wrappers"),
-    **dict.fromkeys(("Namespace", "Suppress", "namespace", "silence_warnings", "unroll_nested_dict"), f"{__name__}.utils"),
+    **dict.fromkeys(
+        ("GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"),
+        f"{__name__}.wrappers",
+    ),
+    **dict.fromkeys(
+        ("Namespace", "Suppress", "namespace", "silence_warnings", "unroll_nested_dict"),
+        f"{__name__}.utils",
+    ),
 }
 
 __all__ = [

@@ -41,16 +41,20 @@ class EmulatedRows(AgentRows):
     """Rows of A agents that share spaces, and the calls that fill them.
 
     Attributes:
-        observations: (A, *row) of `single_observation_space`. actions: (A, *row). rewards: (A,) float32.
-        terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's where `buf` was given.
+        observations: (A, *row) of `single_observation_space`. actions: (A, *row). rewards: (A,)
+        float32.
+        terminals, truncations, masks: (A,) bool. All are written in place; they are the caller's
+        where `buf` was given.
         obs_dtype, atn_dtype: dtypes of native rows. emulated: the observations' dtypes in a dict.
         is_obs_emulated, is_atn_emulated: whether the flat space differs from the env's.
 
     Args:
         env: an env, or None where `env_creator(*env_args, **env_kwargs)` makes it.
-        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a random one.
+        buf: rows to adopt (see `set_buffers`). seed: of the first reset that gets none; None for a
+            random one.
     Raises:
-        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a `buf` of other shapes.
+        ConfigError: agents with different spaces, or a space without a fixed size. APIUsageError: a
+            `buf` of other shapes.
     """
 
     env: Any
@@ -73,15 +77,26 @@ class EmulatedRows(AgentRows):
         """Look at the env and plan its rows; each kind of env has its own way."""
         raise NotImplementedError
 
-    def _plan(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], agents: int, buf: Any) -> None:
+    def _plan(
+        self,
+        observation_space: gymnasium.Space[Any],
+        action_space: gymnasium.Space[Any],
+        agents: int,
+        buf: Any,
+    ) -> None:
         """Plan the rows of this many agents and make or adopt the buffers."""
-        self.observation_plan, self.action_plan = ObservationPlan(observation_space), ActionPlan(action_space)
+        self.observation_plan, self.action_plan = (
+            ObservationPlan(observation_space),
+            ActionPlan(action_space),
+        )
         self.single_observation_space = self.observation_plan.emulated_space
         self.single_action_space = self.action_plan.emulated_space
         self.is_obs_emulated = self.single_observation_space is not observation_space
         self.is_atn_emulated = self.single_action_space is not action_space
         self.obs_dtype = self.observation_plan.dtype
-        self.atn_dtype = self.action_plan.dtype if self.is_atn_emulated else self.action_plan.row_dtype
+        self.atn_dtype = (
+            self.action_plan.dtype if self.is_atn_emulated else self.action_plan.row_dtype
+        )
         self.emulated = {
             "observation_dtype": self.single_observation_space.dtype,
             "emulated_observation_dtype": self.obs_dtype,
@@ -96,12 +111,16 @@ class EmulatedRows(AgentRows):
         set_buffers(self, buf, self.action_plan.row_dtype)
         self._write = self.observation_plan.writers(self.observations)
         # The env's own copy, since the caller's action buffer may have another integer type.
-        self._action_rows = np.zeros((agents, *self.action_plan.row_shape), self.action_plan.row_dtype)
+        self._action_rows = np.zeros(
+            (agents, *self.action_plan.row_shape), self.action_plan.row_dtype
+        )
         self._read = self.action_plan.readers(self._action_rows)
 
     @property
     def obs_struct(self) -> np.ndarray:
-        """The rows as native observations, a view: (A, 1) of the structured dtype `obs_dtype`; (A, *shape) for one leaf."""
+        """The rows as native observations, a view: (A, 1) of the structured dtype `obs_dtype`; (A,
+        *shape) for one leaf.
+        """
         if not self.is_obs_emulated:
             return self.observations
         base, shape = self.obs_dtype.subdtype or (self.obs_dtype, (1,))
@@ -133,11 +152,16 @@ class EmulatedRows(AgentRows):
         given = np.asarray(action)
         plan = self.action_plan
         if given.dtype.kind not in "biu" and plan.kind != "continuous":
-            raise APIUsageError(f"actions have dtype {given.dtype}: {self.single_action_space} takes integers")
+            raise APIUsageError(
+                f"actions have dtype {given.dtype}: {self.single_action_space} takes integers"
+            )
         try:
             self._action_rows[index, ...] = given.reshape(plan.row_shape)
         except (ValueError, TypeError) as error:
-            raise APIUsageError(f"an action of shape {given.shape} does not fit {self.single_action_space} ({error})") from None
+            raise APIUsageError(
+                f"an action of shape {given.shape} does not fit {self.single_action_space} "
+                f"({error})"
+            ) from None
         native = self._read[index]()
         if not self.is_action_checked:
             if not plan.space.contains(native):
@@ -152,23 +176,32 @@ def make_object(
     creator_args: Sequence[Any] | None = None,
     creator_kwargs: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Return the instance, or what `object_creator(*creator_args, **creator_kwargs)` makes; exactly one of the two is given.
+    """Return the instance, or what `object_creator(*creator_args, **creator_kwargs)` makes; exactly
+    one of the two is given.
 
     Raises:
-        ValueError: both or none were given. TypeError: an instance that is a function or class, a creator that is none.
+        ValueError: both or none were given. TypeError: an instance that is a function or class, a
+            creator that is none.
     """
     if (object_instance is None) == (object_creator is None):
         raise ValueError("give exactly one of env and env_creator")
     if object_creator is None:
         if callable(object_instance):
-            raise TypeError(f"env is {object_instance!r}: give an instance there, and functions or classes as env_creator")
+            raise TypeError(
+                f"env is {object_instance!r}: give an instance there, and functions or classes as "
+                "env_creator"
+            )
         return object_instance
     if not callable(object_creator):
-        raise TypeError(f"env_creator is {object_creator!r}: give a function or class that makes an env")
+        raise TypeError(
+            f"env_creator is {object_creator!r}: give a function or class that makes an env"
+        )
     return object_creator(*(creator_args or ()), **(creator_kwargs or {}))
 
 
-def pad_agent_data(data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any) -> dict[Any, Any]:
+def pad_agent_data(
+    data: Mapping[Any, Any], agents: Iterable[Any], pad_value: Any
+) -> dict[Any, Any]:
     """Return a value for each of `agents`, in their order: that in `data`, else `pad_value`.
 
     >>> pad_agent_data({"b": 1}, ["a", "b"], 0)
@@ -178,7 +211,9 @@ def pad_agent_data(data: Mapping[Any, Any], agents: Iterable[Any], pad_value: An
 
 
 class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
-    """One agent. Observations are written in place into one row; a done env must be reset by the caller."""
+    """One agent. Observations are written in place into one row; a done env must be reset by the
+    caller.
+    """
 
     emulates = GYMNASIUM
 
@@ -187,9 +222,14 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
 
     def _open(self, buf: Any) -> None:
         self._plan(self.env.observation_space, self.env.action_space, 1, buf)
-        self.observation_space, self.action_space = self.single_observation_space, self.single_action_space
+        self.observation_space, self.action_space = (
+            self.single_observation_space,
+            self.single_action_space,
+        )
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode.
 
         Returns:
@@ -206,7 +246,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         return self.observations, info
 
     def seed(self, seed: int | None) -> None:
-        """Seed the env's next reset. An env with a `seed` method (the old Gym interface) is seeded at once, too."""
+        """Seed the env's next reset. An env with a `seed` method (the old Gym interface) is seeded
+        at once, too.
+        """
         self._next_seed = seed
         own = getattr(self.env, "seed", None)
         if callable(own):
@@ -216,12 +258,16 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
         """Step with a flat action: a member of `action_space`, or a batch of one.
 
         Returns:
-            observations: (1, *row), the buffer itself, valid until the next call. The rest is what the env gave.
+            observations: (1, *row), the buffer itself, valid until the next call. The rest is what
+                the env gave.
         Raises:
-            APIUsageError: before reset, after the end of an episode, or an action that does not fit.
+            APIUsageError: before reset, after the end of an episode, or an action that does not
+                fit.
         """
         self._require_turn(self.done)
-        observation, reward, terminated, truncated, info = self.env.step(self._native_action(0, action))
+        observation, reward, terminated, truncated, info = self.env.step(
+            self._native_action(0, action)
+        )
         self._store(observation, reward, terminated, truncated)
         self.done = bool(terminated or truncated)
         return self.observations, reward, terminated, truncated, info
@@ -238,8 +284,9 @@ class GymnasiumPufferEnv(EmulatedRows, gymnasium.Env[Any, Any]):
 class PettingZooPufferEnv(EmulatedRows):
     """A row for each of `possible_agents`, which share their spaces.
 
-    A row is live (mask True) where the env gave an observation for its agent, on its last step too. The rows of absent agents
-    are zero, flags and mask False. When all agents are gone, the caller resets.
+    A row is live (mask True) where the env gave an observation for its agent, on its last step too.
+    The rows of absent agents are zero, flags and mask False. When all agents are gone, the caller
+    resets.
     """
 
     emulates = PARALLEL
@@ -278,13 +325,17 @@ class PettingZooPufferEnv(EmulatedRows):
             raise InvalidAgentError(agent, self.possible_agents)
         return space
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Begin an episode.
 
         Returns:
-            observations: by agent (all possible ones), views on the buffer, valid until the next call. infos: the env's.
+            observations: by agent (all possible ones), views on the buffer, valid until the next
+                call. infos: the env's.
         Raises:
-            SpaceMismatchError: the first observation does not fit the space. InvalidAgentError: the env invented an agent.
+            SpaceMismatchError: the first observation does not fit the space. InvalidAgentError: the
+                env invented an agent.
         """
         observations, infos = self._reset_env(seed, options)
         self.initialized, self.all_done = True, False
@@ -295,21 +346,27 @@ class PettingZooPufferEnv(EmulatedRows):
         """Step all live agents.
 
         Args:
-            actions: flat actions by agent, or one array (A, *row) in the order of `possible_agents`. Those of absent agents
-                are ignored.
+            actions: flat actions by agent, or one array (A, *row) in the order of
+                `possible_agents`. Those of absent agents are ignored.
         Returns:
-            observations, rewards, terminals, truncations by agent for all possible ones (absent: zeros, 0, True, False), and
-            infos of the env. Observations are views on the buffer, valid until the next call.
+            observations, rewards, terminals, truncations by agent for all possible ones (absent:
+            zeros, 0, True, False), and infos of the env. Observations are views on the buffer,
+            valid until the next call.
         Raises:
-            APIUsageError: before reset, after the end of an episode, actions that do not fit or miss a live agent.
+            APIUsageError: before reset, after the end of an episode, actions that do not fit or
+            miss a live agent.
             InvalidAgentError: an action for an agent that cannot exist.
         """
         self._require_turn(self.done)
         before = self.agents
-        observations, rewards, terminations, truncations, infos = self.env.step(self._native_actions(actions, before))
+        observations, rewards, terminations, truncations, infos = self.env.step(
+            self._native_actions(actions, before)
+        )
         ended = {agent: 0 for agent in before if terminations.get(agent) or truncations.get(agent)}
         self._store(observations, rewards, terminations, truncations, ended)
-        self.all_done = all(terminations[agent] or truncations.get(agent, False) for agent in terminations)
+        self.all_done = all(
+            terminations[agent] or truncations.get(agent, False) for agent in terminations
+        )
         return (
             self.dict_obs,
             pad_agent_data(rewards, self.possible_agents, 0),
@@ -323,7 +380,9 @@ class PettingZooPufferEnv(EmulatedRows):
         if not isinstance(actions, Mapping):
             rows = np.asarray(actions)
             if rows.shape[:1] != (self.num_agents,):
-                raise APIUsageError(f"actions have shape {rows.shape}: this env has {self.num_agents} agents")
+                raise APIUsageError(
+                    f"actions have shape {rows.shape}: this env has {self.num_agents} agents"
+                )
             actions = dict(zip(self.possible_agents, rows, strict=True))
         for agent in actions:
             if agent not in self._index:
@@ -360,8 +419,11 @@ class PettingZooPufferEnv(EmulatedRows):
             self.masks[i] = self.mask[agent] = live
 
 
-def emulate_observation_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
-    """Return the flat Box of one row (a plain Box: the same object) and the dtype of one native row.
+def emulate_observation_space(
+    space: gymnasium.Space[Any],
+) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
+    """Return the flat Box of one row (a plain Box: the same object) and the dtype of one native
+    row.
 
     Raises:
         ConfigError: a space without a fixed size.
@@ -373,8 +435,8 @@ def emulate_observation_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Sp
 def emulate_action_space(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtype[Any]]:
     """Return the flat space of one action row and the dtype that `nativize` takes.
 
-    Box, Discrete and MultiDiscrete of one dimension come back as the same object with their own dtype; nested discrete spaces
-    become a MultiDiscrete.
+    Box, Discrete and MultiDiscrete of one dimension come back as the same object with their own
+    dtype; nested discrete spaces become a MultiDiscrete.
 
     Raises:
         ConfigError: a space without a fixed size.
@@ -387,12 +449,13 @@ def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
     """Return the native value of one row.
 
     Args:
-        arr: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves have one dtype (integers
-            of another width are converted).
-        space: the env's own space. struct_dtype: as `emulate_observation_space` or `emulate_action_space` returned it.
+        arr: one row in any shape: the bytes of `struct_dtype`, or its elements where all leaves
+            have one dtype (integers of another width are converted).
+        space: the env's own space. struct_dtype: as `emulate_observation_space` or
+            `emulate_action_space` returned it.
     Returns:
-        dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no conversion; Discrete gives a
-        NumPy integer.
+        dicts, tuples and arrays as in the space; arrays are views on `arr` where it needs no
+        conversion; Discrete gives a NumPy integer.
     Raises:
         ConfigError: an array that is not one row of this space.
     """
@@ -402,20 +465,32 @@ def nativize(arr: Any, space: gymnasium.Space[Any], struct_dtype: Any) -> Any:
 
 
 def _row_bytes(row: np.ndarray, tree: Node | Leaf, dtype: np.dtype[Any]) -> np.ndarray:
-    """Return `row` as a view of bytes; its integers are converted where the row has one integer type."""
+    """Return `row` as a view of bytes; its integers are converted where the row has one integer
+    type.
+    """
     found = list(leaves(tree))
     dtypes = {leaf.dtype for leaf in found}
     common = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.uint8)
-    if row.dtype != common and {row.dtype.kind, common.kind} <= {"i", "u"} and row.size == sum(leaf.size for leaf in found):
+    if (
+        row.dtype != common
+        and {row.dtype.kind, common.kind} <= {"i", "u"}
+        and row.size == sum(leaf.size for leaf in found)
+    ):
         row = row.astype(common)
     wanted = tree.size * tree.dtype.itemsize if isinstance(tree, Leaf) else dtype.itemsize
     if row.nbytes != wanted or row.dtype not in (common, np.dtype(np.uint8)):
-        raise ConfigError(f"{row.size} elements of {row.dtype} are not one row: give {wanted} bytes, as {common} or uint8")
+        raise ConfigError(
+            f"{row.size} elements of {row.dtype} are not one row: give {wanted} bytes, as "
+            f"{common} or uint8"
+        )
     return row.view(np.uint8)
 
 
-def make_buffer(arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | None = None) -> np.ndarray:
-    """Return structured rows as flat ones, a view: (n, elements), or (elements,) of the only row where n is None.
+def make_buffer(
+    arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | None = None
+) -> np.ndarray:
+    """Return structured rows as flat ones, a view: (n, elements), or (elements,) of the only row
+        where n is None.
 
     Args:
         arr_dtype: of the elements. struct_dtype: of `struct`. struct: (rows,) contiguous.
@@ -423,7 +498,10 @@ def make_buffer(arr_dtype: Any, struct_dtype: Any, struct: np.ndarray, n: int | 
         ConfigError: `struct` has another dtype, or other than n rows.
     """
     if struct.dtype != np.dtype(struct_dtype) or struct.size != (1 if n is None else n):
-        raise ConfigError(f"struct has {struct.size} rows of {struct.dtype}: give {n or 1} of {np.dtype(struct_dtype)}")
+        raise ConfigError(
+            f"struct has {struct.size} rows of {struct.dtype}: give {n or 1} of "
+            f"{np.dtype(struct_dtype)}"
+        )
     flat: np.ndarray = struct.reshape(-1).view(arr_dtype)
     return flat if n is None else flat.reshape(n, -1)
 
@@ -438,7 +516,11 @@ def emulate(struct: Any, sample: Any) -> None:
     if not isinstance(sample, (dict, tuple)):
         struct[...] = sample
         return
-    for key, value in sample.items() if isinstance(sample, dict) else ((f"f{i}", part) for i, part in enumerate(sample)):
+    for key, value in (
+        sample.items()
+        if isinstance(sample, dict)
+        else ((f"f{i}", part) for i, part in enumerate(sample))
+    ):
         if isinstance(value, (dict, tuple)):
             emulate(struct[key], value)
         else:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's exception names. Puffervec's own usage errors are caught by `except APIUsageError` too."""
+"""PufferLib's exception names. Puffervec's own usage errors are caught by `except APIUsageError`
+too.
+"""
 
 from __future__ import annotations
 
@@ -14,4 +16,7 @@ class EnvironmentSetupError(PuffervecError, RuntimeError):
 
     def __init__(self, e: BaseException, package: str) -> None:
         """Args: e: what was raised. package: the package that is missing or broken."""
-        super().__init__(f"{package} could not be set up ({type(e).__name__}: {e}): install it, or repair its installation")
+        super().__init__(
+            f"{package} could not be set up ({type(e).__name__}: {e}): install it, or repair its "
+            "installation"
+        )

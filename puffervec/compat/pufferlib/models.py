@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's stock policies, with its parameter names, so that its checkpoints load. Run in the learner.
+"""PufferLib's stock policies, with its parameter names, so that its checkpoints load. Run in the
+learner.
 
-A policy is split at the place where memory goes: `encode_observations(observations, state)` gives (B, hidden_size), and
-`decode_actions(hidden)` gives (logits, values (B, 1)). `LSTMWrapper` puts an LSTM between the two halves of any such policy.
-`env` is anything with single_observation_space, single_action_space and emulated: a vector env, or its driver_env.
+A policy is split at the place where memory goes: `encode_observations(observations, state)` gives
+(B, hidden_size), and `decode_actions(hidden)` gives (logits, values (B, 1)). `LSTMWrapper` puts an
+LSTM between the two halves of any such policy. `env` is anything with single_observation_space,
+single_action_space and emulated: a vector env, or its driver_env.
 """
 
 from __future__ import annotations
@@ -21,10 +23,23 @@ with extras.required("pufferlib.models"):
     import torch
     from torch import Tensor, nn
 
-from puffervec.compat.pufferlib.pytorch import Logits, flattened_tensor_size, layer_init, nativize_dtype, nativize_tensor
+from puffervec.compat.pufferlib.pytorch import (
+    Logits,
+    flattened_tensor_size,
+    layer_init,
+    nativize_dtype,
+    nativize_tensor,
+)
 from puffervec.errors import ConfigError
 
-__all__ = ["Convolutional", "ConvSequence", "Default", "LSTMWrapper", "ProcgenResnet", "ResidualBlock"]
+__all__ = [
+    "Convolutional",
+    "ConvSequence",
+    "Default",
+    "LSTMWrapper",
+    "ProcgenResnet",
+    "ResidualBlock",
+]
 
 State = dict[str, Any]
 
@@ -50,14 +65,18 @@ class _Policy(nn.Module):
 
 
 class Default(_Policy):
-    """One layer from the observation to `hidden_size`, one linear map from there to the actions and one to the value.
+    """One layer from the observation to `hidden_size`, one linear map from there to the actions and
+    one to the value.
 
-    Takes plain boxes of any shape, emulated Dict and Tuple observations, and all action spaces of a vector env: the logits are
-    a tensor for Discrete, a tuple of tensors for MultiDiscrete, a Normal for a Box.
+    Takes plain boxes of any shape, emulated Dict and Tuple observations, and all action spaces of a
+    vector env: the logits are a tensor for Discrete, a tuple of tensors for MultiDiscrete, a Normal
+    for a Box.
     """
 
     def __init__(self, env: Any, hidden_size: int = 128) -> None:
-        """Args: env: see the head of this file; hidden_size: features between the halves. Raises: ConfigError."""
+        """Args: env: see the head of this file; hidden_size: features between the halves. Raises:
+        ConfigError.
+        """
         super().__init__()
         self.hidden_size = hidden_size
         emulated = env.emulated
@@ -80,11 +99,18 @@ class Default(_Policy):
             self.decoder_mean = layer_init(nn.Linear(self.hidden_size, dims), std=0.01)
             self.decoder_logstd = nn.Parameter(torch.zeros(1, dims))
         elif isinstance(space, (spaces.Discrete, spaces.MultiDiscrete)):
-            sizes = space.nvec.ravel() if isinstance(space, spaces.MultiDiscrete) else np.array([space.n])
+            sizes = (
+                space.nvec.ravel()
+                if isinstance(space, spaces.MultiDiscrete)
+                else np.array([space.n])
+            )
             self.action_nvec = tuple(int(n) for n in sizes)
             self.decoder = layer_init(nn.Linear(self.hidden_size, sum(self.action_nvec)), std=0.01)
         else:
-            raise ConfigError(f"the action space is {space}: use Discrete, MultiDiscrete or Box, or emulate it first")
+            raise ConfigError(
+                f"the action space is {space}: use Discrete, MultiDiscrete or Box, or emulate it "
+                "first"
+            )
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
         rows = observations.shape[0]
@@ -100,30 +126,40 @@ class Default(_Policy):
         values = self.value(hidden)
         if self.is_continuous:
             mean = self.decoder_mean(hidden)
-            return torch.distributions.Normal(mean, self.decoder_logstd.expand_as(mean).exp()), values
+            return torch.distributions.Normal(
+                mean, self.decoder_logstd.expand_as(mean).exp()
+            ), values
         logits = self.decoder(hidden)
         return logits.split(self.action_nvec, dim=-1) if self.is_multidiscrete else logits, values
 
 
 def _leaves(nested: Any) -> list[Tensor]:
     """Return the tensors of a nested dict in the order of the space."""
-    return [leaf for entry in nested.values() for leaf in _leaves(entry)] if isinstance(nested, dict) else [nested]
+    return (
+        [leaf for entry in nested.values() for leaf in _leaves(entry)]
+        if isinstance(nested, dict)
+        else [nested]
+    )
 
 
 class LSTMWrapper(nn.Module):
     """An LSTM between the halves of a policy.
 
-    `state` is a dict that the caller keeps; "lstm_h" and "lstm_c" are read from it (absent or None: zeros) and replaced, and
-    "hidden" is set to the LSTM's output. They are (B, hidden_size) in `forward_eval` and (1, B, hidden_size) in `forward`. Who
-    calls resets the rows whose episode ended.
+    `state` is a dict that the caller keeps; "lstm_h" and "lstm_c" are read from it (absent or None:
+    zeros) and replaced, and "hidden" is set to the LSTM's output. They are (B, hidden_size) in
+    `forward_eval` and (1, B, hidden_size) in `forward`. Who calls resets the rows whose episode
+    ended.
     """
 
-    def __init__(self, env: Any, policy: Any, input_size: int = 128, hidden_size: int = 128) -> None:
+    def __init__(
+        self, env: Any, policy: Any, input_size: int = 128, hidden_size: int = 128
+    ) -> None:
         """Make the LSTM; the policy's weights stay as they are.
 
         Args:
             env: gives the shape of an observation. policy: with the two halves.
-            input_size: features that the policy's `encode_observations` returns. hidden_size: that its `decode_actions` takes.
+            input_size: features that the policy's `encode_observations` returns. hidden_size: that
+                its `decode_actions` takes.
         """
         super().__init__()
         self.obs_shape = tuple(env.single_observation_space.shape)
@@ -142,7 +178,9 @@ class LSTMWrapper(nn.Module):
             setattr(self.cell, name, getattr(self.lstm, f"{name}_l0"))
 
     def forward_eval(self, observations: Tensor, state: State) -> tuple[Logits, Tensor]:
-        """Take one step: (B, *observation) to (logits, values (B, 1)). Raises: ConfigError: a state of other rows."""
+        """Take one step: (B, *observation) to (logits, values (B, 1)). Raises: ConfigError: a state
+        of other rows.
+        """
         memory = self._memory(state, (observations.shape[0], self.hidden_size))
         hidden, cell = self.cell(self.policy.encode_observations(observations, state=state), memory)
         state.update(hidden=hidden, lstm_h=hidden, lstm_c=cell)
@@ -156,10 +194,15 @@ class LSTMWrapper(nn.Module):
         """
         lead = observations.shape[: observations.dim() - len(self.obs_shape)]
         if tuple(observations.shape[len(lead) :]) != self.obs_shape or len(lead) not in (1, 2):
-            raise ConfigError(f"observations have shape {tuple(observations.shape)}: use (B, T or nothing, *{self.obs_shape})")
+            raise ConfigError(
+                f"observations have shape {tuple(observations.shape)}: use (B, T or nothing, "
+                f"*{self.obs_shape})"
+            )
         batch, steps = lead[0], lead[1] if len(lead) == 2 else 1
         flat = observations.reshape(batch * steps, *self.obs_shape)
-        encoded = self.policy.encode_observations(flat, state=state).reshape(batch, steps, self.input_size)
+        encoded = self.policy.encode_observations(flat, state=state).reshape(
+            batch, steps, self.input_size
+        )
         memory = self._memory(state, (1, batch, self.hidden_size))
         hidden, (last_h, last_c) = self.lstm(encoded.transpose(0, 1), memory)
         hidden = hidden.transpose(0, 1)
@@ -172,12 +215,17 @@ class LSTMWrapper(nn.Module):
         if h is None or c is None:
             return None
         if tuple(h.shape) != shape or tuple(c.shape) != shape:
-            raise ConfigError(f"state has lstm_h {tuple(h.shape)} and lstm_c {tuple(c.shape)}: use {shape}, or None to begin")
+            raise ConfigError(
+                f"state has lstm_h {tuple(h.shape)} and lstm_c {tuple(c.shape)}: use {shape}, or "
+                "None to begin"
+            )
         return h, c
 
 
 class Convolutional(_Policy):
-    """Three convolutions and a linear layer over images of bytes, one action choice (Mnih et al. 2015, Nature 518)."""
+    """Three convolutions and a linear layer over images of bytes, one action choice (Mnih et al.
+    2015, Nature 518).
+    """
 
     def __init__(
         self, env: Any, *, framestack: int, flat_size: int, input_size: int = 512, hidden_size: int = 512,
@@ -186,8 +234,10 @@ class Convolutional(_Policy):
         """Make the layers.
 
         Args:
-            env: see the head of this file; its actions are Discrete. framestack: channels of an image.
-            flat_size: features after the convolutions: 64 * h * w of what is left of the image (3136 for 84 x 84).
+            env: see the head of this file; its actions are Discrete. framestack: channels of an
+            image.
+            flat_size: features after the convolutions: 64 * h * w of what is left of the image
+            (3136 for 84 x 84).
             input_size: taken for PufferLib's sake; the encoder's output has hidden_size features.
             output_size: features of what goes into the value, so hidden_size.
             channels_last: images are (H, W, C). downsample: keep every n-th row and column.
@@ -195,7 +245,10 @@ class Convolutional(_Policy):
         """
         super().__init__()
         if output_size != hidden_size:
-            raise ConfigError(f"output_size is {output_size} and hidden_size {hidden_size}: both are what decode_actions takes")
+            raise ConfigError(
+                f"output_size is {output_size} and hidden_size {hidden_size}: both are what "
+                "decode_actions takes"
+            )
         self.channels_last, self.downsample = channels_last, downsample
         self.hidden_size = hidden_size
         self.network = nn.Sequential(
@@ -213,7 +266,9 @@ class Convolutional(_Policy):
         self.value_fn = layer_init(nn.Linear(output_size, 1), std=1.0)
 
     def encode_observations(self, observations: Tensor, state: State | None = None) -> Tensor:
-        """Return (B, hidden_size) of images (B, C, H, W), or (B, H, W, C) with channels_last, of 0 to 255."""
+        """Return (B, hidden_size) of images (B, C, H, W), or (B, H, W, C) with channels_last, of 0
+        to 255.
+        """
         if self.channels_last:
             observations = observations.permute(0, 3, 1, 2)
         if self.downsample > 1:
@@ -225,10 +280,14 @@ class Convolutional(_Policy):
 
 
 class ProcgenResnet(_Policy):
-    """Residual convolutions over images (H, W, C) of bytes, one action choice (Espeholt et al. 2018, IMPALA, figure 3)."""
+    """Residual convolutions over images (H, W, C) of bytes, one action choice (Espeholt et al.
+    2018, IMPALA, figure 3).
+    """
 
     def __init__(self, env: Any, cnn_width: int = 16, mlp_width: int = 256) -> None:
-        """Args: env: see the head of this file; cnn_width: channels of the first block; mlp_width: features of `hidden`."""
+        """Args: env: see the head of this file; cnn_width: channels of the first block; mlp_width:
+        features of `hidden`.
+        """
         super().__init__()
         height, width, channels = env.single_observation_space.shape
         shape = (channels, height, width)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's postprocessing wrappers: episode statistics, clipped actions, smaller images. Run in the workers."""
+"""PufferLib's postprocessing wrappers: episode statistics, clipped actions, smaller images. Run in
+the workers.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,21 @@ from puffervec.compat.pufferlib.wrappers import PettingZooWrapper
 from puffervec.errors import ConfigError
 from puffervec.workers.python.emulation.resets import reset_of
 
-__all__ = ["ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"]
+__all__ = [
+    "ClipAction",
+    "EpisodeStats",
+    "MeanOverAgents",
+    "MultiagentEpisodeStats",
+    "ResizeObservation",
+]
 
 Array = np.ndarray
 
 
 class _Totals:
-    """Sums over one episode: episode_return, episode_length, and every number or numeric array found in the infos."""
+    """Sums over one episode: episode_return, episode_length, and every number or numeric array
+    found in the infos.
+    """
 
     def __init__(self) -> None:
         self.sums: dict[str, Any] = {"episode_return": 0.0, "episode_length": 0}
@@ -40,8 +50,9 @@ class _Totals:
 class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Reports an episode's sums in the info of its last step, and nothing before.
 
-    The last info holds episode_return, episode_length (steps), and the sum over the episode of every number and numeric array
-    of the env's infos, nested ones as "outer/inner"; other infos (texts, objects) are left out.
+    The last info holds episode_return, episode_length (steps), and the sum over the episode of
+    every number and numeric array of the env's infos, nested ones as "outer/inner"; other infos
+    (texts, objects) are left out.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -49,7 +60,9 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._totals = _Totals()
         self._reset = reset_of(env)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin new sums; the env's reset info passes through."""
         self._totals = _Totals()
         return self._reset(seed, options)  # type: ignore[no-any-return]
@@ -58,7 +71,13 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Step and count."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._totals.add(reward, info)
-        return observation, reward, terminated, truncated, dict(self._totals.sums) if terminated or truncated else {}
+        return (
+            observation,
+            reward,
+            terminated,
+            truncated,
+            dict(self._totals.sums) if terminated or truncated else {},
+        )
 
 
 class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -72,7 +91,9 @@ class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ConfigError(f"ClipAction: the action space is {space}: only a Box can be clipped")
         bounds = np.finfo(space.dtype) if space.dtype.kind == "f" else np.iinfo(space.dtype)
         self._low, self._high = space.low, space.high
-        self.action_space = gymnasium.spaces.Box(bounds.min, bounds.max, space.shape, space.dtype.type)
+        self.action_space = gymnasium.spaces.Box(
+            bounds.min, bounds.max, space.shape, space.dtype.type
+        )
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step with the clipped action."""
@@ -80,26 +101,38 @@ class ClipAction(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Keeps every n-th row and column of an image: no averaging and no OpenCV, so it costs a few microseconds."""
+    """Keeps every n-th row and column of an image: no averaging and no OpenCV, so it costs a few
+    microseconds.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
-        """Args: env: with images (H, W) or (H, W, C); downscale: a divisor of H and W. Raises: ConfigError."""
+        """Args: env: with images (H, W) or (H, W, C); downscale: a divisor of H and W. Raises:
+        ConfigError.
+        """
         super().__init__(env)
         space = env.observation_space
         if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) not in (2, 3):
-            raise ConfigError(f"ResizeObservation: the observation space is {space}: give a Box of shape (H, W) or (H, W, C)")
+            raise ConfigError(
+                f"ResizeObservation: the observation space is {space}: give a Box of shape (H, W) "
+                "or (H, W, C)"
+            )
         if downscale < 1 or space.shape[0] % downscale or space.shape[1] % downscale:
             raise ConfigError(
-                f"ResizeObservation: downscale is {downscale}: use a divisor of height and width, {space.shape[:2]}"
+                f"ResizeObservation: downscale is {downscale}: use a divisor of height and width, "
+                f"{space.shape[:2]}"
             )
         self.downscale = downscale
         self._reset = reset_of(env)
-        self.observation_space = gymnasium.spaces.Box(self._small(space.low), self._small(space.high), dtype=space.dtype.type)
+        self.observation_space = gymnasium.spaces.Box(
+            self._small(space.low), self._small(space.high), dtype=space.dtype.type
+        )
 
     def _small(self, image: Array) -> Array:
         return image[:: self.downscale, :: self.downscale]
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Reset; the image is a view on the env's."""
         observation, info = self._reset(seed, options)
         return self._small(observation), info
@@ -111,9 +144,13 @@ class ResizeObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class MeanOverAgents(PettingZooWrapper):
-    """Turns the infos by agent into one info: the mean of each key over the agents that report it as a number."""
+    """Turns the infos by agent into one info: the mean of each key over the agents that report it
+    as a number.
+    """
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Return (observations by agent, one info)."""
         observations, infos = super().reset(seed, options)
         return observations, _mean(infos)
@@ -135,9 +172,13 @@ def _mean(infos: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class MultiagentEpisodeStats(PettingZooWrapper):
-    """Reports each agent's sums in the info of its last step, and nothing before: `EpisodeStats` for ParallelEnvs."""
+    """Reports each agent's sums in the info of its last step, and nothing before: `EpisodeStats`
+    for ParallelEnvs.
+    """
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Begin new sums; the env's reset infos pass through."""
         observations, infos = super().reset(seed, options)
         self._totals = {agent: _Totals() for agent in self.env.possible_agents}

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's space names: there tuples of classes for `isinstance`, here the classes themselves, which it takes as well."""
+"""PufferLib's space names: there tuples of classes for `isinstance`, here the classes themselves,
+which it takes as well.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ def joint_space(space: Space[Any], n: int) -> Space[Any]:
     Args:
         space: of one row. n: number of rows, at least 1.
     Returns:
-        Discrete -> MultiDiscrete of n; MultiDiscrete of D -> integer Box (n, D); Box -> Box (n, *shape). Starts are kept.
+        Discrete -> MultiDiscrete of n; MultiDiscrete of D -> integer Box (n, D); Box -> Box (n,
+        *shape). Starts are kept.
     Raises:
         ConfigError (a ValueError, as in PufferLib): another kind of space.
     """
     from gymnasium.vector.utils import batch_space
 
     if not isinstance(space, (Box, Discrete, MultiDiscrete)):
-        raise ConfigError(f"joint_space: {space} has no flat batch: use a Discrete, MultiDiscrete or Box, or emulate it first")
+        raise ConfigError(
+            f"joint_space: {space} has no flat batch: use a Discrete, MultiDiscrete or Box, or "
+            "emulate it first"
+        )
     return batch_space(space, n)

@@ -49,7 +49,9 @@ class Namespace(SimpleNamespace, Mapping[str, Any]):
 namespace = Namespace  # PufferLib has both names
 
 
-def silence_warnings(original_func: Callable[P, R], category: type[Warning] = DeprecationWarning) -> Callable[P, R]:
+def silence_warnings(
+    original_func: Callable[P, R], category: type[Warning] = DeprecationWarning
+) -> Callable[P, R]:
     """Return `original_func` with warnings of `category` ignored while it runs."""
 
     @functools.wraps(original_func)
@@ -62,20 +64,28 @@ def silence_warnings(original_func: Callable[P, R], category: type[Warning] = De
 
 
 class Suppress:
-    """`with Suppress():` drops what Python and C code of this process write to standard output and standard error."""
+    """`with Suppress():` drops what Python and C code of this process write to standard output and
+    standard error.
+    """
 
     def __enter__(self) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         self._kept = [os.dup(1), os.dup(2)]
         self._streams = sys.stdout, sys.stderr
-        # Python's streams too: where they are not the descriptors 1 and 2 (a notebook), dup2 does not reach them.
+        # Python's streams too: where they are not the descriptors 1 and 2 (a notebook), dup2 does
+        # not reach them.
         self._null = open(os.devnull, "w", encoding="utf-8")
         os.dup2(self._null.fileno(), 1)
         os.dup2(self._null.fileno(), 2)
         sys.stdout = sys.stderr = self._null
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         sys.stdout, sys.stderr = self._streams
         for target, kept in zip((1, 2), self._kept, strict=True):
             os.dup2(kept, target)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PufferLib's vector names. Thin: what they make and drive is `puffervec.make`'s; only names are translated."""
+"""PufferLib's vector names. Thin: what they make and drive is `puffervec.make`'s; only names are
+translated.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,20 @@ from puffervec.workers.python.puffer_env import PufferEnv
 class PufferVectorEnv(VectorEnv):
     """A vector env with PufferLib's attributes.
 
-    The arrays are those of the batch last received: what `recv` returned, or its views on shared memory where it copied.
+    The arrays are those of the batch last received: what `recv` returned, or its views on shared
+        memory where it copied.
     """
 
-    def __init__(self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, env: Any, config: Any, settings: Any = None, *args: Any, **kwargs: Any
+    ) -> None:
         """Raises: APIUsageError: called with the arguments that PufferLib's constructors take."""
         if args or kwargs or not isinstance(settings, VectorSettings):
             name = type(self).__name__
-            raise APIUsageError(f"{name}(...) makes no vector env: use make(..., backend={name}), with the same arguments")
+            raise APIUsageError(
+                f"{name}(...) makes no vector env: use make(..., backend={name}), with the same "
+                "arguments"
+            )
         super().__init__(env, config, settings)
 
     @property
@@ -60,7 +68,9 @@ class PufferVectorEnv(VectorEnv):
     masks = property(lambda self: self._received("masks"))
 
     def _received(self, name: str) -> Any:
-        return delivery.joined([self.rows.by_group(self.halves[half], name) for half in self.turns.batch])
+        return delivery.joined(
+            [self.rows.by_group(self.halves[half], name) for half in self.turns.batch]
+        )
 
 
 __all__ = [
@@ -85,7 +95,8 @@ __all__ = [
     "step",
 ]
 
-# Values of the attribute `flag` of vector envs that users write themselves: which call is expected next.
+# Values of the attribute `flag` of vector envs that users write themselves: which call is expected
+# next.
 RESET, STEP, SEND, RECV, CLOSE, MAIN, INFO = range(7)
 
 
@@ -108,7 +119,9 @@ _OURS: dict[type, type] = {
     backends.Serial: Serial, backends.Multiprocessing: Multiprocessing, backends.Threading: Threading,
 }  # fmt: skip
 _COMMON = ("env_creator_or_creators", "env_args", "env_kwargs", "backend", "num_envs", "seed")
-_KNOWN = tuple(p.name for p in inspect.signature(core_make).parameters.values() if p.kind is p.KEYWORD_ONLY)
+_KNOWN = tuple(
+    p.name for p in inspect.signature(core_make).parameters.values() if p.kind is p.KEYWORD_ONLY
+)
 
 
 def make(
@@ -123,25 +136,31 @@ def make(
     """Make a vector env with PufferLib's arguments.
 
     Args:
-        env_creator_or_creators: a callable that makes one env, a sequence with one per env, or whatever else `puffervec.make`
-            takes (a C env's name, a Gymnasium id, "module:factory").
-        env_args, env_kwargs: for the creator; with a sequence of creators, sequences with one entry per env.
-        backend: a class of this module, or its name in any case. PufferEnv (the default): the env itself, which is made in this
-            process and holds all its agents; a C env's name runs in this process then.
-        num_envs: number of envs, 1 for PufferEnv. seed: of the first reset, as in `puffervec.make`; a creator that names a
-            parameter `seed`, or takes any keywords, gets its env's.
-        kwargs: num_workers (None and "auto": what suits the machine), batch_size in envs (None: all; "auto": half of them),
-            zero_copy, overwork, sync_traj, and the other keywords of `puffervec.make`. PufferEnv ignores them. Serial ignores
-            num_workers and has as many envs as the batch, so that a script sees the same shapes in every backend.
+        env_creator_or_creators: a callable that makes one env, a sequence with one per env, or
+            whatever else `puffervec.make` takes (a C env's name, a Gymnasium id, "module:factory").
+        env_args, env_kwargs: for the creator; with a sequence of creators, sequences with one entry
+        per env.
+        backend: a class of this module, or its name in any case. PufferEnv (the default): the env
+            itself, which is made in this process and holds all its agents; a C env's name runs in
+            this process then.
+        num_envs: number of envs, 1 for PufferEnv. seed: of the first reset, as in `puffervec.make`;
+            a creator that names a parameter `seed`, or takes any keywords, gets its env's.
+        kwargs: num_workers (None and "auto": what suits the machine), batch_size in envs (None:
+            all; "auto": half of them), zero_copy, overwork, sync_traj, and the other keywords of
+            `puffervec.make`. PufferEnv ignores them. Serial ignores num_workers and has as many
+            envs as the batch, so that a script sees the same shapes in every backend.
     Returns:
         a VectorEnv, or with PufferEnv the env.
     Raises:
-        ConfigError (an APIUsageError): unusable or unknown arguments, before anything is started. WorkerError: an env failed.
+        ConfigError (an APIUsageError): unusable or unknown arguments, before anything is started.
+        WorkerError: an env failed.
     """
     kind = _backend(backend)
     unknown = [name for name in kwargs if name not in _KNOWN]
     if unknown:
-        raise ConfigError(f"make has no argument {unknown[0]!r}: it has {', '.join((*_COMMON, *_KNOWN))}")
+        raise ConfigError(
+            f"make has no argument {unknown[0]!r}: it has {', '.join((*_COMMON, *_KNOWN))}"
+        )
     given = env_creator_or_creators
     if kind is PufferEnv and not isinstance(given, (str, NativeEnv)):
         return _make_native(given, env_args, env_kwargs, num_envs, seed)
@@ -152,36 +171,48 @@ def make(
         batch = settings.pop("batch_size", None)
         if batch is not None:
             batch = whole("batch_size", batch, 1, whole("num_envs", num_envs, 1))
-            given, env_args, env_kwargs = (_first(part, batch, num_envs) for part in (given, env_args, env_kwargs))
+            given, env_args, env_kwargs = (
+                _first(part, batch, num_envs) for part in (given, env_args, env_kwargs)
+            )
             num_envs = batch
     return core_make(_always_told(given), env_args, env_kwargs, kind, num_envs, seed, **settings)
 
 
 def _always_told(given: Any) -> Any:
-    """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always passes both."""
+    """Return creators that get `buf` and `seed` where they take any keywords, too: PufferLib always
+    passes both.
+    """
     if isinstance(given, (list, tuple)):
         return [_always_told(one) for one in given]
-    return Creator(given, always=True) if callable(given) or ":" in str(given) else given  # "module:factory"
+    return (
+        Creator(given, always=True) if callable(given) or ":" in str(given) else given
+    )  # "module:factory"
 
 
 def _backend(backend: Any) -> Any:
     """Return the class that `puffervec.make` knows, or PufferEnv."""
     found = _BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
     if not (isinstance(found, type) and issubclass(found, (VectorEnv, PufferEnv))):
-        raise ConfigError(f"backend is {backend!r}: use one of {', '.join(kind.__name__ for kind in _BACKENDS.values())}")
+        raise ConfigError(
+            f"backend is {backend!r}: use one of "
+            f"{', '.join(kind.__name__ for kind in _BACKENDS.values())}"
+        )
     return _OURS.get(found, found)
 
 
-def _make_native(given: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None) -> PufferEnv:
+def _make_native(
+    given: Any, env_args: Any, env_kwargs: Any, num_envs: int, seed: int | None
+) -> PufferEnv:
     if num_envs != 1:
         raise ConfigError(
-            f"num_envs is {num_envs}: with backend=PufferEnv the one env holds all agents, tell it how many; or use Serial or"
-            " Multiprocessing for several envs"
+            f"num_envs is {num_envs}: with backend=PufferEnv the one env holds all agents, tell "
+            "it how many; or use Serial or Multiprocessing for several envs"
         )
     env = creators(given, env_args, env_kwargs, 1)[0].make(seed=seed)
     if not isinstance(env, PufferEnv):
         raise ConfigError(
-            f"the creator made a {type(env).__name__}: only a PufferEnv is its own vector env, use Serial instead"
+            f"the creator made a {type(env).__name__}: only a PufferEnv is its own vector env, "
+            "use Serial instead"
         )
     return env
 
@@ -192,8 +223,16 @@ def _sizes(num_envs: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     workers = settings.get("num_workers")
     if "num_workers" in settings and workers is None:
         settings["num_workers"] = "auto"
-    if isinstance(workers, int) and workers > 0 and isinstance(num_envs, int) and num_envs % workers:
-        raise ConfigError(f"num_workers is {workers} for {num_envs} envs: use a divisor, so that all workers have as many")
+    if (
+        isinstance(workers, int)
+        and workers > 0
+        and isinstance(num_envs, int)
+        and num_envs % workers
+    ):
+        raise ConfigError(
+            f"num_workers is {workers} for {num_envs} envs: use a divisor, so that all workers "
+            "have as many"
+        )
     if settings.get("batch_size") == "auto":
         settings["batch_size"] = max(1, num_envs // 2)
     return settings
@@ -204,7 +243,7 @@ def _first(given: Any, count: int, num_envs: int) -> Any:
     return given[:count] if isinstance(given, (list, tuple)) and len(given) == num_envs else given
 
 
-# ---- driving a vector env ---------------------------------------------------------------------------------------------
+# ---- driving a vector env ------------------------------------------------------------------------
 
 
 def reset(vecenv: Any, seed: int | None = 42) -> tuple[Any, Any]:
@@ -222,10 +261,12 @@ def step(vecenv: Any, actions: Any) -> tuple[Any, Any, Any, Any, Any]:
 
 
 def recv_precheck(vecenv: Any) -> None:
-    """Refuse a `recv` out of order, for vector env classes that keep a `flag`; the next call is `send` then.
+    """Refuse a `recv` out of order, for vector env classes that keep a `flag`; the next call is
+    `send` then.
 
     Raises:
-        CallOrderError (an APIUsageError). Vector envs of this library check by themselves, and pass.
+        CallOrderError (an APIUsageError). Vector envs of this library check by themselves, and
+        pass.
     """
     if isinstance(vecenv, VectorEnv):
         return
@@ -240,16 +281,22 @@ def send_precheck(vecenv: Any, actions: Any) -> np.ndarray:
     The first actions (where `vecenv.initialized` is false) are compared with `vecenv.action_space`.
 
     Raises:
-        CallOrderError, ConfigError (both APIUsageErrors). Vector envs of this library check by themselves, and pass.
+        CallOrderError, ConfigError (both APIUsageErrors). Vector envs of this library check by
+        themselves, and pass.
     """
     array: np.ndarray = np.asarray(actions)
     if isinstance(vecenv, VectorEnv):
         return array
     if vecenv.flag != SEND:
-        raise CallOrderError("send: no observations were received: call reset, or async_reset and recv, first")
+        raise CallOrderError(
+            "send: no observations were received: call reset, or async_reset and recv, first"
+        )
     if not vecenv.initialized:
         if not vecenv.action_space.contains(array):
-            raise ConfigError(f"actions of shape {array.shape} and dtype {array.dtype} are not in {vecenv.action_space}")
+            raise ConfigError(
+                f"actions of shape {array.shape} and dtype {array.dtype} are not in "
+                f"{vecenv.action_space}"
+            )
         vecenv.initialized = True
     vecenv.flag = RECV
     return array
@@ -272,7 +319,8 @@ def make_seeds(seed: int | Sequence[int], num_envs: int) -> list[int]:
 
 
 def check_envs(envs: Iterable[Any], driver: Any) -> None:
-    """Refuse envs that cannot share rows with `driver`: not puffer envs, or other spaces of one agent.
+    """Refuse envs that cannot share rows with `driver`: not puffer envs, or other spaces of one
+        agent.
 
     Raises:
         APIUsageError.
@@ -286,7 +334,10 @@ def check_envs(envs: Iterable[Any], driver: Any) -> None:
         for name in ("single_observation_space", "single_action_space"):
             found, wanted = getattr(env, name), getattr(driver, name)
             if found != wanted:
-                raise APIUsageError(f"{where} has {name} {found}: the driver env has {wanted}, all envs have to agree")
+                raise APIUsageError(
+                    f"{where} has {name} {found}: the driver env has {wanted}, all envs have to "
+                    "agree"
+                )
 
 
 WARM_UP_BATCHES = 3
@@ -302,31 +353,40 @@ def autotune(
     max_batch_vram_gb: float = 0.05,
     time_per_test: float = 5,
 ) -> dict[str, Any]:
-    """Run every candidate for `time_per_test` seconds with random actions, print a table, and return the best settings.
+    """Run every candidate for `time_per_test` seconds with random actions, print a table, and
+    return the best settings.
 
     Args:
         env_creator: what `make` takes for one env.
         batch_size: envs whose rows the policy sees at once. max_envs: most envs that may exist.
-        model_forward_s: seconds that the policy takes for a batch; a wait of that length stands in for it, so that candidates
-            which simulate meanwhile show it.
-        max_env_ram_gb: memory that all envs may take; lowers max_envs, by what one env takes in this process.
+        model_forward_s: seconds that the policy takes for a batch; a wait of that length stands in
+            for it, so that candidates which simulate meanwhile show it.
+        max_env_ram_gb: memory that all envs may take; lowers max_envs, by what one env takes in
+        this process.
         max_batch_vram_gb: memory that a batch of observations may take.
         time_per_test: seconds per candidate, without the time that it takes to start.
     Returns:
         keywords for `make(env_creator, **settings)`.
     Raises:
-        ConfigError (a ValueError): a batch that does not fit these limits. WorkerError: an env failed.
+        ConfigError (a ValueError): a batch that does not fit these limits. WorkerError: an env
+        failed.
     """
     if batch_size is None or batch_size < 1 or max_envs < batch_size:
-        raise ConfigError(f"batch_size is {batch_size}: give a number of envs from 1 to max_envs, {max_envs}")
+        raise ConfigError(
+            f"batch_size is {batch_size}: give a number of envs from 1 to max_envs, {max_envs}"
+        )
     batch_gb, env_gb = _weigh(env_creator, batch_size)
     if batch_gb > max_batch_vram_gb:
         raise ConfigError(
-            f"a batch of {batch_size} envs has {batch_gb:.3g} GB of observations: max_batch_vram_gb is {max_batch_vram_gb}"
+            f"a batch of {batch_size} envs has {batch_gb:.3g} GB of observations: "
+            f"max_batch_vram_gb is {max_batch_vram_gb}"
         )
     max_envs = min(max_envs, int(max_env_ram_gb / env_gb)) if env_gb > 0 else max_envs
     if max_envs < batch_size:
-        raise ConfigError(f"{batch_size} envs take {batch_size * env_gb:.3g} GB: max_env_ram_gb is {max_env_ram_gb}")
+        raise ConfigError(
+            f"{batch_size} envs take {batch_size * env_gb:.3g} GB: max_env_ram_gb is "
+            f"{max_env_ram_gb}"
+        )
     print(f"{'agent-steps/s':>14}  settings")
     measured = []
     for settings in candidates(batch_size, max_envs, usable_cores()):
@@ -341,8 +401,9 @@ def autotune(
 def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any]]:
     """Return the settings worth measuring, as keywords for `make`.
 
-    One process; workers that step one batch together; and workers that step further batches while the policy looks at one,
-    handed out block by block in turn, or in the order in which envs get ready.
+    One process; workers that step one batch together; and workers that step further batches while
+    the policy looks at one, handed out block by block in turn, or in the order in which envs get
+    ready.
     """
     found: list[dict[str, Any]] = [{"backend": backends.Serial, "num_envs": batch_size}]
     for batches in sorted({1, 2, cores}):
@@ -350,7 +411,12 @@ def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any
         workers = _most_workers(num_envs, batch_size, cores)
         if num_envs > max_envs or workers is None:
             continue
-        settings = {"backend": backends.Multiprocessing, "num_envs": num_envs, "num_workers": workers, "batch_size": batch_size}
+        settings = {
+            "backend": backends.Multiprocessing,
+            "num_envs": num_envs,
+            "num_workers": workers,
+            "batch_size": batch_size,
+        }
         found.append(settings)
         if batches > 1:
             found.append({**settings, "zero_copy": False, "sync_traj": False})
@@ -358,24 +424,39 @@ def candidates(batch_size: int, max_envs: int, cores: int) -> list[dict[str, Any
 
 
 def _most_workers(num_envs: int, batch_size: int, cores: int) -> int | None:
-    """Return the largest number of workers, at most `cores`, with equal shares of which whole ones make a batch."""
-    fitting = [n for n in range(1, cores + 1) if num_envs % n == 0 and batch_size % (num_envs // n) == 0]
+    """Return the largest number of workers, at most `cores`, with equal shares of which whole ones
+    make a batch.
+    """
+    fitting = [
+        n for n in range(1, cores + 1) if num_envs % n == 0 and batch_size % (num_envs // n) == 0
+    ]
     return max(fitting, default=None)
 
 
 def _weigh(env_creator: Any, batch_size: int) -> tuple[float, float]:
-    """Return the GB of a batch of observations, and of one env in memory as far as one can tell from this process."""
+    """Return the GB of a batch of observations, and of one env in memory as far as one can tell
+    from this process.
+    """
     process = psutil.Process()
     before = process.memory_info().rss
     with core_make(env_creator, backend=backends.Serial, num_envs=1) as vec:
         observations, _ = vec.reset()
         taken = max(0, process.memory_info().rss - before)
-        size = sum(rows.nbytes for rows in (observations.values() if isinstance(observations, dict) else [observations]))
+        size = sum(
+            rows.nbytes
+            for rows in (
+                observations.values() if isinstance(observations, dict) else [observations]
+            )
+        )
     return size * batch_size / 1e9, taken / 1e9
 
 
-def _measure(env_creator: Any, settings: dict[str, Any], model_forward_s: float, time_per_test: float) -> float:
-    """Return agent-steps per second of one candidate: rows that came back, per second of the whole loop."""
+def _measure(
+    env_creator: Any, settings: dict[str, Any], model_forward_s: float, time_per_test: float
+) -> float:
+    """Return agent-steps per second of one candidate: rows that came back, per second of the whole
+    loop.
+    """
     with core_make(env_creator, **settings) as vec:
         vec.action_space.seed(0)
         actions = [vec.action_space.sample() for _ in range(DRAWN_ACTIONS)]
@@ -385,7 +466,9 @@ def _measure(env_creator: Any, settings: dict[str, Any], model_forward_s: float,
             if batches == WARM_UP_BATCHES:
                 rows, start = 0, time.perf_counter()
             masks = vec.recv()[6]
-            rows += sum(len(mask) for mask in masks.values()) if isinstance(masks, dict) else len(masks)
+            rows += (
+                sum(len(mask) for mask in masks.values()) if isinstance(masks, dict) else len(masks)
+            )
             if model_forward_s > 0:
                 time.sleep(model_forward_s)
             vec.send(actions[batches % DRAWN_ACTIONS])
@@ -395,4 +478,7 @@ def _measure(env_creator: Any, settings: dict[str, Any], model_forward_s: float,
 
 def _text(settings: dict[str, Any]) -> str:
     """Return settings as one would write them in a call."""
-    return ", ".join(f"{name}={value.__name__ if isinstance(value, type) else value}" for name, value in settings.items())
+    return ", ".join(
+        f"{name}={value.__name__ if isinstance(value, type) else value}"
+        for name, value in settings.items()
+    )

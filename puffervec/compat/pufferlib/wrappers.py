@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Wrappers that fit an env to the interface that emulation expects. Run in the workers, round one env each."""
+"""Wrappers that fit an env to the interface that emulation expects. Run in the workers, round one
+env each.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ __all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "PettingZooWrapper"]
 
 
 class GymToGymnasium(gymnasium.Env[Any, Any]):
-    """An env of the old Gym interface (reset() -> obs, step() -> 4-tuple) as a Gymnasium env. Gym itself is not imported.
+    """An env of the old Gym interface (reset() -> obs, step() -> 4-tuple) as a Gymnasium env. Gym
+    itself is not imported.
 
-    An episode that Gym's TimeLimit ended (info["TimeLimit.truncated"]) counts as truncated, every other end as terminal.
+    An episode that Gym's TimeLimit ended (info["TimeLimit.truncated"]) counts as truncated, every
+    other end as terminal.
     """
 
     def __init__(self, env: Any) -> None:
@@ -27,8 +31,12 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
         self.render_mode = getattr(env, "render_mode", None)
         self._reset = reset_of(env)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, after env.seed(seed) where the env has that; the old interface knows no options, so they are left out."""
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset, after env.seed(seed) where the env has that; the old interface knows no options,
+        so they are left out.
+        """
         return self._reset(seed, None), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -45,14 +53,18 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
 
 
 class PettingZooWrapper:
-    """Base of wrappers round a PettingZoo ParallelEnv: everything that a subclass does not define goes to the env."""
+    """Base of wrappers round a PettingZoo ParallelEnv: everything that a subclass does not define
+    goes to the env.
+    """
 
     def __init__(self, env: Any) -> None:
         self.env = env
         self._reset = reset_of(env)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "env":  # "env" is missing only while a copy is being unpickled
+        if (
+            name.startswith("_") or name == "env"
+        ):  # "env" is missing only while a copy is being unpickled
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.env, name)
 
@@ -60,7 +72,9 @@ class PettingZooWrapper:
     def unwrapped(self) -> Any:
         return self.env.unwrapped
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         """Return (observations, infos), each by agent."""
         return self._reset(seed, options)  # type: ignore[no-any-return]
 
@@ -85,8 +99,12 @@ class PettingZooWrapper:
 
 
 class PettingZooTruncatedWrapper(PettingZooWrapper):
-    """Gives every agent that has a first observation an empty reset info, for envs whose reset returns none or odd ones."""
+    """Gives every agent that has a first observation an empty reset info, for envs whose reset
+    returns none or odd ones.
+    """
 
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[Any, Any], dict[Any, Any]]:
         observations, _ = super().reset(seed, options)
         return observations, {agent: {} for agent in observations}

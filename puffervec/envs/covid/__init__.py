@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`covid`: the two-level economic environment (csrc/covid), 51 states and a planner. It forecasts nothing: docs/covid.md."""
+"""`covid`: the two-level economic environment (csrc/covid), 51 states and a planner. It forecasts
+nothing: docs/covid.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from puffervec.envs.covid.settings import CovidConfig, build
 
 TRAINING = Training(
     preset={
-        # All envs are in the same day, so a roll-out is an episode: deaths follow measures by months.
+        # All envs are in the same day, so a roll-out is an episode: deaths follow measures by
+        # months.
         "vec": {"num_envs": 8, "backend": "serial"},
         "train": {
             "horizon": 540,
@@ -27,7 +30,13 @@ TRAINING = Training(
         "policy": {"hidden": (32,)},
         # A subsidy pays and costs from its first day on, and there are six of them in an episode.
         "policies": {
-            "planner": {"gamma": 0.99, "gae_lambda": 0.9, "update_epochs": 8, "lr": 1e-2, "entropy_coef": 0.001},
+            "planner": {
+                "gamma": 0.99,
+                "gae_lambda": 0.9,
+                "update_epochs": 8,
+                "lr": 1e-2,
+                "entropy_coef": 0.001,
+            },
         },
     },
     metric="env/social_welfare",

@@ -7,7 +7,8 @@
     filters.csv     a row per filter of unemployment: its lambda in days, and its weight in each state
     stringency.csv  a row per day until the start, day 0: the stringency of each state, 1 to 10
 
-The folder `synthetic` beside this file is a synthetic data set: scripts/make_covid_data.py drew it, and no state is a real one.
+The folder `synthetic` beside this file is a synthetic data set: scripts/make_covid_data.py drew it,
+and no state is a real one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class CovidData:
     """The data of the 51 states.
 
     Attributes:
-        names: of the states. states: (51, 15) float64, the columns of COLUMNS. planner: (6,) float64, those of TASTE.
+        names: of the states. states: (51, 15) float64, the columns of COLUMNS. planner: (6,)
+        float64, those of TASTE.
         lambdas: (5,) float64, days. weights: (5, 51) float64.
         stringency: (days, 51) uint8, 1 to 10; the last day is the one on which episodes begin.
     """
@@ -65,7 +67,9 @@ class CovidData:
 
 
 class _Table:
-    """A CSV file. Whatever is wrong in it is said with file, line, column, value and what is allowed."""
+    """A CSV file. Whatever is wrong in it is said with file, line, column, value and what is
+    allowed.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
@@ -74,8 +78,13 @@ class _Table:
                 text = opened.read(name, MOST_BYTES).decode()
             rows = list(csv.reader(io.StringIO(text, newline="")))
         except OSError as error:
-            raise ConfigError(f"covid: {self.path} cannot be read: {error.strerror or error}") from None
-        except (ValueError, csv.Error) as error:  # ValueError: no UTF-8, or a NUL in the folder's name
+            raise ConfigError(
+                f"covid: {self.path} cannot be read: {error.strerror or error}"
+            ) from None
+        except (
+            ValueError,
+            csv.Error,
+        ) as error:  # ValueError: no UTF-8, or a NUL in the folder's name
             raise ConfigError(f"covid: {self.path} cannot be read: {error}") from None
         numbered = [(line, row) for line, row in enumerate(rows, 1) if row]
         if not numbered:
@@ -87,16 +96,26 @@ class _Table:
         for place, wanted in enumerate(columns):
             found = self.columns[place] if place < len(self.columns) else "missing"
             if found != wanted:
-                raise ConfigError(f"covid: {self.path}, line 1: column {place + 1} is {found!r}: it must be {wanted!r}")
+                raise ConfigError(
+                    f"covid: {self.path}, line 1: column {place + 1} is {found!r}: it must be "
+                    f"{wanted!r}"
+                )
         if len(self.columns) > len(columns):
             extra = self.columns[len(columns)]
-            raise ConfigError(f"covid: {self.path}, line 1: column {extra!r} is unknown: leave it out")
+            raise ConfigError(
+                f"covid: {self.path}, line 1: column {extra!r} is unknown: leave it out"
+            )
         if not least <= len(self.rows) <= most:
             allowed = str(least) if least == most else f"{least} to {most}"
-            raise ConfigError(f"covid: {self.path} has {len(self.rows)} rows below the first line: give {allowed}")
+            raise ConfigError(
+                f"covid: {self.path} has {len(self.rows)} rows below the first line: give {allowed}"
+            )
         for line, row in self.rows:
             if len(row) != len(columns):
-                raise ConfigError(f"covid: {self.path}, line {line}: {len(row)} cells: give {len(columns)}, one per column")
+                raise ConfigError(
+                    f"covid: {self.path}, line {line}: {len(row)} cells: give {len(columns)}, one "
+                    "per column"
+                )
 
     def cells(self, column: str) -> Iterator[tuple[int, str]]:
         """Yield (line, text) of a column."""
@@ -106,9 +125,13 @@ class _Table:
     def numbers(self, column: str, bounds: Bounds, whole: bool = False) -> list[float]:
         """Return a column. Raises: ConfigError: a cell that is no number within the bounds."""
         low, high = bounds
-        return [self._number(line, column, text, low, high, whole) for line, text in self.cells(column)]
+        return [
+            self._number(line, column, text, low, high, whole) for line, text in self.cells(column)
+        ]
 
-    def _number(self, line: int, column: str, text: str, low: float, high: float, whole: bool) -> float:
+    def _number(
+        self, line: int, column: str, text: str, low: float, high: float, whole: bool
+    ) -> float:
         try:
             value = float(text)
         except ValueError:
@@ -120,7 +143,9 @@ class _Table:
 
     def refuse(self, line: int, column: str, value: object, allowed: str) -> ConfigError:
         """Return the error for a cell."""
-        return ConfigError(f"covid: {self.path}, line {line}, column {column}: {value!r} must be {allowed}")
+        return ConfigError(
+            f"covid: {self.path}, line {line}, column {column}: {value!r} must be {allowed}"
+        )
 
 
 def load_data(folder: str | Path | None = None) -> CovidData:
@@ -170,11 +195,16 @@ def _check_state(table: _Table, line: int, of: Mapping[str, float]) -> None:
         allowed = f"at most recovered, {of['recovered']:.9g}, which includes the vaccinated"
         raise table.refuse(line, "vaccinated", of["vaccinated"], allowed)
     if of["unemployed"] > of["population"]:
-        raise table.refuse(line, "unemployed", of["unemployed"], f"at most population, {of['population']:.9g}")
+        raise table.refuse(
+            line, "unemployed", of["unemployed"], f"at most population, {of['population']:.9g}"
+        )
     for level in (1, LEVELS):
         beta = of["beta_intercept"] + level * of["beta_slope"]
         if not 0.0 <= beta <= 1.0:
-            allowed = f"such that beta_intercept + {level} * beta_slope, {beta:.6g}, is from 0 to 1: transmission a day"
+            allowed = (
+                f"such that beta_intercept + {level} * beta_slope, {beta:.6g}, is from 0 to 1: "
+                "transmission a day"
+            )
             raise table.refuse(line, "beta_slope", of["beta_slope"], allowed)
 
 
@@ -191,22 +221,40 @@ def _check_bounds(table: _Table) -> None:
 def _load_stringency(table: _Table, names: Sequence[str]) -> np.ndarray:
     table.require(["day", *names], 1, WINDOW)
     first = 1 - len(table.rows)
-    for place, ((line, _), day) in enumerate(zip(table.rows, table.numbers("day", (-1e6, 1e6), whole=True), strict=True)):
+    for place, ((line, _), day) in enumerate(
+        zip(table.rows, table.numbers("day", (-1e6, 1e6), whole=True), strict=True)
+    ):
         if day != first + place:
-            raise table.refuse(line, "day", int(day), f"{first + place}: days follow each other, and the last one is 0")
-    return np.array([table.numbers(name, (1, LEVELS), whole=True) for name in names]).T.astype(np.uint8)
+            raise table.refuse(
+                line,
+                "day",
+                int(day),
+                f"{first + place}: days follow each other, and the last one is 0",
+            )
+    return np.array([table.numbers(name, (1, LEVELS), whole=True) for name in names]).T.astype(
+        np.uint8
+    )
 
 
 def save_data(data: CovidData, folder: Path) -> None:
     """Write the four files, as `load_data` reads them."""
     folder.mkdir(parents=True, exist_ok=True)
     head = ["state", *COLUMNS]
-    _write(folder / "states.csv", head, ([name, *map(_text, row)] for name, row in zip(data.names, data.states, strict=True)))
+    _write(
+        folder / "states.csv",
+        head,
+        ([name, *map(_text, row)] for name, row in zip(data.names, data.states, strict=True)),
+    )
     _write(folder / "planner.csv", list(TASTE), [[*map(_text, data.planner)]])
-    rows = ([_text(days), *map(_text, row)] for days, row in zip(data.lambdas, data.weights, strict=True))
+    rows = (
+        [_text(days), *map(_text, row)]
+        for days, row in zip(data.lambdas, data.weights, strict=True)
+    )
     _write(folder / "filters.csv", ["lambda_days", *data.names], rows)
     first = 1 - len(data.stringency)
-    levels = ([str(first + day), *map(str, row)] for day, row in enumerate(data.stringency.tolist()))
+    levels = (
+        [str(first + day), *map(str, row)] for day, row in enumerate(data.stringency.tolist())
+    )
     _write(folder / "stringency.csv", ["day", *data.names], levels)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How `covid` is drawn: two bars for each state, its stringency and its infected people; curves of the whole."""
+"""How `covid` is drawn: two bars for each state, its stringency and its infected people; curves of
+the whole.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from puffervec.envs.covid.settings import data_of
 
 WIDTH, HEIGHT = 0.8, 20.0  # Of a bar, and of the whole stringency: 1 across is a state.
 MOST_INFECTED = 0.1  # Share of the people whose bar is as high as the picture allows.
-DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = "deaths (k)", "unemployment (%)", "subsidies (bn USD/d)", "stringency (1-10)"
+DEATHS, UNEMPLOYMENT, SUBSIDIES, STRINGENCY = (
+    "deaths (k)",
+    "unemployment (%)",
+    "subsidies (bn USD/d)",
+    "stringency (1-10)",
+)
 INFECTED, VACCINATED = "infected (%)", "vaccinated (%)"
 PLANNER = "the planner"
 LETTERS = 1.4  # Height of the letters at the axes.
@@ -26,7 +33,9 @@ def drawing_of(config: Any, state: State) -> Drawing:
     data = data_of(config)
     population = data.column("population")
     people = float(population.sum())
-    subsidy = people * config.max_annual_subsidy_per_person / 365.0 / config.num_subsidy_levels * 1e-9
+    subsidy = (
+        people * config.max_annual_subsidy_per_person / 365.0 / config.num_subsidy_levels * 1e-9
+    )
 
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
         heights = state["stringency"][-1] / LEVELS * HEIGHT
@@ -46,9 +55,18 @@ def drawing_of(config: Any, state: State) -> Drawing:
         }
 
     def facts(state: State) -> dict[str, dict[str, float]]:
-        shares = {INFECTED: state["infected"], VACCINATED: state["vaccinated"], UNEMPLOYMENT: state["unemployed"]}
-        columns = {name: 100.0 * column / population for name, column in shares.items()} | {DEATHS: state["dead"] * 1e-3}
-        told = {name: {fact: float(column[at]) for fact, column in columns.items()} for at, name in enumerate(data.names)}
+        shares = {
+            INFECTED: state["infected"],
+            VACCINATED: state["vaccinated"],
+            UNEMPLOYMENT: state["unemployed"],
+        }
+        columns = {name: 100.0 * column / population for name, column in shares.items()} | {
+            DEATHS: state["dead"] * 1e-3
+        }
+        told = {
+            name: {fact: float(column[at]) for fact, column in columns.items()}
+            for at, name in enumerate(data.names)
+        }
         return told | {PLANNER: {SUBSIDIES: float(state["subsidy_level"].item()) * subsidy}}
 
     return Drawing(
@@ -64,12 +82,25 @@ def drawing_of(config: Any, state: State) -> Drawing:
 
 
 def axes() -> Iterator[Shape]:
-    """Yield lines and numbers for both halves, a title for each, and below the number of every fifth state."""
+    """Yield lines and numbers for both halves, a title for each, and below the number of every
+    fifth state.
+    """
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
         yield Line(((-0.5, share * HEIGHT), (STATES - 0.5, share * HEIGHT)), faded=True)
-        words = f"{share * LEVELS:.0f}" if share > 0 else f"{-100 * share * MOST_INFECTED:.0f} %" if share < 0 else "0"
+        words = (
+            f"{share * LEVELS:.0f}"
+            if share > 0
+            else f"{-100 * share * MOST_INFECTED:.0f} %"
+            if share < 0
+            else "0"
+        )
         yield Text(-2.5, share * HEIGHT, words, height=LETTERS)
     yield Text(STATES / 2, 1.05 * HEIGHT, f"up: stringency, 1 to {LEVELS}", height=LETTERS)
-    yield Text(STATES / 2, -1.13 * HEIGHT, f"down: infected people, % of a state; states 1 to {STATES}", height=LETTERS)
+    yield Text(
+        STATES / 2,
+        -1.13 * HEIGHT,
+        f"down: infected people, % of a state; states 1 to {STATES}",
+        height=LETTERS,
+    )
     for number in (1, *range(5, STATES, 5)):
         yield Text(number - 1, -1.05 * HEIGHT, str(number), height=LETTERS)

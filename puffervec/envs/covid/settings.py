@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The settings of `covid`, with the names and values of the paper's published configuration, and what C gets of them."""
+"""The settings of `covid`, with the names and values of the paper's published configuration, and
+what C gets of them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class CovidConfig:
     reward_normalization_factor: float = _number(1.0)
     """Rewards are divided by it."""
     data: str | None = field(default=None, metadata={"python": True})
-    """Folder of your own data (four CSV files, see docs/covid.md). None: the synthetic data set of the package."""
+    """Folder of your own data (four CSV files, see docs/covid.md). None: the synthetic data set of
+    the package.
+    """
 
 
 # Bounds of the settings that are real numbers, in the order of covid_numbers (csrc/covid/covid.h).
@@ -89,22 +93,34 @@ def numbers_of(config: CovidConfig) -> np.ndarray:
     """
     for name, (low, high) in NUMBERS.items():
         value = getattr(config, name)
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or not low <= value <= high:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float, np.integer, np.floating))
+            or not low <= value <= high
+        ):
             raise ConfigError(f"covid: {name} is {value!r}: use a number from {low:g} to {high:g}")
     return np.array([getattr(config, name) for name in NUMBERS], np.float64)
 
 
 def data_of(config: CovidConfig) -> CovidData:
-    """Return the data that the settings name. Raises: ConfigError: as `load_data`, or `data` is no path."""
+    """Return the data that the settings name. Raises: ConfigError: as `load_data`, or `data` is no
+    path.
+    """
     if config.data is not None and not isinstance(config.data, str):
-        raise ConfigError(f"covid: data is {config.data!r}: give the path of a folder, or None for the synthetic data set")
+        raise ConfigError(
+            f"covid: data is {config.data!r}: give the path of a folder, or None for the "
+            "synthetic data set"
+        )
     return load_data(config.data)
 
 
 def build(config: CovidConfig) -> EnvData:
     """Return what C reads: the data and the settings that are real numbers."""
     data = data_of(config)
-    arrays = {name: getattr(data, name) for name in ("states", "planner", "lambdas", "weights", "stringency")}
+    arrays = {
+        name: getattr(data, name)
+        for name in ("states", "planner", "lambdas", "weights", "stringency")
+    }
     return EnvData(params={"numbers": numbers_of(config), **arrays})
 
 

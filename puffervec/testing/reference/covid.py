@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The two-level economic environment of one env in plain NumPy: the rules of `covid`, for readers and for comparisons
-(puffervec.check_env_equal).
+"""The two-level economic environment of one env in plain NumPy: the rules of `covid`, for readers
+and for comparisons (puffervec.check_env_equal).
 
-51 states choose the stringency of their measures against an epidemic, a planner pays subsidies. Written from the formulas of
-Trott, Srinivasa, van der Wal, Haneuse, Zheng, "Building a Foundation for Data-Driven, Interpretable, and Robust Policy Design
-using the AI Economist", 2021 (arXiv:2108.02904). All is float64, and every sum is the paper's: unemployment adds up 600 days
-anew each day.
+51 states choose the stringency of their measures against an epidemic, a planner pays subsidies.
+Written from the formulas of Trott, Srinivasa, van der Wal, Haneuse, Zheng, "Building a Foundation
+for Data-Driven, Interpretable, and Robust Policy Design using the AI Economist", 2021
+(arXiv:2108.02904). All is float64, and every sum is the paper's: unemployment adds up 600 days anew
+each day.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ class Covid:
         susceptible, infected, recovered, vaccinated, dead, unemployed: (51,) float64, people.
         production: (51,) float64, USD of the last day with subsidies; 0 after a reset.
         history: (601 + time, 51) int64, stringency by day; the last row is today's.
-        kept_until: (51,) int64, the time from which on the stringency may be changed. subsidy_level, time: int.
-        indices: scaled health and economic index of the last day, [(2, 51) of the states, (2, 1) of the planner].
+        kept_until: (51,) int64, the time from which on the stringency may be changed.
+        subsidy_level, time: int.
+        indices: scaled health and economic index of the last day, [(2, 51) of the states, (2, 1) of
+            the planner].
     """
 
     susceptible: np.ndarray
@@ -77,16 +80,24 @@ class Covid:
     ) -> None:
         """Take data and the settings of `covid`."""
         self.data = data
-        self.episode_length, self.cooldown, self.interval = episode_length, action_cooldown_period, subsidy_interval
+        self.episode_length, self.cooldown, self.interval = (
+            episode_length,
+            action_cooldown_period,
+            subsidy_interval,
+        )
         self.levels, self.delay = num_subsidy_levels, beta_delay
         self.vaccine_start, self.vaccine_interval = vaccine_delivery_start, delivery_interval
         self.infectious_days, self.death_rate = infectious_days, death_rate
         self.too_sick, self.working_age = infection_too_sick_to_work_rate, pop_between_age_18_65
         self.interest, self.factor = risk_free_interest_rate, reward_normalization_factor
         self.population = data.column("population")
-        self.doses = np.floor(delivery_interval * self.population / 1e6 * daily_vaccines_per_million_people)
+        self.doses = np.floor(
+            delivery_interval * self.population / 1e6 * daily_vaccines_per_million_people
+        )
         self.subsidy = self.population * max_annual_subsidy_per_person / YEAR / num_subsidy_levels
-        self.kernel = np.exp(-np.arange(WINDOW)[::-1] / data.lambdas[:, None])  # (5, 600), newest day last
+        self.kernel = np.exp(
+            -np.arange(WINDOW)[::-1] / data.lambdas[:, None]
+        )  # (5, 600), newest day last
         usual = self.unemployment(np.zeros((5, STATES)))
         workers = int(pop_between_age_18_65 * self.population.sum() - usual.sum())
         self.daily = gdp_per_capita / (workers / self.population.sum()) / YEAR
@@ -97,16 +108,20 @@ class Covid:
             _health_weight(data.planner[:1], health_priority_scaling_planner),
         ]
         self.tastes = [
-            [data.column(n) for n in ("eta", "health_min", "health_max", "economic_min", "economic_max")],
+            [
+                data.column(n)
+                for n in ("eta", "health_min", "health_max", "economic_min", "economic_max")
+            ],
             [data.planner[i : i + 1] for i in range(1, 6)],
         ]
         self.indices = [np.zeros((2, STATES)), np.zeros((2, 1))]
         self.reset()
 
-    # ---- what an env does -----------------------------------------------------------------------------------------------
+    # ---- what an env does ------------------------------------------------------------------------
 
     def reset(self, seed: int | None = None) -> tuple[Rows, dict[str, Any]]:
-        """Begin an episode on the last day of the data. Nothing is random, so `seed` changes nothing.
+        """Begin an episode on the last day of the data. Nothing is random, so `seed` changes
+        nothing.
 
         Returns:
             observations: {"states": (51, 64), "planner": (1, 463)} float32. infos: empty.
@@ -127,14 +142,21 @@ class Covid:
         """Go on by a day.
 
         Args:
-            actions: {"states": (51,) int, 0 keeps the stringency and 1 to 10 set it; "planner": (1,) int, the subsidy}.
+            actions: {"states": (51,) int, 0 keeps the stringency and 1 to 10 set it; "planner":
+                (1,) int, the subsidy}.
         Returns:
-            observations: as `reset`. rewards: {"states": (51,), "planner": (1,)}. terminated: the last day is over.
+            observations: as `reset`. rewards: {"states": (51,), "planner": (1,)}. terminated: the
+            last day is over.
             truncated: False. infos: "events" counts the actions that the masks forbid.
         """
-        states, planner = np.asarray(actions["states"]).reshape(-1), int(np.asarray(actions["planner"]).item())
+        states, planner = (
+            np.asarray(actions["states"]).reshape(-1),
+            int(np.asarray(actions["planner"]).item()),
+        )
         allowed = self.action_masks()
-        illegal = int((~allowed["states"][np.arange(STATES), states]).sum()) + int(not allowed["planner"][0, planner])
+        illegal = int((~allowed["states"][np.arange(STATES), states]).sum()) + int(
+            not allowed["planner"][0, planner]
+        )
         self.illegal_actions += illegal
         may_pay = self.time % self.interval == 0
         self.time += 1
@@ -147,33 +169,54 @@ class Covid:
         subsidies = self.subsidy_level * self.subsidy
         self.production = self._produced(self.infected, self.dead, self.unemployed) + subsidies
         rewards = self._rewards(deaths, subsidies)
-        return self.observations(), rewards, self.time >= self.episode_length, False, {"events": {"illegal": illegal}}
+        return (
+            self.observations(),
+            rewards,
+            self.time >= self.episode_length,
+            False,
+            {"events": {"illegal": illegal}},
+        )
 
     def _set_measures(self, actions: np.ndarray) -> None:
         may = self.time == self.kept_until + 1
         changed = may & (actions != 0)
         self.kept_until = self.kept_until + np.where(changed, self.cooldown, np.where(may, 1, 0))
-        self.history = np.concatenate([self.history, [np.where(changed, actions, self.history[-1])]])
+        self.history = np.concatenate(
+            [self.history, [np.where(changed, actions, self.history[-1])]]
+        )
 
     def _infect(self) -> np.ndarray:
         """SIR by days, with vaccination. Return who died today, (51,)."""
         delivery = self.time >= self.vaccine_start and self.time % self.vaccine_interval == 0
         doses = self.doses if delivery else np.zeros(STATES)
-        beta = self.data.column("beta_intercept") + self.data.column("beta_slope") * self.history[-1 - self.delay]
+        beta = (
+            self.data.column("beta_intercept")
+            + self.data.column("beta_slope") * self.history[-1 - self.delay]
+        )
         vaccinated = np.minimum(doses, self.susceptible)
         immune = np.minimum(1.0, doses / (self.susceptible + 1e-10))
-        ds = -beta * (self.susceptible / self.population) * self.infected * (1.0 - immune) - vaccinated
+        ds = (
+            -beta * (self.susceptible / self.population) * self.infected * (1.0 - immune)
+            - vaccinated
+        )
         dr = self.infected / self.infectious_days + vaccinated
         self.susceptible = np.maximum(0.0, self.susceptible + ds)
         self.infected = np.maximum(0.0, self.infected - ds - dr)
         self.recovered = np.maximum(0.0, self.recovered + dr)
         self.vaccinated = np.maximum(0.0, self.vaccinated + vaccinated)
-        before, self.dead = self.dead, self.death_rate * np.maximum(0.0, self.recovered - self.vaccinated)
+        before, self.dead = (
+            self.dead,
+            self.death_rate * np.maximum(0.0, self.recovered - self.vaccinated),
+        )
         return np.asarray(self.dead - before)
 
     def _filters(self) -> np.ndarray:
-        """Return (5, 51): changes of stringency of the last 600 days, faded by exp(-age / lambda) and added up."""
-        return np.asarray(self.kernel @ np.diff(self.history[-WINDOW - 1 :], axis=0).astype(np.float64))
+        """Return (5, 51): changes of stringency of the last 600 days, faded by exp(-age / lambda)
+        and added up.
+        """
+        return np.asarray(
+            self.kernel @ np.diff(self.history[-WINDOW - 1 :], axis=0).astype(np.float64)
+        )
 
     def unemployment(self, filters: np.ndarray) -> np.ndarray:
         """Return the unemployed people, (51,)."""
@@ -181,22 +224,30 @@ class Covid:
         soft = np.where(x > 20.0, x, np.log1p(np.exp(np.minimum(x, 20.0))))
         return np.asarray((soft + self.data.column("unemployment_bias")) * self.population / 100.0)
 
-    def _produced(self, infected: np.ndarray, dead: np.ndarray, unemployed: np.ndarray) -> np.ndarray:
+    def _produced(
+        self, infected: np.ndarray, dead: np.ndarray, unemployed: np.ndarray
+    ) -> np.ndarray:
         """Return production without subsidies, (51,), USD a day."""
         missing = self.working_age * (self.too_sick * infected + dead) + unemployed
-        return np.asarray(np.maximum(0.0, self.working_age * self.population - missing) * self.daily)
+        return np.asarray(
+            np.maximum(0.0, self.working_age * self.population - missing) * self.daily
+        )
 
     def _rewards(self, deaths: np.ndarray, subsidies: np.ndarray) -> Rows:
         usual, paid = YEAR * self.most, (1.0 + self.interest) * subsidies.sum()
         return {
             "states": self._reward(0, -deaths * 1e7 / usual, self.production / usual),
             "planner": self._reward(
-                1, -deaths.sum(keepdims=True) * 1e7 / usual.sum(), (self.production.sum(keepdims=True) - paid) / usual.sum()
+                1,
+                -deaths.sum(keepdims=True) * 1e7 / usual.sum(),
+                (self.production.sum(keepdims=True) - paid) / usual.sum(),
             ),
         }
 
     def _reward(self, who: int, health: np.ndarray, production: np.ndarray) -> np.ndarray:
-        """Return rewards from the change of health and the production as a share of the usual one of a year."""
+        """Return rewards from the change of health and the production as a share of the usual one
+        of a year.
+        """
         eta, health_min, health_max, economic_min, economic_max = self.tastes[who]
         weight = self.weights[who]
         healthy = (health - health_min) / (health_max - health_min + 1e-10)
@@ -204,10 +255,12 @@ class Covid:
         self.indices[who] = np.stack([healthy, wealthy])
         return np.asarray((weight * healthy + (1.0 - weight) * wealthy) / self.factor)
 
-    # ---- what is seen ---------------------------------------------------------------------------------------------------
+    # ---- what is seen ----------------------------------------------------------------------------
 
     def action_masks(self) -> dict[str, np.ndarray]:
-        """Return {"states": (51, 11), "planner": (1, levels + 1)} bool: which actions are allowed next."""
+        """Return {"states": (51, 11), "planner": (1, levels + 1)} bool: which actions are allowed
+        next.
+        """
         states = np.ones((STATES, LEVELS + 1), np.bool_)
         states[:, 1:] = (self.time >= self.kept_until)[:, None]
         planner = np.ones((1, self.levels + 1), np.bool_)
@@ -215,13 +268,26 @@ class Covid:
         return {"states": states, "planner": planner}
 
     def observations(self) -> Rows:
-        """Return {"states": (51, 64), "planner": (1, 463)} float32; docs/covid.md names the columns."""
-        people = [getattr(self, name) / self.population for name in (*PEOPLE[:3], "dead", "vaccinated", "unemployed")]
-        shown = np.stack([*people, self.production / self.most, self.history[-self.delay] / LEVELS])  # (8, 51)
+        """Return {"states": (51, 64), "planner": (1, 463)} float32; docs/covid.md names the
+        columns.
+        """
+        people = [
+            getattr(self, name) / self.population
+            for name in (*PEOPLE[:3], "dead", "vaccinated", "unemployed")
+        ]
+        shown = np.stack(
+            [*people, self.production / self.most, self.history[-self.delay] / LEVELS]
+        )  # (8, 51)
         stringency, time = self.history[-1] / LEVELS, self.time / self.episode_length
-        calendar = [1.0 - self.time % self.interval / self.interval, self.subsidy_level / self.levels, self._vaccine_wait()]
+        calendar = [
+            1.0 - self.time % self.interval / self.interval,
+            self.subsidy_level / self.levels,
+            self._vaccine_wait(),
+        ]
         ones = np.ones((STATES, 1))
-        states = np.hstack([np.eye(STATES), shown.T, time * ones, stringency[:, None], ones * calendar])
+        states = np.hstack(
+            [np.eye(STATES), shown.T, time * ones, stringency[:, None], ones * calendar]
+        )
         planner = np.concatenate([shown.reshape(-1), [time], stringency, calendar])[None]
         return {"states": states.astype(np.float32), "planner": planner.astype(np.float32)}
 
@@ -235,7 +301,10 @@ class Covid:
         """Return a copy of the state by name, as `peek` of the C env does."""
         people = {name: getattr(self, name).copy() for name in (*PEOPLE, "production")}
         counts = {"time": np.array([self.time]), "subsidy_level": np.array([self.subsidy_level])}
-        levels = {"kept_until": self.kept_until.copy(), "stringency": self.history[-self.delay :].copy()}
+        levels = {
+            "kept_until": self.kept_until.copy(),
+            "stringency": self.history[-self.delay :].copy(),
+        }
         return {**people, "filters": self.filters.copy(), **counts, **levels}
 
 

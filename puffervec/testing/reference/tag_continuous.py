@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Continuous Tag of one env in plain NumPy: the rules of `tag_continuous`, for readers and for comparisons
-(puffervec.check_env_equal).
+"""Continuous Tag of one env in plain NumPy: the rules of `tag_continuous`, for readers and for
+comparisons (puffervec.check_env_equal).
 
-Taggers and runners drive on a square; each step they change their acceleration and turn. The game, its parameter names, action
-order and observation are those of TagContinuous in WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep
-Multi-Agent RL on a GPU", 2021), as its NumPy code plays it: all state is float32, and the order of operations matters to the
-last bit. One thing is told apart that WarpDrive does not: who is tagged out terminates, and
-all do with the last runner; the time limit is a truncation.
+Taggers and runners drive on a square; each step they change their acceleration and turn. The game,
+its parameter names, action order and observation are those of TagContinuous in WarpDrive (Lan,
+Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021), as its
+NumPy code plays it: all state is float32, and the order of operations matters to the last bit. One
+thing is told apart that WarpDrive does not: who is tagged out terminates, and all do with the last
+runner; the time limit is a truncation.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ class TagContinuous:
     """One env with N = num_taggers + num_runners agents.
 
     Attributes:
-        x, y, speed, direction, acceleration: (N,) float32; direction in radians. time: steps of this episode.
+        x, y, speed, direction, acceleration: (N,) float32; direction in radians. time: steps of
+        this episode.
         still_in_the_game: (N,) int, 0 for runners that were tagged and have left.
         agents: N. agent_types: (N,), 1 for taggers and 0 for runners.
-        accelerations, turns: float32, the change that each action makes; entry 0 is none. margin: float32, runners are tagged
-            at less than this distance. All three may be set.
+        accelerations, turns: float32, the change that each action makes; entry 0 is none. margin:
+            float32, runners are tagged at less than this distance. All three may be set.
     """
 
     x: np.ndarray
@@ -70,29 +72,49 @@ class TagContinuous:
     ) -> None:
         """Take the parameters of TagContinuous.
 
-        `seed` is that of the start: who is a tagger, where all stand, and where they look. Without one NumPy's global generator
-        draws them.
+        `seed` is that of the start: who is a tagger, where all stand, and where they look. Without
+        one NumPy's global generator draws them.
         """
         self.agents = num_taggers + num_runners
-        self.grid_length, self.episode_length, self.max_speed = F32(grid_length), episode_length, F32(max_speed)
+        self.grid_length, self.episode_length, self.max_speed = (
+            F32(grid_length),
+            episode_length,
+            F32(max_speed),
+        )
         self.accelerations = _actions(min_acceleration, max_acceleration, num_acceleration_levels)
         self.turns = _actions(min_turn, max_turn, num_turn_levels)
         self.margin = F32(tagging_distance * grid_length)
         self.use_full_observation, self.observed = use_full_observation, num_other_agents_observed
         self.runner_exits = runner_exits_game_after_tagged
-        self.edge_hit_penalty, self.end_of_game_reward = edge_hit_penalty, end_of_game_reward_for_runner
+        self.edge_hit_penalty, self.end_of_game_reward = (
+            edge_hit_penalty,
+            end_of_game_reward_for_runner,
+        )
         self.tag_reward, self.tag_penalty = tag_reward_for_tagger, tag_penalty_for_runner
 
-        self._draw_start(seed, num_taggers, grid_length, starting_location_x, starting_location_y, starting_directions)
+        self._draw_start(
+            seed,
+            num_taggers,
+            grid_length,
+            starting_location_x,
+            starting_location_y,
+            starting_directions,
+        )
         self.taggers = np.flatnonzero(self.agent_types == 1)
         self.step_rewards = self._by_type(step_penalty_for_tagger, step_reward_for_runner)
-        self.top_speed = self.max_speed * self._by_type(skill_level_tagger, skill_level_runner).astype(F32)
+        self.top_speed = self.max_speed * self._by_type(
+            skill_level_tagger, skill_level_runner
+        ).astype(F32)
         everyone = np.arange(self.agents)
         self._others = np.array([everyone[everyone != me] for me in everyone])
         self.reset()
 
-    def _draw_start(self, seed: int | None, num_taggers: int, length: float, x: Any, y: Any, directions: Any) -> None:
-        """Set types and start, with the draws of WarpDrive in its order. Taggers are scattered over the ids."""
+    def _draw_start(
+        self, seed: int | None, num_taggers: int, length: float, x: Any, y: Any, directions: Any
+    ) -> None:
+        """Set types and start, with the draws of WarpDrive in its order. Taggers are scattered over
+        the ids.
+        """
         draw: Any = np.random if seed is None else np.random.RandomState(seed)
         self.agent_types = np.zeros(self.agents, np.int64)
         self.agent_types[draw.choice(np.arange(self.agents), num_taggers, replace=False)] = 1
@@ -105,16 +127,19 @@ class TagContinuous:
     def _by_type(self, of_taggers: float, of_runners: float) -> np.ndarray:
         return np.where(self.agent_types == 1, of_taggers, of_runners)
 
-    # ---- what an env does -----------------------------------------------------------------------------------------------
+    # ---- what an env does ------------------------------------------------------------------------
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode. Every episode has the same start, so `seed` changes nothing.
 
         Returns:
-            observations: (N, 7 M + 1) float32, M = N - 1 or (partial) num_other_agents_observed. infos: empty.
+            observations: (N, 7 M + 1) float32, M = N - 1 or (partial) num_other_agents_observed.
+                infos: empty.
         """
         zeros = {"speed": np.zeros(self.agents, F32), "acceleration": np.zeros(self.agents, F32)}
-        return self.set_state({**self.start, **zeros, "still_in_the_game": np.ones(self.agents, np.int64), "time": 0}), {}
+        return self.set_state(
+            {**self.start, **zeros, "still_in_the_game": np.ones(self.agents, np.int64), "time": 0}
+        ), {}
 
     def step(
         self, actions: Sequence[Any] | np.ndarray
@@ -124,8 +149,10 @@ class TagContinuous:
         Args:
             actions: (N, 2) int: numbers of the changes of acceleration and of direction.
         Returns:
-            observations: as `reset`; runners that are tagged in this step are still shown. rewards: (N,) float32.
-            terminated: (N,) bool, runners that leave; all where no runner is left. truncated: (N,) bool, the time is over.
+            observations: as `reset`; runners that are tagged in this step are still shown. rewards:
+            (N,) float32.
+            terminated: (N,) bool, runners that leave; all where no runner is left. truncated: (N,)
+            bool, the time is over.
             infos: "masks", (N,) bool, who was in the game; "events" counts what happened.
         """
         actions = np.asarray(actions)
@@ -146,9 +173,11 @@ class TagContinuous:
         return observations, rewards.astype(F32), terminated, truncated, infos
 
     def _move(self, acceleration: np.ndarray, turn: np.ndarray) -> np.ndarray:
-        """Change the state by (N,) accelerations and turns; return which agents ran against a wall, (N,) bool.
+        """Change the state by (N,) accelerations and turns; return which agents ran against a wall,
+        (N,) bool.
 
-        Accelerations add up over steps, and are lost at a standstill and at top speed. Agents that are out stand still.
+        Accelerations add up over steps, and are lost at a standstill and at top speed. Agents that
+        are out stand still.
         """
         in_game = self.still_in_the_game.astype(F32)
         self.direction = (self.direction + turn) % F32(2 * np.pi) * in_game
@@ -163,9 +192,11 @@ class TagContinuous:
         return outside
 
     def _tag(self, rewards: np.ndarray) -> int:
-        """Tag every runner that is near a tagger; add the rewards in place; return how many were tagged.
+        """Tag every runner that is near a tagger; add the rewards in place; return how many were
+        tagged.
 
-        The nearest tagger gets the reward, of several the one with the lowest id; it may tag several runners.
+        The nearest tagger gets the reward, of several the one with the lowest id; it may tag
+        several runners.
         """
         runners = np.flatnonzero((self.agent_types == 0) & (self.still_in_the_game == 1))
         if not runners.size:
@@ -179,11 +210,14 @@ class TagContinuous:
             self.still_in_the_game[runners[tagged]] = 0
         return int(tagged.sum())
 
-    # ---- state ----------------------------------------------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """Return a copy of the state by name, as `peek` of the C env does."""
-        return {**{name: getattr(self, name).copy() for name in STATE}, "time": np.array([self.time])}
+        return {
+            **{name: getattr(self, name).copy() for name in STATE},
+            "time": np.array([self.time]),
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
         """Go on from a state that `state` or `peek` returned; return its observations."""
@@ -194,30 +228,45 @@ class TagContinuous:
         self._unclipped = self.x, self.y
         return self._observations()
 
-    # ---- observations ---------------------------------------------------------------------------------------------------
+    # ---- observations ----------------------------------------------------------------------------
 
     def _observations(self) -> np.ndarray:
-        """Return (N, 7 M + 1) float32: seven blocks of M about the others, relative to the agent, and the time.
+        """Return (N, 7 M + 1) float32: seven blocks of M about the others, relative to the agent,
+        and the time.
 
-        The others are all others by id (full), or the nearest that are in the game (partial), padded with zeros.
+        The others are all others by id (full), or the nearest that are in the game (partial),
+        padded with zeros.
         """
         self._seen = self.still_in_the_game == 1  # whom this observation takes to be in the game
         top, diagonal = float(self.max_speed) + 1e-10, float(self.grid_length) * np.sqrt(2)
-        scales = ((self.x, diagonal), (self.y, diagonal), (self.speed, top), (self.acceleration, top))
-        features = np.array([f / scale for f, scale in (*scales, (self.direction, 2 * np.pi))])  # (5, N)
+        scales = (
+            (self.x, diagonal),
+            (self.y, diagonal),
+            (self.speed, top),
+            (self.acceleration, top),
+        )
+        features = np.array(
+            [f / scale for f, scale in (*scales, (self.direction, 2 * np.pi))]
+        )  # (5, N)
         if self.use_full_observation:
             others, shown = self._others, np.ones(self._others.shape, np.bool_)
         else:
             others, shown = self._nearest()
-        me = self._seen[:, None]  # who is out sees nothing, but for types and presence in a full observation
+        me = self._seen[
+            :, None
+        ]  # who is out sees nothing, but for types and presence in a full observation
         relative = (features[:, others] - features[:, :, None]) * (shown & me)
         present = shown if self.use_full_observation else shown & me
-        blocks = np.stack([*relative, self.agent_types[others] * present, self._seen[others] * present], axis=1)
+        blocks = np.stack(
+            [*relative, self.agent_types[others] * present, self._seen[others] * present], axis=1
+        )
         time = self.time / self.episode_length * me
         return np.concatenate([blocks.reshape(self.agents, -1), time], axis=1).astype(F32)
 
     def _nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (N, K) ids of the nearest agents in the game by distance, then id; and which entries are any, (N, K) bool."""
+        """Return (N, K) ids of the nearest agents in the game by distance, then id; and which
+        entries are any, (N, K) bool.
+        """
         distances = self._distances_of_seen()
         ids = np.argsort(distances, axis=1, kind="stable")[:, : self.observed]
         return ids, np.isfinite(np.take_along_axis(distances, ids, axis=1))
@@ -236,23 +285,30 @@ class TagContinuous:
         distances: np.ndarray = np.sqrt(dx * dx + dy * dy)
         return distances
 
-    # ---- how certain it is ----------------------------------------------------------------------------------------------
+    # ---- how certain it is -----------------------------------------------------------------------
 
     def margins(self) -> dict[str, Any]:
-        """Return how near the last step was to going another way: distances to thresholds, and between who comes first.
+        """Return how near the last step was to going another way: distances to thresholds, and
+            between who comes first.
 
-        Another implementation rounds sines and cosines otherwise, so its positions differ in the last bit, and what hangs by
-        less than that may differ in whole. Agents that stand still, drive along x or into a corner need no rounding; two of
-        them are at a certain distance, and so are two that came to one place in the same way.
+        Another implementation rounds sines and cosines otherwise, so its positions differ in the
+        last bit, and what hangs by less than that may differ in whole. Agents that stand still,
+        drive along x or into a corner need no rounding; two of them are at a certain distance, and
+        so are two that came to one place in the same way.
 
         Returns:
-            by name of what would differ (see puffervec.check_env_equal): one number, or (N,) numbers, one per agent.
+            by name of what would differ (see puffervec.check_env_equal): one number, or (N,)
+            numbers, one per agent.
         """
         nearness, tags = self._tag_margins()
         walls = np.full(self.agents, np.inf)
         if self.edge_hit_penalty:
-            to_walls = [np.abs(at - wall) for at in self._unclipped for wall in (F32(0), self.grid_length)]
-            walls = np.where((self.speed > 0) & (self.direction != 0), np.min(to_walls, axis=0), np.inf)
+            to_walls = [
+                np.abs(at - wall) for at in self._unclipped for wall in (F32(0), self.grid_length)
+            ]
+            walls = np.where(
+                (self.speed > 0) & (self.direction != 0), np.min(to_walls, axis=0), np.inf
+            )
         leaving = tags if self.runner_exits else np.inf
         return {
             "observations": np.inf if self.use_full_observation else self._order_margins(),
@@ -263,17 +319,23 @@ class TagContinuous:
         }
 
     def _certain(self, some: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return, for pairs of ids, whether their distance is certain, and whether it is certain that they are in one place."""
+        """Return, for pairs of ids, whether their distance is certain, and whether it is certain
+        that they are in one place.
+        """
         place, motion = (self.x, self.y), (self.speed, self.direction)
         in_a_corner = (np.abs(np.subtract(self._unclipped, place)) > 1e-5).all(axis=0)
         exact = (self.speed == 0) | (self.direction == 0) | in_a_corner
-        alike = [np.logical_and(*(of[some] == of[others] for of in pair)) for pair in (place, motion)]
+        alike = [
+            np.logical_and(*(of[some] == of[others] for of in pair)) for pair in (place, motion)
+        ]
         both = exact[some] & exact[others]
         together = alike[0] & (alike[1] | both)
         return together | both, together
 
     def _order_margins(self) -> np.ndarray:
-        """Return (N,) gaps: the smallest between neighbours of which one is shown before the other, or instead of it."""
+        """Return (N,) gaps: the smallest between neighbours of which one is shown before the other,
+        or instead of it.
+        """
         everyone, distances = np.arange(self.agents)[:, None], self._distances_of_seen()
         ids = np.argsort(distances, axis=1, kind="stable")[:, : self.observed + 1]
         distances = np.take_along_axis(distances, ids, axis=1)
@@ -281,7 +343,9 @@ class TagContinuous:
         return gaps
 
     def _gaps(self, some: np.ndarray, ids: np.ndarray, distances: np.ndarray) -> np.ndarray:
-        """Return the gaps between neighbouring columns of sorted distances; infinite where the order is certain."""
+        """Return the gaps between neighbouring columns of sorted distances; infinite where the
+        order is certain.
+        """
         certain, _ = self._certain(some, ids)
         _, together = self._certain(ids[:, :-1], ids[:, 1:])
         known = together | (certain[:, :-1] & certain[:, 1:]) | ~np.isfinite(distances[:, 1:])
@@ -305,8 +369,11 @@ class TagContinuous:
 
 
 def _actions(least: float, most: float, levels: int) -> np.ndarray:
-    """Return what the actions change: nothing, then `levels` evenly spaced values, (1 + levels,) float32.
+    """Return what the actions change: nothing, then `levels` evenly spaced values, (1 + levels,)
+        float32.
 
     Spaced in float64 between ends that are float32, as NumPy 1 does it for WarpDrive.
     """
-    return np.concatenate([[0.0], np.linspace(float(F32(least)), float(F32(most)), levels)]).astype(F32)
+    return np.concatenate([[0.0], np.linspace(float(F32(least)), float(F32(most)), levels)]).astype(
+        F32
+    )

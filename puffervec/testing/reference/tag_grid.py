@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Discrete Tag of one env in plain NumPy: the rules of `tag_grid`, for readers and for comparisons (puffervec.check_env_equal).
+"""Discrete Tag of one env in plain NumPy: the rules of `tag_grid`, for readers and for comparisons
+(puffervec.check_env_equal).
 
-Taggers chase one runner on a grid. The game, its parameter names, action order and observation are those of TagGridWorld in
-WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep Multi-Agent RL on a GPU", 2021). One thing is told apart
-that WarpDrive does not: a tag is a termination, the time limit a truncation.
+Taggers chase one runner on a grid. The game, its parameter names, action order and observation are
+those of TagGridWorld in WarpDrive (Lan, Srinivasa, Wang, Zheng, "Extremely Fast End-to-End Deep
+Multi-Agent RL on a GPU", 2021). One thing is told apart that WarpDrive does not: a tag is a
+termination, the time limit a truncation.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ MOVES = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # (dx, dy) of each
 
 
 class TagGrid:
-    """One env. Agents 0 to N-2 are taggers, agent N-1 is the runner; cells are 0 to grid_length in both axes.
+    """One env. Agents 0 to N-2 are taggers, agent N-1 is the runner; cells are 0 to grid_length in
+    both axes.
 
     Attributes:
         x, y: (N,) int, the cells of the agents. time: steps of this episode.
@@ -39,14 +42,20 @@ class TagGrid:
         step_cost_for_tagger: float = 0.01,
         use_full_observation: bool = True,
     ) -> None:
-        """Take the parameters of TagGridWorld. Start cells are one per agent; None puts the taggers into the middle and the
-        runner at (0, 0). `seed` is accepted for the sake of WarpDrive's configs; the game draws nothing."""
+        """Take the parameters of TagGridWorld. Start cells are one per agent; None puts the taggers
+        into the middle and the runner at (0, 0). `seed` is accepted for the sake of WarpDrive's
+        configs; the game draws nothing.
+        """
         self.agents = num_taggers + 1
         self.agent_types = np.array([0] * num_taggers + [1])
         self.grid_length, self.episode_length = grid_length, episode_length
         default = [int(0.5 * grid_length)] * num_taggers + [0]
-        self.starting_location_x = np.array(default if starting_location_x is None else starting_location_x)
-        self.starting_location_y = np.array(default if starting_location_y is None else starting_location_y)
+        self.starting_location_x = np.array(
+            default if starting_location_x is None else starting_location_x
+        )
+        self.starting_location_y = np.array(
+            default if starting_location_y is None else starting_location_y
+        )
         self.wall_hit_penalty = np.float32(wall_hit_penalty)
         self.rewards_of_a_tag = self._per_agent(tag_reward_for_tagger, -tag_penalty_for_runner)
         self.rewards_of_other_steps = self._per_agent(-step_cost_for_tagger, step_cost_for_tagger)
@@ -62,25 +71,36 @@ class TagGrid:
         Returns:
             observations: (N, 4 N + 1) or (N, 6) float32. infos: empty.
         """
-        self.x, self.y, self.time = self.starting_location_x.copy(), self.starting_location_y.copy(), 0
+        self.x, self.y, self.time = (
+            self.starting_location_x.copy(),
+            self.starting_location_y.copy(),
+            0,
+        )
         return self._observations(), {}
 
-    def step(self, actions: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
+    def step(
+        self, actions: Sequence[int] | np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, bool, bool, dict[str, Any]]:
         """Move all agents at once.
 
         Args:
             actions: (N,) int, 0 to 4: stay, x + 1, x - 1, y + 1, y - 1.
         Returns:
-            observations: as `reset`. rewards: (N,) float32. terminated: the runner was tagged. truncated: the time is over.
+            observations: as `reset`. rewards: (N,) float32. terminated: the runner was tagged.
+            truncated: the time is over.
             infos: "events" counts what happened.
         """
         self.time += 1
         moves = MOVES[np.asarray(actions)]
         wanted_x, wanted_y = self.x + moves[:, 0], self.y + moves[:, 1]
-        self.x, self.y = np.clip(wanted_x, 0, self.grid_length), np.clip(wanted_y, 0, self.grid_length)
+        self.x, self.y = (
+            np.clip(wanted_x, 0, self.grid_length),
+            np.clip(wanted_y, 0, self.grid_length),
+        )
         hit_wall = (self.x != wanted_x) | (self.y != wanted_y)
 
-        # Agents that swap their cells do not meet. Every tagger is rewarded for a tag, not only the one who tagged.
+        # Agents that swap their cells do not meet. Every tagger is rewarded for a tag, not only the
+        # one who tagged.
         tag = bool(((self.x[:-1] == self.x[-1]) & (self.y[:-1] == self.y[-1])).any())
         rewards = self.rewards_of_a_tag if tag else self.rewards_of_other_steps
         rewards = np.where(hit_wall, rewards - self.wall_hit_penalty, rewards)
@@ -100,13 +120,23 @@ class TagGrid:
         return self._observations()
 
     def _observations(self) -> np.ndarray:
-        """Return (N, 4 N + 1) or (N, 6) float32. Places are shares of the grid, the time is one of the episode."""
-        x, y, time = self.x / self.grid_length, self.y / self.grid_length, self.time / self.episode_length
+        """Return (N, 4 N + 1) or (N, 6) float32. Places are shares of the grid, the time is one of
+        the episode.
+        """
+        x, y, time = (
+            self.x / self.grid_length,
+            self.y / self.grid_length,
+            self.time / self.episode_length,
+        )
         if self.use_full_observation:
             everyone = np.tile(np.concatenate([x, y, self.agent_types]), (self.agents, 1))
-            return np.hstack([everyone, np.eye(self.agents), np.full((self.agents, 1), time)]).astype(np.float32)
+            return np.hstack(
+                [everyone, np.eye(self.agents), np.full((self.agents, 1), time)]
+            ).astype(np.float32)
         other = np.full(self.agents, self.agents - 1)  # taggers see the runner,
         squares = (self.x[:-1] - self.x[-1]) ** 2 + (self.y[:-1] - self.y[-1]) ** 2
-        other[-1] = np.argmin(squares)  # and it sees the nearest of them: of several the one with the lowest id
+        other[-1] = np.argmin(
+            squares
+        )  # and it sees the nearest of them: of several the one with the lowest id
         columns = [x, y, x[other], y[other], self.agent_types, np.full(self.agents, time)]
         return np.stack(columns, axis=1).astype(np.float32)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a loaded policy is given, as rows: one observation or many, native or as `recv` shows them, by agent or in order.
+"""What a loaded policy is given, as rows: one observation or many, native or as `recv` shows them,
+by agent or in order.
 
     observations  --read_batch-->  Batch.rows  --acting.py-->  actions as rows  --Batch.answer-->  actions in the same form
 
@@ -28,8 +29,9 @@ from puffervec.workers.python.emulation.rows import check_value
 class Batch:
     """Observations as rows.
 
-    rows: (count, ...) as `recv` gives them, or a dict of such arrays by field. single: one observation was given without a
-    batch axis. native: they were in the nesting of the env's own space. agents: whose they are, where they were given by name.
+    rows: (count, ...) as `recv` gives them, or a dict of such arrays by field. single: one
+    observation was given without a batch axis. native: they were in the nesting of the env's own
+    space. agents: whose they are, where they were given by name.
     """
 
     group: GroupSpec
@@ -63,7 +65,9 @@ def read_batch(group: GroupSpec, observations: Any) -> Batch:
     if _by_agent(space, observations):
         return _read_agents(group, observations)
     if observation_plan is not None and _are_rows(group, observations):
-        return Batch(group, np.ascontiguousarray(observations), len(observations), single=False, native=False)
+        return Batch(
+            group, np.ascontiguousarray(observations), len(observations), single=False, native=False
+        )
     tree = plan(space, struct_dtype(space))
     single = _is_single(tree, observations)
     if single:
@@ -84,24 +88,37 @@ def _by_agent(space: Any, observations: Any) -> bool:
         return False
     if not isinstance(space, spaces.Dict):
         return True
-    return set(observations) != set(space.spaces) and all(isinstance(part, Mapping) for part in observations.values())
+    return set(observations) != set(space.spaces) and all(
+        isinstance(part, Mapping) for part in observations.values()
+    )
 
 
 def _are_rows(group: GroupSpec, observations: Any) -> bool:
     """True for rows of a Python env as `recv` gives them, where these differ from a native batch."""
     found = group.observation_plan
     assert found is not None
-    if found.is_flat or not isinstance(observations, np.ndarray) or observations.dtype != found.row_dtype:
+    if (
+        found.is_flat
+        or not isinstance(observations, np.ndarray)
+        or observations.dtype != found.row_dtype
+    ):
         return False
     leaf_shape = found.tree.shape if isinstance(found.tree, Leaf) else None
-    return observations.shape[1:] == found.row_shape and leaf_shape not in (observations.shape, observations.shape[1:])
+    return observations.shape[1:] == found.row_shape and leaf_shape not in (
+        observations.shape,
+        observations.shape[1:],
+    )
 
 
 def _first_leaf(tree: Node | Leaf, value: Any) -> tuple[Leaf, Any] | None:
     """Return the first leaf and its value; None where the value has another structure."""
     while isinstance(tree, Node):
         key, child = tree.keys[0], tree.children[0]
-        fits = isinstance(value, Mapping) and key in value if tree.is_dict else isinstance(value, (tuple, list)) and len(value)
+        fits = (
+            isinstance(value, Mapping) and key in value
+            if tree.is_dict
+            else isinstance(value, (tuple, list)) and len(value)
+        )
         if not fits:
             return None
         tree, value = child, value[key]
@@ -109,7 +126,9 @@ def _first_leaf(tree: Node | Leaf, value: Any) -> tuple[Leaf, Any] | None:
 
 
 def _is_single(tree: Node | Leaf, observations: Any) -> bool:
-    """True unless there is one axis more than one observation has: what fits neither is refused as a single one."""
+    """True unless there is one axis more than one observation has: what fits neither is refused as
+    a single one.
+    """
     found = _first_leaf(tree, observations)
     return found is None or np.ndim(found[1]) != len(found[0].shape) + 1
 
@@ -129,7 +148,9 @@ def _rows(group: GroupSpec, observations: Any, count: int) -> Any:
         return rows
     space: Any = group.observation_space
     if isinstance(space, spaces.Dict):
-        return {name: np.asarray(observations[name], part.dtype) for name, part in space.spaces.items()}
+        return {
+            name: np.asarray(observations[name], part.dtype) for name, part in space.spaces.items()
+        }
     return np.asarray(observations, space.dtype)
 
 
@@ -138,9 +159,15 @@ def _read_agents(group: GroupSpec, observations: Mapping[Any, Any]) -> Batch:
     for agent, observation in observations.items():
         part = read_batch(group, observation)
         if not part.single:
-            raise ConfigError(f"observations[{agent!r}] are {part.count} observations: give one for each agent")
+            raise ConfigError(
+                f"observations[{agent!r}] are {part.count} observations: give one for each agent"
+            )
         parts.append(part.rows)
-    rows = {k: np.concatenate([p[k] for p in parts]) for k in parts[0]} if isinstance(parts[0], dict) else np.concatenate(parts)
+    rows = (
+        {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+        if isinstance(parts[0], dict)
+        else np.concatenate(parts)
+    )
     return Batch(group, rows, len(parts), single=False, native=True, agents=tuple(observations))
 
 
@@ -154,9 +181,13 @@ def flags(name: str, given: Any, batch: Batch) -> np.ndarray:
     if isinstance(given, Mapping) and batch.agents is not None:
         given = [given.get(agent, False) for agent in batch.agents]
     found = np.asarray(_as_array(given))
-    if found.dtype.kind != "b" or found.shape not in ([(), (1,)] if batch.single else [(batch.count,)]):
+    if found.dtype.kind != "b" or found.shape not in (
+        [(), (1,)] if batch.single else [(batch.count,)]
+    ):
         wanted = "true or false" if batch.single else f"({batch.count},) bool, one per observation"
-        raise ConfigError(f"act: {name} has shape {found.shape} and dtype {found.dtype}: give {wanted}")
+        raise ConfigError(
+            f"act: {name} has shape {found.shape} and dtype {found.dtype}: give {wanted}"
+        )
     return found.reshape(batch.count)
 
 
@@ -169,11 +200,24 @@ def read_masks(group: GroupSpec, given: Any, batch: Batch) -> np.ndarray | None:
     if given is None or not size:
         if (given is None) == (not size):
             return None
-        missing = f"the policy was trained with action masks: give action_mask, (rows, {size}), 0 is forbidden"
-        raise ConfigError("act: " + (missing if size else "the policy was trained without action masks: leave action_mask out"))
+        missing = (
+            f"the policy was trained with action masks: give action_mask, (rows, {size}), 0 is "
+            "forbidden"
+        )
+        raise ConfigError(
+            "act: "
+            + (
+                missing
+                if size
+                else "the policy was trained without action masks: leave action_mask out"
+            )
+        )
     found = np.asarray(_as_array(given))
     shape = (size,) if batch.single else (batch.count, size)
     if found.shape != shape or found.dtype.kind not in "biu":
-        raise ConfigError(f"act: action_mask has shape {found.shape} and dtype {found.dtype}: give {shape}, 0 is forbidden")
+        raise ConfigError(
+            f"act: action_mask has shape {found.shape} and dtype {found.dtype}: give {shape}, 0 "
+            "is forbidden"
+        )
     allowed: np.ndarray = found.reshape(batch.count, size) != 0
     return allowed

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Films of Gymnasium envs, from the pictures that they make themselves (`render_mode="rgb_array"`). Runs in the learner."""
+"""Films of Gymnasium envs, from the pictures that they make themselves (`render_mode="rgb_array"`).
+Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,17 @@ MODE, FPS = "rgb_array", 30.0  # FPS: where the env does not say it
 
 
 class OwnPictures:
-    """One episode of a Gymnasium env. Attributes: steps: taken so far. fps: steps per second, as the env says."""
+    """One episode of a Gymnasium env. Attributes: steps: taken so far. fps: steps per second, as
+    the env says.
+    """
 
     def __init__(
-        self, maker: str | Callable[..., Any], kwargs: Mapping[str, Any] | None, actor: Actor, seed: int, most_steps: int
+        self,
+        maker: str | Callable[..., Any],
+        kwargs: Mapping[str, Any] | None,
+        actor: Actor,
+        seed: int,
+        most_steps: int,
     ) -> None:
         """Make the env and reset it.
 
@@ -32,13 +41,16 @@ class OwnPictures:
         self.steps, self.fps = 0, FPS
         self._actor, self._most_steps, self._seed = actor, most_steps, seed
         settings = {**(kwargs or {}), "render_mode": MODE}
-        self._vec = puffervec.make(maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed)
+        self._vec = puffervec.make(
+            maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed
+        )
         env = self._vec.driver_env
         modes = env.metadata.get("render_modes", [])
         if MODE not in modes:
             self._vec.close()
             raise ConfigError(
-                f"{maker} has no pictures of its own: its render modes are {', '.join(map(str, modes)) or 'none'}"
+                f"{maker} has no pictures of its own: its render modes are "
+                f"{', '.join(map(str, modes)) or 'none'}"
             )
         self.fps = float(env.metadata.get("render_fps") or FPS)
 
@@ -67,16 +79,30 @@ class OwnPictures:
         try:
             shown = self._vec.driver_env.render()
         except Exception as error:
-            raise ConfigError(f"{title}: its render() failed: {' '.join(str(error).split())}") from error
-        if not (isinstance(shown, np.ndarray) and shown.dtype == np.uint8 and shown.ndim == 3 and shown.shape[2] == 3):
-            raise ConfigError(f"{title}: its render() gave {type(shown).__name__}: uint8 of (height, width, 3) is wanted")
+            raise ConfigError(
+                f"{title}: its render() failed: {' '.join(str(error).split())}"
+            ) from error
+        if not (
+            isinstance(shown, np.ndarray)
+            and shown.dtype == np.uint8
+            and shown.ndim == 3
+            and shown.shape[2] == 3
+        ):
+            raise ConfigError(
+                f"{title}: its render() gave {type(shown).__name__}: uint8 of (height, width, 3) "
+                "is wanted"
+            )
         own = Image.fromarray(shown)
         head = 2 * LINE_PX + 2 * MARGIN_PX
         room = (own.width + own.width % 2, own.height + own.height % 2)
         if size is not None:
             room = size[0] - 2 * MARGIN_PX, size[1] - head
-            larger = room[0] >= 2 * own.width and room[1] >= 2 * own.height  # pixels of old games stay pixels
-            own = ImageOps.contain(own, room, Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS)
+            larger = (
+                room[0] >= 2 * own.width and room[1] >= 2 * own.height
+            )  # pixels of old games stay pixels
+            own = ImageOps.contain(
+                own, room, Image.Resampling.NEAREST if larger else Image.Resampling.LANCZOS
+            )
         world = Image.new("RGB", room, PAPER)
         world.paste(own, ((room[0] - own.width) // 2, (room[1] - own.height) // 2))
         return headed(world, title, [f"step {self.steps}, return {total:.4g}"], [], {})

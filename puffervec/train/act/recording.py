@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs episodes and keeps what there is to draw of them: the states of one, and the numbers of all. Runs in the learner."""
+"""Runs episodes and keeps what there is to draw of them: the states of one, and the numbers of all.
+Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ class Recording:
     """What was seen of the first episode of every env.
 
     Attributes:
-        states: of the first env, as `peek` gives them: after the reset and after each step to the end of its episode.
-        numbers: of all envs, (steps + 1, envs) float64 by name; an env whose episode is over keeps its last numbers.
+        states: of the first env, as `peek` gives them: after the reset and after each step to the
+        end of its episode.
+        numbers: of all envs, (steps + 1, envs) float64 by name; an env whose episode is over keeps
+        its last numbers.
         env, config: by which `moments` draws.
     """
 
@@ -46,16 +50,23 @@ class Recording:
             yield episode.add(state)
 
 
-def record(env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_steps: int, seed: int) -> Recording:
+def record(
+    env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_steps: int, seed: int
+) -> Recording:
     """Run an episode in each of `episodes` envs, in this process.
 
-    Args: env: with a drawing. config: its settings; of an env with tasks each is of its own task, counted round. most_steps:
-        of an episode; what takes longer is left there.
-    Raises: ConfigError: the env refuses its settings, or its drawing failed. WorkerError: an env failed.
+    Args: env: with a drawing. config: its settings; of an env with tasks each is of its own task,
+        counted round. most_steps: of an episode; what takes longer is left there.
+    Raises: ConfigError: the env refuses its settings, or its drawing failed. WorkerError: an env
+        failed.
     """
-    with puffervec.make(env, env_kwargs=config, backend="serial", num_envs=episodes, seed=seed) as vec:
+    with puffervec.make(
+        env, env_kwargs=config, backend="serial", num_envs=episodes, seed=seed
+    ) as vec:
         if vec.spec.tasks:
-            vec.set_tasks(range(episodes), [(seed + number) % vec.spec.tasks for number in range(episodes)])
+            vec.set_tasks(
+                range(episodes), [(seed + number) % vec.spec.tasks for number in range(episodes)]
+            )
         actor.reset(vec)
         vec.async_reset(seed)
         obs = vec.recv()[0]
@@ -71,18 +82,33 @@ def record(env: NativeEnv, config: Any, actor: Actor, *, episodes: int, most_ste
             if newest[0] is not None:
                 states.append(newest[0])
             pairs = zip(shown, newest, numbers[-1], strict=True)
-            numbers.append([last if state is None else episode.numbers(state) for episode, state, last in pairs])
+            numbers.append(
+                [
+                    last if state is None else episode.numbers(state)
+                    for episode, state, last in pairs
+                ]
+            )
             running &= _going_on(vec)
         names = numbers[0][0]
-        if odd := next((one for step in numbers for one in step if one.keys() != names.keys()), None):
-            raise ConfigError(f"{env.name}: its drawing gave numbers of {', '.join(names)}, and later of {', '.join(odd)}")
-        columns = {name: np.array([[one[name] for one in step] for step in numbers]) for name in names}
+        if odd := next(
+            (one for step in numbers for one in step if one.keys() != names.keys()), None
+        ):
+            raise ConfigError(
+                f"{env.name}: its drawing gave numbers of {', '.join(names)}, and later of "
+                f"{', '.join(odd)}"
+            )
+        columns = {
+            name: np.array([[one[name] for one in step] for step in numbers]) for name in names
+        }
         return Recording(env, vec.config, states, columns)
 
 
 def _going_on(vec: VectorEnv) -> np.ndarray:
     """Which envs have a row that acts in the next step, (envs,) bool."""
     groups = vec.halves[0].groups.values()
-    acting = [(rows.masks & ~(rows.terminals | rows.truncations)).reshape(vec.num_envs, -1).any(1) for rows in groups]
+    acting = [
+        (rows.masks & ~(rows.terminals | rows.truncations)).reshape(vec.num_envs, -1).any(1)
+        for rows in groups
+    ]
     going_on: np.ndarray = np.any(acting, axis=0)
     return going_on

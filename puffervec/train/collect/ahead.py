@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The next roll-out during the update (`train.asynchronous`), with copies of the policies as they were before it.
+"""The next roll-out during the update (`train.asynchronous`), with copies of the policies as they
+were before it.
 
     learner  | update 1           | take over, copy weights | update 2           | ...
     thread   | roll-out 2 (old)   |                         | roll-out 3 (old)   | ...
 
-What a roll-out's actions lag behind is one update, which V-trace corrects. The order of all draws and sums is that of the
-diagram, whichever side is faster, so the same seed still gives the same bytes. A roll-out that nothing has learned from yet is
-part of a checkpoint. Runs in the learner.
+What a roll-out's actions lag behind is one update, which V-trace corrects. The order of all draws
+and sums is that of the diagram, whichever side is faster, so the same seed still gives the same
+bytes. A roll-out that nothing has learned from yet is part of a checkpoint. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.device.streams import stream_of
 
-_EPISODES = "episodes"  # No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
+_EPISODES = (
+    "episodes"  # No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
+)
 _RECORD = repack_fields(RECORD_DTYPE)  # Without gaps, whose bytes could be any.
 
 
@@ -40,19 +43,25 @@ def actor_of(policy: nn.Module) -> nn.Module:
 class Ahead:
     """Collects one roll-out ahead of the learner."""
 
-    def __init__(self, rollout: Rollout, policies: Mapping[str, nn.Module], storages: Mapping[str, Storage]) -> None:
-        """Args: rollout: its slots hold the copies that act, and storages of their own; policies, storages: the learner's."""
+    def __init__(
+        self, rollout: Rollout, policies: Mapping[str, nn.Module], storages: Mapping[str, Storage]
+    ) -> None:
+        """Args: rollout: its slots hold the copies that act, and storages of their own; policies,
+        storages: the learner's.
+        """
         self.rollout, self.policies, self.storages = rollout, policies, storages
         self.ready = False  # a roll-out has been collected that the learner has not taken over
         self.times = Times()  # of the learner, which only waits
         self._thread = ThreadPoolExecutor(1, "puffervec-ahead")
         self._under_way: Future[bool] | None = None
         self._given_up = False
-        # What the thread does between the turns; on the learner's own, a roll-out would wait for the update beside it.
+        # What the thread does between the turns; on the learner's own, a roll-out would wait for
+        # the update beside it.
         self.stream = stream_of(rollout.device)
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next roll-out; False where `stop()` is true by then: it is kept for a checkpoint.
+        """Give the learner the next roll-out; False where `stop()` is true by then: it is kept for
+        a checkpoint.
 
         Raises: what collecting it raised.
         """
@@ -95,7 +104,9 @@ class Ahead:
         return self.ready
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the roll-out that is there with the records of its episodes, for a checkpoint; empty where there is none."""
+        """Return the roll-out that is there with the records of its episodes, for a checkpoint;
+        empty where there is none.
+        """
         found: dict[str, Tensor] = {}
         for name, slot in self._learning() if self.ready else ():
             found |= {f"{name}/{key}": tensor for key, tensor in slot.storage.tensors().items()}
@@ -103,7 +114,9 @@ class Ahead:
                 found |= {f"{name}/first/{half}/{i}": part for i, part in enumerate(state)}
         if self.ready:
             ended = b"".join(records.astype(_RECORD).tobytes() for records in self.rollout.episodes)
-            found[_EPISODES] = torch.tensor(bytearray(ended), dtype=torch.uint8).reshape(-1, _RECORD.itemsize)
+            found[_EPISODES] = torch.tensor(bytearray(ended), dtype=torch.uint8).reshape(
+                -1, _RECORD.itemsize
+            )
         return found
 
     def restore(self, found: Mapping[str, Tensor]) -> None:
@@ -119,13 +132,17 @@ class Ahead:
             for half in slot.storage.last_states:
                 count = len(slot.storage.last_states[half])
                 parts = (found[f"{name}/first/{half}/{i}"] for i in range(count))
-                slot.storage.first_states[half] = tuple(part.to(slot.storage.device) for part in parts)
+                slot.storage.first_states[half] = tuple(
+                    part.to(slot.storage.device) for part in parts
+                )
         if _EPISODES in found:  # Not in older checkpoints.
             self.rollout.episodes.append(_records(found[_EPISODES].numpy()))
         self.ready = True
 
     def _learning(self) -> list[tuple[str, Slot]]:
-        """What the learner takes over. Of the others only the last step is needed, which is saved with the envs."""
+        """What the learner takes over. Of the others only the last step is needed, which is saved
+        with the envs.
+        """
         return [(name, self.rollout.slots[name]) for name in self.storages]
 
     def close(self) -> None:
@@ -135,8 +152,12 @@ class Ahead:
 
 
 def _records(rows: np.ndarray) -> np.ndarray:
-    """Return the records of a checkpoint, (n, bytes) uint8. Older ones have fewer values, and once had no rows: (n * 100,)."""
+    """Return the records of a checkpoint, (n, bytes) uint8. Older ones have fewer values, and once
+    had no rows: (n * 100,).
+    """
     rows = rows.reshape(-1, 100) if rows.ndim == 1 else rows
     records = np.zeros(len(rows), _RECORD)
-    records.view(np.uint8).reshape(len(rows), _RECORD.itemsize)[:, : rows.shape[1]] = rows  # The values are last.
+    records.view(np.uint8).reshape(len(rows), _RECORD.itemsize)[:, : rows.shape[1]] = (
+        rows  # The values are last.
+    )
     return records

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds observations outside of the bounds that an env has declared, by which policies scale them. Runs in the learner."""
+"""Finds observations outside of the bounds that an env has declared, by which policies scale them.
+Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ SLACK = 0.01  # Share of a range: rows of C envs may be stored in bf16, which ro
 
 
 def outside_bounds(group: GroupSpec, storage: Storage) -> str:
-    """Return a sentence on the part of a roll-out's observations that is farthest outside of its Box; "" if none is.
+    """Return a sentence on the part of a roll-out's observations that is farthest outside of its
+    Box; "" if none is.
 
-    Args: group: of the storage's rows; only steps at which an agent is there count. Blocks on the device.
+    Args: group: of the storage's rows; only steps at which an agent is there count. Blocks on the
+        device.
     """
     farthest, found = 0.0, ""
     seen, obs = storage.masks[1:] != 0, {key: part[1:] for key, part in storage.obs.items()}
@@ -29,17 +33,22 @@ def outside_bounds(group: GroupSpec, storage: Storage) -> str:
             continue
         values = view(obs)[seen]
         least, most = (end.double().cpu().numpy() + 0.0 for end in (values.amin(0), values.amax(0)))
-        low, high = (np.reshape(np.asarray(bound, np.float64), -1) for bound in (space.low, space.high))
+        low, high = (
+            np.reshape(np.asarray(bound, np.float64), -1) for bound in (space.low, space.high)
+        )
         with np.errstate(invalid="ignore"):  # inf - inf: such bounds allow everything
             width = np.where(np.isfinite(high - low), high - low, 1.0)
-            excess = np.nan_to_num(np.maximum(low - least, most - high) / np.maximum(width, 1e-12), neginf=0.0)
+            excess = np.nan_to_num(
+                np.maximum(low - least, most - high) / np.maximum(width, 1e-12), neginf=0.0
+            )
         worst = int(excess.argmax())
         if excess[worst] > max(SLACK, farthest):
             farthest = float(excess[worst])
             name = "".join(f" {key!r}" for key in view.leaf.path)
             found = (
-                f"observations lie outside of their Box:{name} element {worst} goes from {least[worst]:g} to {most[worst]:g}, "
-                f"its bounds are {low[worst]:g} and {high[worst]:g}, by which they are scaled: correct the space, or train "
-                "with --policy.normalize false"
+                f"observations lie outside of their Box:{name} element {worst} goes from "
+                f"{least[worst]:g} to {most[worst]:g}, its bounds are {low[worst]:g} and "
+                f"{high[worst]:g}, by which they are scaled: correct the space, or train with "
+                "--policy.normalize false"
             )
     return found

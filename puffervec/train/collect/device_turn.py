@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One half's turn on a device, from the bytes that the workers wrote to the actions: fixed buffers and no waiting, so that a
-CUDA graph holds all of it.
+"""One half's turn on a device, from the bytes that the workers wrote to the actions: fixed buffers
+and no waiting, so that a CUDA graph holds all of it.
 
     slab  --copy-->  staging  --[ storage[t] | policy | sample | storage[t] | actions | t += 1 ]-->  actions  --copy-->  slab
 
-What is in brackets is `DeviceTurn.compute`: on CUDA it is captured once per half and replayed, since t is a number on the
-device; elsewhere (tests, other devices) the same code runs as it stands. Nothing in it reads a number back; an event tells
-when the actions have arrived. Runs in the learner.
+What is in brackets is `DeviceTurn.compute`: on CUDA it is captured once per half and replayed,
+since t is a number on the device; elsewhere (tests, other devices) the same code runs as it stands.
+Nothing in it reads a number back; an event tells when the actions have arrived. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
 
-# How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and most turns are over after
-# some tens, so looking again at once pays first; then the core is offered to workers that want it; a sleep comes last, since
-# the kernel's timer slack (50 us) makes any sleep at least so long.
+# How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and
+# most turns are over after some tens, so looking again at once pays first; then the core is offered
+# to workers that want it; a sleep comes last, since the kernel's timer slack (50 us) makes any
+# sleep at least so long.
 LOOKS, YIELDS = 100, 200
 PAUSE_S = 20e-6
 
@@ -38,10 +40,17 @@ PAUSE_S = 20e-6
 class DeviceTurn(Turn):
     """The turn on a device."""
 
-    PHASES = {"host-to-device": "_copy_in", "graph": "_run", "device-to-host": "_copy_out", "wait": "wait"}
+    PHASES = {
+        "host-to-device": "_copy_in",
+        "graph": "_run",
+        "device-to-host": "_copy_out",
+        "wait": "wait",
+    }
 
     def __init__(self, *half: Any, block: Tensor, staging: Tensor) -> None:
-        """Args: half: as of `Turn`, rows in staging; block: the half's bytes in the slab; staging: as many on the device."""
+        """Args: half: as of `Turn`, rows in staging; block: the half's bytes in the slab; staging:
+        as many on the device.
+        """
         super().__init__(*half)
         self.block, self.staging = block, staging
         self.step = torch.zeros(1, dtype=torch.int64, device=self.device)
@@ -50,7 +59,9 @@ class DeviceTurn(Turn):
         end = max(rows.actions_at + rows.actions.nbytes for rows in self.groups.values())
         self.actions_out = torch.zeros(end - begin, dtype=torch.uint8, device=self.device)
         self._actions_in = block.narrow(0, begin, end - begin)
-        self.actions = {name: _actions_view(self.actions_out, begin, rows) for name, rows in self.groups.items()}
+        self.actions = {
+            name: _actions_view(self.actions_out, begin, rows) for name, rows in self.groups.items()
+        }
         self.graph: torch.cuda.CUDAGraph | None = None
         self._turns = 0
 
@@ -66,11 +77,13 @@ class DeviceTurn(Turn):
         """See Turn: halves overlap, so each has one of its own."""
         return slot.wrap(slot.policy)
 
-    # ---- what a graph can hold ------------------------------------------------------------------------------------
+    # ---- what a graph can hold -------------------------------------------------------------------
 
     @torch.no_grad()
     def compute(self) -> None:
-        """Take the rows in `staging` into the storages at `step`, act on them, and leave the actions in `actions`."""
+        """Take the rows in `staging` into the storages at `step`, act on them, and leave the
+        actions in `actions`.
+        """
         for name, slot in self.slots.items():
             self._act(slot, self.groups[slot.group.name], self.columns[name])
         self.step.add_(1)
@@ -81,20 +94,28 @@ class DeviceTurn(Turn):
         state, reset = self.remembered(slot), self.reset[name]
         allowed = None if rows.action_masks is None else pick(rows.action_masks, picked)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
-        heads, value, after = forward(self.policies[name], obs, state, reset, allowed, self.bf16, cache=False)
+        heads, value, after = forward(
+            self.policies[name], obs, state, reset, allowed, self.bf16, cache=False
+        )
         drawn, log_prob = sample(storage.spec, heads, noise)
         if state:
             self._put(storage.resets, columns, reset)
             for kept, new in zip(self.states[name], after, strict=True):
                 kept.copy_(new)
-        for target, source in ((storage.values, value), (storage.log_probs, log_prob), (storage.actions, drawn)):
+        for target, source in (
+            (storage.values, value),
+            (storage.log_probs, log_prob),
+            (storage.actions, drawn),
+        ):
             self._put(target, columns, source)
         done = (pick(rows.terminals, picked) | pick(rows.truncations, picked)) != 0
         reset.copy_(done | (pick(rows.masks, picked) == 0))
         self._leave(slot, drawn)
 
     def _take_in(self, slot: Slot, rows: Rows, columns: slice) -> Observations:
-        """Write a policy's rows into its storage and return its observations, as the storage has them."""
+        """Write a policy's rows into its storage and return its observations, as the storage has
+        them.
+        """
         storage, picked = slot.storage, self.picked[slot.name]
         kept = {}
         for key, target in storage.obs.items():
@@ -119,7 +140,7 @@ class DeviceTurn(Turn):
         else:
             out.index_copy_(0, picked, taken.to(out.dtype))
 
-    # ---- around it ------------------------------------------------------------------------------------------------
+    # ---- around it -------------------------------------------------------------------------------
 
     def begin(self, step: int) -> None:
         """See Turn; what the thread's stream has been asked for is waited for on the device."""
@@ -164,7 +185,9 @@ class DeviceTurn(Turn):
                 os.sched_yield()
 
     def _capture(self, stream: CudaStream) -> None:
-        """Record `compute` as a graph. Nothing runs meanwhile, so the step, the states and the generator stay as they are."""
+        """Record `compute` as a graph. Nothing runs meanwhile, so the step, the states and the
+        generator stay as they are.
+        """
         # Each half has memory of its own, for they overlap.
         with recording(stream, self.generator) as graph:
             self.compute()

@@ -4,7 +4,8 @@
 
     recv(A) | A's rows into storage[t] | policy on A | actions into A's slab | send(A) | recv(B) | ...   A B A B
 
-While the policy works on one half, the workers simulate the other. What happens to a half between `recv` and `send` is its
+While the policy works on one half, the workers simulate the other. What happens to a half between
+`recv` and `send` is its
 turn: turn.py on a CPU, device_turn.py on a device. Runs in the learner.
 """
 
@@ -47,34 +48,59 @@ class Rollout:
         pool: ThreadPool,
         device_turns: bool | None = None,
     ) -> None:
-        """Args: vec: from `puffervec.make`; slots: by policy name; bf16: run hidden layers in bf16; generator: of actions;
-        pool: works on the rows of a half; device_turns: work as on CUDA; None: where the device is no CPU."""
-        self.vec, self.slots, self.device, self.bf16, self.generator = vec, slots, device, bf16, generator
+        """Args: vec: from `puffervec.make`; slots: by policy name; bf16: run hidden layers in bf16;
+        generator: of actions;
+        pool: works on the rows of a half; device_turns: work as on CUDA; None: where the device is
+            no CPU.
+        """
+        self.vec, self.slots, self.device, self.bf16, self.generator = (
+            vec,
+            slots,
+            device,
+            bf16,
+            generator,
+        )
         self.pool = pool
         self.device_turns = not in_pieces(device) if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.turns = [self._make_turn(index) for index in range(vec.num_buffers)]
         self.times = Times()
         self.episodes: list[np.ndarray] = []  # records of finished episodes, emptied by the caller
-        self.numeric: list[NumericInfos] = []  # numbers in the infos of Python envs, emptied by the caller
+        self.numeric: list[
+            NumericInfos
+        ] = []  # numbers in the infos of Python envs, emptied by the caller
         # Python envs keep no records: they are made from the rows of whole roll-outs.
-        self.trackers = {n: EpisodeTracker(s.storage.rows) for n, s in slots.items() if s.group.observation_plan is not None}
-        self.full = False  # the storages hold a whole roll-out, whose last step the next one begins with
+        self.trackers = {
+            n: EpisodeTracker(s.storage.rows)
+            for n, s in slots.items()
+            if s.group.observation_plan is not None
+        }
+        self.full = (
+            False  # the storages hold a whole roll-out, whose last step the next one begins with
+        )
 
     def _make_turn(self, index: int) -> Turn:
         half = self.vec.halves[index]
         block = torch.from_numpy(half.block)
         rows = torch.empty_like(block, device=self.device) if self.device_turns else block
         groups = {group.name: rows_of(rows, half, group) for group in self.vec.spec.groups}
-        count = {name: slot.storage.rows // self.vec.num_buffers for name, slot in self.slots.items()}
+        count = {
+            name: slot.storage.rows // self.vec.num_buffers for name, slot in self.slots.items()
+        }
         columns = {name: slice(index * rows, (index + 1) * rows) for name, rows in count.items()}
         common = (index, groups, self.slots, columns, self.generator, self.bf16)
-        return DeviceTurn(*common, block=block, staging=rows) if self.device_turns else HostTurn(*common, pool=self.pool)
+        return (
+            DeviceTurn(*common, block=block, staging=rows)
+            if self.device_turns
+            else HostTurn(*common, pool=self.pool)
+        )
 
     def collect(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Fill steps 0 to T of all storages; from the second call on, step 0 is the last step of the call before.
+        """Fill steps 0 to T of all storages; from the second call on, step 0 is the last step of
+        the call before.
 
-        Blocks until the workers have simulated T steps. Returns: False where `stop()` became true on the way.
+        Blocks until the workers have simulated T steps. Returns: False where `stop()` became true
+            on the way.
         """
         first = 1 if self.full else 0
         if self.full:
@@ -96,7 +122,9 @@ class Rollout:
         return True
 
     def _go_on(self) -> None:
-        """Make the last step of a roll-out the first of the next, and send the actions that were drawn for it."""
+        """Make the last step of a roll-out the first of the next, and send the actions that were
+        drawn for it.
+        """
         for slot in self.slots.values():
             slot.storage.carry_over()
         for turn in self.turns:
@@ -133,8 +161,9 @@ class Rollout:
         self.times.env += time.perf_counter() - begin
 
     def _advance(self, step: int) -> None:
-        """Receive the next half, act on it and hand the actions over; those of the last step wait for the next roll-out, so
-        that no turn is under way while the policies are updated or saved."""
+        """Receive the next half, act on it and hand the actions over; those of the last step wait
+        for the next roll-out, so that no turn is under way while the policies are updated or saved.
+        """
         begin = time.perf_counter()
         *_, infos, _, _ = self.vec.recv()
         if infos:

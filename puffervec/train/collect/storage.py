@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory that a roll-out fills, and a half's rows as tensors on the bytes that the workers write. Runs in the learner.
+"""The memory that a roll-out fills, and a half's rows as tensors on the bytes that the workers
+write. Runs in the learner.
 
-Storage is time-major with T + 1 steps; the last step of a roll-out is the first of the next, with the action that was drawn for
-it. One storage per policy holds its rows of all halves side by side.
+Storage is time-major with T + 1 steps; the last step of a roll-out is the first of the next, with
+the action that was drawn for it. One storage per policy holds its rows of all halves side by side.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ FLAGS = ("rewards", "terminals", "truncations", "masks", "action_masks")
 class Storage:
     """What a roll-out leaves for the update: the rows of one policy.
 
-    obs: (T+1, R, ...) by key: of each field, or under ROW rows as they stand, (T+1, R, width). actions (T+1, R, D) as drawn,
-    before `action_map`; rewards, values, log_probs (T+1, R) float32; terminals, truncations, masks (T+1, R) uint8; action_masks
-    (T+1, R, choices) uint8 or None. For policies with memory: resets (T+1, R) uint8; first_states and last_states, what they
-    remembered before step 0 and before step T, per half.
+    obs: (T+1, R, ...) by key: of each field, or under ROW rows as they stand, (T+1, R, width).
+    actions (T+1, R, D) as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32;
+    terminals, truncations, masks (T+1, R) uint8; action_masks (T+1, R, choices) uint8 or None. For
+    policies with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered
+    before step 0 and before step T, per half.
 
-    Where a policy does not learn (`kept` False, on a CPU), only rewards and flags have T+1 steps. Of the rest all steps are the
-    latest one, in the same memory.
+    Where a policy does not learn (`kept` False, on a CPU), only rewards and flags have T+1 steps.
+    Of the rest all steps are the latest one, in the same memory.
     """
 
     def __init__(
@@ -51,8 +53,9 @@ class Storage:
         joint: bool = False,
         kept: bool = True,
     ) -> None:
-        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps the env's; joint: see
-        `ActionSpec.of`; kept: see above."""
+        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps
+        the env's; joint: see `ActionSpec.of`; kept: see above.
+        """
         self.spec = ActionSpec.of(group, joint)
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
         self.horizon, self.rows, self.device = horizon, rows, device
@@ -60,7 +63,9 @@ class Storage:
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             """Of all steps, or of the latest one."""
-            found = torch.zeros(horizon + 1 if kept else 1, rows, *shape, dtype=dtype, device=device)
+            found = torch.zeros(
+                horizon + 1 if kept else 1, rows, *shape, dtype=dtype, device=device
+            )
             return found if kept else found.expand(*steps, *shape)
 
         self.obs: Observations = {
@@ -68,8 +73,14 @@ class Storage:
             for key, (_, dtype, shape) in arrays(group).items()
         }
         self.actions = zeros(self.spec.dims, dtype=self.spec.dtype)
-        self.rewards, self.values, self.log_probs = torch.zeros(steps, device=device), zeros(), zeros()
-        self.terminals, self.truncations, self.masks = (torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(3))
+        self.rewards, self.values, self.log_probs = (
+            torch.zeros(steps, device=device),
+            zeros(),
+            zeros(),
+        )
+        self.terminals, self.truncations, self.masks = (
+            torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(3)
+        )
         self.resets = zeros(dtype=torch.uint8)
         self.action_masks: Tensor | None = None
         if group.action_mask_size:
@@ -79,10 +90,24 @@ class Storage:
 
     def tensors(self) -> dict[str, Tensor]:
         """All arrays by name, T + 1 steps each."""
-        names = ("actions", "rewards", "values", "log_probs", "terminals", "truncations", "masks", "resets", "action_masks")
+        names = (
+            "actions",
+            "rewards",
+            "values",
+            "log_probs",
+            "terminals",
+            "truncations",
+            "masks",
+            "resets",
+            "action_masks",
+        )
         named = {name: getattr(self, name) for name in names}
-        observations = {f"obs.{key}" if key != ROW else "obs": part for key, part in self.obs.items()}
-        return {name: tensor for name, tensor in (observations | named).items() if tensor is not None}
+        observations = {
+            f"obs.{key}" if key != ROW else "obs": part for key, part in self.obs.items()
+        }
+        return {
+            name: tensor for name, tensor in (observations | named).items() if tensor is not None
+        }
 
     def valid(self) -> Tensor:
         """Return (T, R) bool: the transition from a step to the next is one of an agent's episode."""
@@ -90,7 +115,9 @@ class Storage:
         return goes_on & (self.masks[1:] != 0)
 
     def first_state(self) -> State:
-        """Return what the policy remembered before step 0, (R, ...) each; () of policies without memory."""
+        """Return what the policy remembered before step 0, (R, ...) each; () of policies without
+        memory.
+        """
         halves = [self.first_states[half] for half in sorted(self.first_states)]
         return tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
 
@@ -107,15 +134,29 @@ class Storage:
         self.first_states = dict(self.last_states)
 
 
-def storage_of(rows: PolicyRows, num_envs: int, horizon: int, device: torch.device, bf16: bool) -> Storage:
+def storage_of(
+    rows: PolicyRows, num_envs: int, horizon: int, device: torch.device, bf16: bool
+) -> Storage:
     """Return room for roll-outs of a policy."""
     obs_dtype = torch.bfloat16 if bf16 else None
     kept = rows.settings.role.learns or not in_pieces(device)
-    return Storage(rows.group, horizon, rows.group.agents * num_envs, device, obs_dtype, rows.section.joint, kept)
+    return Storage(
+        rows.group,
+        horizon,
+        rows.group.agents * num_envs,
+        device,
+        obs_dtype,
+        rows.section.joint,
+        kept,
+    )
 
 
-def step_bytes(group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False) -> int:
-    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of `Storage`."""
+def step_bytes(
+    group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False
+) -> int:
+    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of
+    `Storage`.
+    """
     one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype, joint)
     return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
 
@@ -129,14 +170,27 @@ def refuse_large(
     *,
     copies: int = 1,
 ) -> None:
-    """Raise ConfigError where the storages of a run would not fit into the memory of `device`; allocates nothing."""
-    row_bytes = sum(step_bytes(own.group, own.group.agents * num_envs, obs_dtype, own.section.joint) for own in policies)
+    """Raise ConfigError where the storages of a run would not fit into the memory of `device`;
+    allocates nothing.
+    """
+    row_bytes = sum(
+        step_bytes(own.group, own.group.agents * num_envs, obs_dtype, own.section.joint)
+        for own in policies
+    )
     wanted = copies * (horizon + 1) * row_bytes
     what = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs"
-    refuse_more_on(device, wanted, "train.horizon needs", what, "use a shorter train.horizon, or fewer vec.num_envs")
+    refuse_more_on(
+        device,
+        wanted,
+        "train.horizon needs",
+        what,
+        "use a shorter train.horizon, or fewer vec.num_envs",
+    )
 
 
-def _storage_dtype(group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype | None) -> torch.dtype:
+def _storage_dtype(
+    group: GroupSpec, dtype: np.dtype[Any], wanted: torch.dtype | None
+) -> torch.dtype:
     if group.observation_plan is not None:
         return stored_dtype(group.observation_plan)
     kept: torch.dtype = TORCH_DTYPES[dtype]
@@ -168,7 +222,9 @@ class Slot:
 
 @dataclasses.dataclass
 class Rows:
-    """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed buffer it is copied to)."""
+    """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed
+    buffer it is copied to).
+    """
 
     obs: Observations
     rewards: Tensor

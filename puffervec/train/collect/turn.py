@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One half's turn, from the rows that the workers wrote to the actions; `HostTurn` on a CPU, device_turn.py on a device.
+"""One half's turn, from the rows that the workers wrote to the actions; `HostTurn` on a CPU,
+device_turn.py on a device.
 
     begin(step)  |  launch: rows into storage[step]; wait: policy, actions into the slab; step += 1  |  launch ...  |  join
 
-On a CPU observations are copied once, straight from the slab into the storage, in the policy's dtype. Runs in the learner.
+On a CPU observations are copied once, straight from the slab into the storage, in the policy's
+dtype. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -23,16 +25,17 @@ from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
 from puffervec.train.policies.protocol import forward
 
-# Rows that a thread takes at once: enough that a small policy's kernels are not all overhead (tag_grid on two cores: 0.8 M
-# agent-steps/s with 256, 2.0 M with 2,048), few enough that four threads have work in a half of some hundred rows.
+# Rows that a thread takes at once: enough that a small policy's kernels are not all overhead
+# (tag_grid on two cores: 0.8 M agent-steps/s with 256, 2.0 M with 2,048), few enough that four
+# threads have work in a half of some hundred rows.
 LEAST_ROWS, MOST_ROWS, PIECES = 256, 2048, 4
 
 
 class Turn:
     """The turns of one half.
 
-    Attributes: reset (by policy, (rows,) bool), states (by policy): carried from turn to turn. PHASES: for a profiler, the
-    methods that do each, by name.
+    Attributes: reset (by policy, (rows,) bool), states (by policy): carried from turn to turn.
+    PHASES: for a profiler, the methods that do each, by name.
     """
 
     PHASES: ClassVar[Mapping[str, str]] = {}
@@ -46,16 +49,20 @@ class Turn:
         generator: torch.Generator | None,
         bf16: bool,
     ) -> None:
-        """Args: index: of the half; groups: its rows; slots: by policy; columns: of their storages; generator: of actions, None
-        for the device's own; bf16: run hidden layers in bf16."""
+        """Args: index: of the half; groups: its rows; slots: by policy; columns: of their storages;
+        generator: of actions, None for the device's own; bf16: run hidden layers in bf16.
+        """
         self.index, self.groups, self.slots, self.columns = index, groups, slots, columns
         self.generator, self.bf16 = generator, bf16
         self.device = device = next(iter(slots.values())).storage.device
         count = {name: part.stop - part.start for name, part in columns.items()}
         self.states: dict[str, State] = {
-            name: tuple(part.to(device) for part in slot.policy.initial_state(count[name])) for name, slot in slots.items()
+            name: tuple(part.to(device) for part in slot.policy.initial_state(count[name]))
+            for name, slot in slots.items()
         }
-        self.reset = {name: torch.ones(count[name], dtype=torch.bool, device=device) for name in slots}
+        self.reset = {
+            name: torch.ones(count[name], dtype=torch.bool, device=device) for name in slots
+        }
         self.picked = {name: self._places(slot, count[name]) for name, slot in slots.items()}
         self.policies = {name: self.acting(slot) for name, slot in slots.items()}
 
@@ -68,35 +75,49 @@ class Turn:
         if slot.agents is None:
             return None
         rows = len(self.groups[slot.group.name].rewards)
-        return torch.from_numpy(places(slot.agents, rows * len(slot.agents) // count, rows)).to(self.device)
+        return torch.from_numpy(places(slot.agents, rows * len(slot.agents) // count, rows)).to(
+            self.device
+        )
 
     def remembered(self, slot: Slot) -> State:
-        """Return what a policy remembers at this step. A pool draws first who plays the episodes that begin."""
+        """Return what a policy remembers at this step. A pool draws first who plays the episodes
+        that begin.
+        """
         state, policy = self.states[slot.name], slot.policy
         if not isinstance(policy, Pool):
             return state
-        return policy.drawn(state, self.reset[slot.name], self.columns[slot.name].start // slot.group.agents)
+        return policy.drawn(
+            state, self.reset[slot.name], self.columns[slot.name].start // slot.group.agents
+        )
 
     def begin(self, step: int) -> None:
         """Say at which step of the storages the next turn is."""
         raise NotImplementedError
 
     def keep_states(self, step: int, horizon: int) -> None:
-        """Keep what the policies remember before the first and the last step of a roll-out, for its update and the next."""
+        """Keep what the policies remember before the first and the last step of a roll-out, for its
+        update and the next.
+        """
         for name, slot in self.slots.items() if step in (0, horizon) else ():
             kept = tuple(part.clone() for part in self.states[name])
-            (slot.storage.first_states if step == 0 else slot.storage.last_states)[self.index] = kept
+            (slot.storage.first_states if step == 0 else slot.storage.last_states)[self.index] = (
+                kept
+            )
 
     def launch(self) -> None:
         """Start the turn: take the half's rows."""
         raise NotImplementedError
 
     def wait(self) -> None:
-        """Return when the rows and what the policies did are in the storages, and their actions in the slab."""
+        """Return when the rows and what the policies did are in the storages, and their actions in
+        the slab.
+        """
         raise NotImplementedError
 
     def resend(self) -> None:
-        """Put the actions of the storages' step 0 into the slab: a roll-out begins with those that the one before drew."""
+        """Put the actions of the storages' step 0 into the slab: a roll-out begins with those that
+        the one before drew.
+        """
         raise NotImplementedError
 
     def join(self) -> None:
@@ -112,7 +133,9 @@ class HostTurn(Turn):
         """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
         super().__init__(*half)
         self.pool, self.step = pool, 0
-        self._ready = {name for name, slot in self.slots.items() if self.policies[name] is slot.policy}
+        self._ready = {
+            name for name, slot in self.slots.items() if self.policies[name] is slot.policy
+        }
 
     def begin(self, step: int) -> None:
         self.step = step
@@ -120,7 +143,11 @@ class HostTurn(Turn):
     def launch(self) -> None:
         """See Turn: the only copy of an observation; dtypes are cast on the way."""
         for name, slot in self.slots.items():
-            storage, rows, here = slot.storage, self.groups[slot.group.name], (self.step, self.columns[name])
+            storage, rows, here = (
+                slot.storage,
+                self.groups[slot.group.name],
+                (self.step, self.columns[name]),
+            )
             for key, target in storage.obs.items():
                 target[here].copy_(pick(rows.obs[key], self.picked[name]))
             for key in FLAGS:
@@ -152,15 +179,20 @@ class HostTurn(Turn):
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
             before = tuple(part[here] for part in state)
-            heads, value, after = forward(self.policies[name], obs, before, reset[here], allowed, self.bf16)
+            heads, value, after = forward(
+                self.policies[name], obs, before, reset[here], allowed, self.bf16
+            )
             actions, log_prob = sample(storage.spec, heads, noise[here])
             storage.values[step, piece].copy_(value)
             storage.log_probs[step, piece].copy_(log_prob)
             storage.actions[step, piece].copy_(actions)
             return after
 
-        # What a wing has made of a policy may set itself up at its first call, which other threads must not see.
-        after = self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
+        # What a wing has made of a policy may set itself up at its first call, which other threads
+        # must not see.
+        after = (
+            self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
+        )
         self._ready.add(name)
         if state:
             self.states[name] = tuple(torch.cat(parts) for parts in zip(*after, strict=True))
@@ -185,7 +217,10 @@ def pieces_of(columns: slice) -> list[slice]:
     rows = columns.stop - columns.start
     count = max(-(-rows // MOST_ROWS), min(-(-rows // LEAST_ROWS), PIECES))
     size = -(-rows // count)
-    return [slice(begin, min(begin + size, columns.stop)) for begin in range(columns.start, columns.stop, size)]
+    return [
+        slice(begin, min(begin + size, columns.stop))
+        for begin in range(columns.start, columns.stop, size)
+    ]
 
 
 def _starts_anew(storage: Storage, step: int, columns: slice) -> Tensor:

@@ -7,7 +7,8 @@ A package adds an algorithm by an entry point in its pyproject.toml that loads t
     [project.entry-points."puffervec.algorithms"]
     my_algorithm = "my_package:MINE"
 
-Then `--train.algorithm my_algorithm` trains with it; `--train.algorithm module:MINE` does without an entry point.
+Then `--train.algorithm my_algorithm` trains with it; `--train.algorithm module:MINE` does without
+an entry point.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ DEFAULT = "ppo"
 class Loss(Protocol):
     """What gradient steps descend."""
 
-    def __call__(self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[Tensor, Tensor]:
-        """Return the loss () and the algorithm's figures (len(figures),), float32, each summed over the samples of the batch,
-        weighed by `batch.weights` where there are weights: so microbatches add up to their minibatch.
+    def __call__(
+        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss () and the algorithm's figures (len(figures),), float32, each summed over
+        the samples of the batch, weighed by `batch.weights` where there are weights: so
+        microbatches add up to their minibatch.
 
-        May run in several threads at once, for different batches. Args: section: of the algorithm, but `entropy_coef` is a
-        tensor () on the device, as it is in this update, where the run has points for it; bf16: run the policy under autocast.
+        May run in several threads at once, for different batches. Args: section: of the algorithm,
+        but `entropy_coef` is a tensor () on the device, as it is in this update, where the run has
+        points for it; bf16: run the policy under autocast.
         """
 
 
@@ -48,15 +53,20 @@ class Algorithm:
     """How updates improve a policy.
 
     Attributes:
-        section: its settings: a frozen dataclass derived from TrainSection that adds its own fields, all with defaults. They
-            are flags (`--train.NAME`) and are saved with the run like all others; `check` refuses values.
-        loss: returns the loss. Called when updates are about to begin, so that only then torch need be imported.
-        figures: what the loss sums up beside itself, in its order. The log has their means as `losses/NAME`.
-        stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums: the figures, summed over
-            the epoch's samples of all ranks, by name, () on the device: reading one waits for the device.
-        corrects_lag: whether the loss may be given the roll-outs of older weights, with advantages that V-trace has corrected:
-            what `--ray` needs.
-        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; "" for what it must not.
+        section: its settings: a frozen dataclass derived from TrainSection that adds its own
+            fields, all with defaults. They are flags (`--train.NAME`) and are saved with the run
+            like all others; `check` refuses values.
+        loss: returns the loss. Called when updates are about to begin, so that only then torch need
+        be imported.
+        figures: what the loss sums up beside itself, in its order. The log has their means as
+        `losses/NAME`.
+        stop: asked after each epoch, as `stop(section, sums, samples)`: True ends the update. sums:
+            the figures, summed over the epoch's samples of all ranks, by name, () on the device:
+            reading one waits for the device.
+        corrects_lag: whether the loss may be given the roll-outs of older weights, with advantages
+            that V-trace has corrected: what `--ray` needs.
+        search: what `puffer-train sweep` searches besides the usual, as in `puffervec.Training`; ""
+            for what it must not.
     """
 
     section: type[TrainSection]
@@ -86,5 +96,7 @@ def get(name: str) -> Algorithm:
         return _REGISTRY.get(name)
     found: Any = guarded(f"train.algorithm {name}", "cannot be imported", lambda: named(name))
     if not isinstance(found, Algorithm):
-        raise ConfigError(f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm")
+        raise ConfigError(
+            f"train.algorithm {name} is {found!r}: give the place of a puffervec.train.Algorithm"
+        )
     return found

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Flags of `puffer-train`, made from the config dataclasses by tyro, and the `--config` file. Imports no torch.
+"""Flags of `puffer-train`, made from the config dataclasses by tyro, and the `--config` file.
+Imports no torch.
 
-Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed, the TOML file, the flags.
+Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed, the
+TOML file, the flags.
 """
 
 from __future__ import annotations
@@ -52,11 +54,16 @@ OTHER_NAMES = {
     "clip_range": "--train.clip", "discount": "--train.gamma", "use_rnn": "--policy.memory", "n_envs": "--vec.num_envs",
 }  # fmt: skip
 POLICIES = "--policies."  # NAME.KEY, of one policy.
-ENV_ALIASES = {alias: long.removeprefix("--env.") for alias, long in ALIASES.items() if long.startswith("--env.")}
+ENV_ALIASES = {
+    alias: long.removeprefix("--env.")
+    for alias, long in ALIASES.items()
+    if long.startswith("--env.")
+}
 
 
 def take_option(argv: list[str], flag: str) -> str | None:
-    """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None where it is absent.
+    """Remove `flag VALUE` or `flag=VALUE` from argv (the last one wins) and return the value; None
+    where it is absent.
 
     Raises: ConfigError where the value is missing.
     """
@@ -76,18 +83,25 @@ def take_option(argv: list[str], flag: str) -> str | None:
 
 
 def take_all(argv: list[str], flag: str) -> list[str]:
-    """Remove every `flag VALUE` or `flag=VALUE` from argv and return the values. Raises: ConfigError where one is missing."""
+    """Remove every `flag VALUE` or `flag=VALUE` from argv and return the values. Raises:
+    ConfigError where one is missing.
+    """
     found: list[str] = []
     while any(token == flag or token.startswith(flag + "=") for token in argv):
-        first = next(i for i, token in enumerate(argv) if token == flag or token.startswith(flag + "="))
+        first = next(
+            i for i, token in enumerate(argv) if token == flag or token.startswith(flag + "=")
+        )
         part = argv[first : first + (1 if "=" in argv[first] else 2)]
         del argv[first : first + len(part)]
         found.append(take_option(part, flag) or "")
     return found
 
 
-def by_policy(config: TrainConfig, given: Sequence[str], flag: str = "--opponent") -> dict[str, list[str]]:
-    """Return what NAME=WHO or WHO alone say, by policy: WHO alone is for the one policy that is not to be trained.
+def by_policy(
+    config: TrainConfig, given: Sequence[str], flag: str = "--opponent"
+) -> dict[str, list[str]]:
+    """Return what NAME=WHO or WHO alone say, by policy: WHO alone is for the one policy that is not
+        to be trained.
 
     Raises: ConfigError where that does not tell which policy is meant.
     """
@@ -100,7 +114,10 @@ def by_policy(config: TrainConfig, given: Sequence[str], flag: str = "--opponent
             name, what = frozen[0] if len(frozen) == 1 else "", text
         if not name or not what:
             known = f", NAME one of {', '.join(names)}" if names else ""
-            raise ConfigError(f"{flag} {text}: which policy is it to play? Say {flag} NAME={text.rpartition('=')[2]}{known}")
+            raise ConfigError(
+                f"{flag} {text}: which policy is it to play? Say {flag} "
+                f"NAME={text.rpartition('=')[2]}{known}"
+            )
         found.setdefault(name, []).append(what)
     return found
 
@@ -168,13 +185,16 @@ def refuse_left(args: Sequence[str], verb: str) -> None:
 
 
 def check_integers(table: Any, key: str = "") -> None:
-    """Raise ConfigError for a whole number of more than 64 bits in a table that was read from a file.
+    """Raise ConfigError for a whole number of more than 64 bits in a table that was read from a
+    file.
 
     TOML has no larger ones either, and Python refuses to print those of more than 4,300 digits.
     """
     if isinstance(table, int):
         if table.bit_length() > 64:
-            raise ConfigError(f"{key} is a whole number of {table.bit_length():,} bits: at most 64 are allowed")
+            raise ConfigError(
+                f"{key} is a whole number of {table.bit_length():,} bits: at most 64 are allowed"
+            )
     elif isinstance(table, (Mapping, list)):
         for name, value in table.items() if isinstance(table, Mapping) else enumerate(table):
             check_integers(name)
@@ -196,7 +216,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tables
     except OSError as error:
         raise ConfigError(f"--config {path}: {error.strerror}") from error
-    except (ConfigError, ValueError, RecursionError) as error:  # no TOML or UTF-8, too long, too deep, a NUL in the name
+    except (
+        ConfigError,
+        ValueError,
+        RecursionError,
+    ) as error:  # no TOML or UTF-8, too long, too deep, a NUL in the name
         raise ConfigError(f"--config {path}: {error}") from error
 
 
@@ -227,18 +251,22 @@ def typed_sections(config: TrainConfig) -> list[str]:
 
 
 def take_prefixed(argv: list[str], prefix: str) -> dict[str, str]:
-    """Remove every flag that begins with `prefix` and its value from argv; return the values by the rest of the name, with _.
+    """Remove every flag that begins with `prefix` and its value from argv; return the values by the
+    rest of the name, with _.
 
     Raises: ConfigError where a value is missing.
     """
     found: dict[str, str] = {}
-    while flag := next((token.partition("=")[0] for token in argv if token.startswith(prefix)), None):
+    while flag := next(
+        (token.partition("=")[0] for token in argv if token.startswith(prefix)), None
+    ):
         found[flag.removeprefix(prefix).replace("-", "_")] = take_option(argv, flag) or ""
     return found
 
 
 def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
-    """Remove every `--policies.NAME.KEY VALUE...` from argv; return the values by policy and key. Several words are a list.
+    """Remove every `--policies.NAME.KEY VALUE...` from argv; return the values by policy and key.
+    Several words are a list.
 
     Raises: ConfigError where a name or a value is missing.
     """
@@ -254,7 +282,9 @@ def take_policies(argv: list[str]) -> dict[str, dict[str, Any]]:
         name, _, key = flag.removeprefix(POLICIES).rpartition(".")
         words = [value, *words] if equals else words
         if not name or not key or not words:
-            raise ConfigError(f"{flag}{' needs a value' if name and key else ''}: give {POLICIES}NAME.KEY VALUE")
+            raise ConfigError(
+                f"{flag}{' needs a value' if name and key else ''}: give {POLICIES}NAME.KEY VALUE"
+            )
         words = [part for word in words for part in _numbers_of(word)]
         values = [json_list(word) if word.startswith("[") else plain_value(word) for word in words]
         found.setdefault(name, {})[key] = values[0] if len(values) == 1 else values
@@ -270,7 +300,8 @@ def json_list(text: str) -> Any:
 
 
 def plain_value(text: str) -> bool | int | float | str:
-    """Return text as true or false, a whole number, a number, or else text. Quotes inside the value keep it text: '"3"'.
+    """Return text as true or false, a whole number, a number, or else text. Quotes inside the value
+        keep it text: '"3"'.
 
     >>> plain_value("true"), plain_value("-3"), plain_value("1e-3"), plain_value("map3"), plain_value('"3"')
     (True, -3, 0.001, 'map3', '3')
@@ -296,13 +327,21 @@ def settled(config: TrainConfig, args: list[str]) -> TrainConfig:
     if file is not None:
         config = apply_config_file(config, Path(file))
     config = apply_flags(config, args)
-    config = config.merged({"policies": {name: {"opponent": runs} for name, runs in by_policy(config, opponents).items()}})
+    config = config.merged(
+        {
+            "policies": {
+                name: {"opponent": runs} for name, runs in by_policy(config, opponents).items()
+            }
+        }
+    )
     config.check()
     return config
 
 
 def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
-    """Return the config with the algorithm that argv names, and so with its settings. Raises: ConfigError: there is none."""
+    """Return the config with the algorithm that argv names, and so with its settings. Raises:
+    ConfigError: there is none.
+    """
     name = peek(argv, "--train.algorithm")
     return config if name is None else config.merged({"train": {"algorithm": name}})
 
@@ -317,7 +356,9 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
     if config.python:
         given = take_prefixed(left, "--env.")
         if bad := [name for name in given if not name.isidentifier()]:
-            raise ConfigError(f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE")
+            raise ConfigError(
+                f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE"
+            )
         config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
     single = take_policies(left)
     args = [_normal(token, known) for token in _switched_on(_split_lists(left, config), config)]
@@ -336,7 +377,8 @@ def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
 
 
 def _split_lists(argv: Sequence[str], config: TrainConfig) -> list[str]:
-    """Return argv with lists of whole numbers that are one word, as `list` and sweeps write them, as one word per number.
+    """Return argv with lists of whole numbers that are one word, as `list` and sweeps write them,
+    as one word per number.
 
     `--policy.hidden 64,64` becomes `--policy.hidden 64 64`.
     """
@@ -371,7 +413,9 @@ def _numbers_of(word: str) -> list[str]:
 
 
 def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
-    """Put `true` behind each flag of a setting that is true or false and has no value: `--log.tensorboard` alone."""
+    """Put `true` behind each flag of a setting that is true or false and has no value:
+    `--log.tensorboard` alone.
+    """
     switches = {
         f"--{section}.{field.name}"
         for section in typed_sections(config)
@@ -386,20 +430,34 @@ def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
 
 
 def _nearest(flag: str, known: list[str]) -> str:
-    """What is said of an unknown flag. For one of the env no other section's is proposed, which a verb may not take."""
-    other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace("_", "-")
+    """What is said of an unknown flag. For one of the env no other section's is proposed, which a
+    verb may not take.
+    """
+    other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace(
+        "_", "-"
+    )
     if other in known:
         return f"did you mean {other}?"
     of_env = [name for name in known if name.startswith("--env.")]
-    likely = of_env if flag.startswith("--env.") else [*known, *(alias for alias, long in ALIASES.items() if long in known)]
-    close = difflib.get_close_matches(flag, likely, n=1, cutoff=0.5 if likely is not of_env else 0.7)
+    likely = (
+        of_env
+        if flag.startswith("--env.")
+        else [*known, *(alias for alias, long in ALIASES.items() if long in known)]
+    )
+    close = difflib.get_close_matches(
+        flag, likely, n=1, cutoff=0.5 if likely is not of_env else 0.7
+    )
     if close:
         return f"did you mean {close[0]}?"
-    return f"the env's are {', '.join(of_env) or 'none'}" if likely is of_env else "--help lists them"
+    return (
+        f"the env's are {', '.join(of_env) or 'none'}" if likely is of_env else "--help lists them"
+    )
 
 
 def _normal(token: str, known: list[str]) -> str:
-    """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown flags are refused."""
+    """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown
+    flags are refused.
+    """
     if token in ("true", "false"):
         return token.capitalize()
     if not token.startswith("--"):
@@ -423,15 +481,24 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
     import tyro
 
     sections = typed_sections(config)
-    given = {section: _as_given(getattr(config, section)) for section in sections}  # A flag may choose another preset.
-    fields = [(section, type(given[section]), dataclasses.field(default=given[section])) for section in sections]
+    given = {
+        section: _as_given(getattr(config, section)) for section in sections
+    }  # A flag may choose another preset.
+    fields = [
+        (section, type(given[section]), dataclasses.field(default=given[section]))
+        for section in sections
+    ]
     settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
     out, err = io.StringIO(), io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             with _words():
                 settings: Any = tyro.cli(
-                    settings_type, args=args, prog="puffer-train", config=(tyro.conf.FlagConversionOff,), use_underscores=False
+                    settings_type,
+                    args=args,
+                    prog="puffer-train",
+                    config=(tyro.conf.FlagConversionOff,),
+                    use_underscores=False,
                 )
     except SystemExit:
         raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
@@ -439,7 +506,9 @@ def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
 
 
 def _words() -> Any:
-    """Return tyro's rules with two more: a schedule is one word, as schedules.py reads it; 1e5 is a whole number."""
+    """Return tyro's rules with two more: a schedule is one word, as schedules.py reads it; 1e5 is a
+    whole number.
+    """
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
     def rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[schedules.Schedule] | None:
@@ -471,7 +540,9 @@ def _words() -> Any:
 
 
 def _one_line(box: str) -> str:
-    """The message inside tyro's box: what stands between the title and the next rule, where the help begins."""
+    """The message inside tyro's box: what stands between the title and the next rule, where the
+    help begins.
+    """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
     texts = [line.strip("│|╰╯+ \t") for line in plain.splitlines()]
     framed = bool(plain.strip()) and plain.strip()[0] in "╭+"

@@ -18,22 +18,33 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class RaySection:
-    """Hosts that play roll-outs for the learner, over Ray; each runs the envs of vec. Needs the extra ray."""
+    """Hosts that play roll-outs for the learner, over Ray; each runs the envs of vec. Needs the
+    extra ray.
+    """
 
-    address: str = ""  # The Ray cluster: local (starts one on this machine), auto, or HOST:PORT; empty: play here, without Ray.
+    address: str = ""
+    """The Ray cluster: local (starts one on this machine), auto, or HOST:PORT; empty: play here,
+    without Ray."""
     hosts: int = 0
-    """How many play; with several learners that is of all together. 0: one on each machine of the cluster, also on those that
-    join later. More than there are machines share them."""
+    """How many play; with several learners that is of all together. 0: one on each machine of the
+    cluster, also on those that join later. More than there are machines share them.
+    """
     cpus: int = 0  # CPUs of a machine that a host takes; 0: all, divided among the hosts on it.
     segments: int = 0
-    """Roll-outs of hosts that an update learns from; 0: as many as hosts, or 1 where their number is 0 too. With 1 an update
-    has as many rows as on one machine, with more of them more."""
-    ahead: int = 2  # Roll-outs that a host may be asked for before the first is learned from; 1: it waits for each update.
+    """Roll-outs of hosts that an update learns from; 0: as many as hosts, or 1 where their number
+    is 0 too. With 1 an update has as many rows as on one machine, with more of them more.
+    """
+    ahead: int = 2
+    """Roll-outs that a host may be asked for before the first is learned from; 1: it waits for each
+    update."""
     max_lag: int = 4  # Roll-outs of weights that are more updates old than this are dropped.
     observations: Literal["auto", "exact", "bf16", "uint8"] = "auto"
-    """How hosts send float32 observations; auto: as the learner keeps them. uint8: 256 steps between the least and the largest
-    value of each number in the roll-out."""
-    wait_s: float = 60.0  # Seconds to wait for the cluster to have room for the hosts; to start they have ten times as long.
+    """How hosts send float32 observations; auto: as the learner keeps them. uint8: 256 steps
+    between the least and the largest value of each number in the roll-out.
+    """
+    wait_s: float = 60.0
+    """Seconds to wait for the cluster to have room for the hosts; to start they have ten times as
+    long."""
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
@@ -42,25 +53,35 @@ class RaySection:
         positive("ray", self, "wait_s")
 
     def check_with(self, train: TrainSection, used: Iterable[str]) -> None:
-        """Raise ConfigError for settings that hosts cannot do. Args: used: the algorithms of the policies."""
+        """Raise ConfigError for settings that hosts cannot do. Args: used: the algorithms of the
+        policies.
+        """
         if not self.address:
             return
         for name, why in (
             ("asynchronous", "hosts play during updates anyhow"),
-            ("deterministic", "roll-outs are learned from in the order in which they arrive, so no two runs are alike"),
+            (
+                "deterministic",
+                "roll-outs are learned from in the order in which they arrive, so no two runs are "
+                "alike",
+            ),
         ):
             if getattr(train, name):
-                raise ConfigError(f"train.{name} is true and ray.address {self.address!r}: {why}; leave one of them out")
+                raise ConfigError(
+                    f"train.{name} is true and ray.address {self.address!r}: {why}; leave one of "
+                    "them out"
+                )
         if train.tensor_parallel > 1:
             raise ConfigError(
-                f"train.tensor_parallel is {train.tensor_parallel}: pictures that are shared by columns cannot come from"
-                " hosts; leave out --ray, or set it to 1"
+                f"train.tensor_parallel is {train.tensor_parallel}: pictures that are shared by "
+                "columns cannot come from hosts; leave out --ray, or set it to 1"
             )
         for algorithm in used:
             if not algorithms.get(algorithm).corrects_lag:
                 raise ConfigError(
-                    f"train.algorithm {algorithm} cannot learn from the roll-outs of hosts, whose weights are older than the"
-                    f" learner's: leave out --ray, or use one of {', '.join(algorithms.CORRECTING)}"
+                    f"train.algorithm {algorithm} cannot learn from the roll-outs of hosts, whose "
+                    "weights are older than the learner's: leave out --ray, or use one of "
+                    f"{', '.join(algorithms.CORRECTING)}"
                 )
 
     @property

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a sweep searches: ranges and choices of settings, as flags write them. Imports neither torch nor optuna.
+"""What a sweep searches: ranges and choices of settings, as flags write them. Imports neither torch
+nor optuna.
 
 --sweep.train.lr 1e-4:1e-2:log           from the first to the second number, drawn on a logarithmic scale
 --sweep.train.gamma 0.95:0.999           ... evenly
@@ -55,14 +56,24 @@ Searched = Range | Choices
 Space = dict[str, Searched]  # By key, as "train.lr".
 
 
-def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[str] | None = None) -> Space:
-    """Return what a sweep searches: the env's usual ranges, those in `given` over them; of these only `names` where given.
+def build_space(
+    config: TrainConfig, given: Mapping[str, str], names: Sequence[str] | None = None
+) -> Space:
+    """Return what a sweep searches: the env's usual ranges, those in `given` over them; of these
+        only `names` where given.
 
-    Raises: ConfigError: an unknown key, a text that is no range, or a value that the setting does not take.
+    Raises: ConfigError: an unknown key, a text that is no range, or a value that the setting does
+        not take.
     """
-    own = training_of(config.target).search  # Perhaps of settings that the run's algorithm does not have.
+    own = training_of(
+        config.target
+    ).search  # Perhaps of settings that the run's algorithm does not have.
     known = {field.name for field in dataclasses.fields(config.train)}
-    own = {key: text for key, text in own.items() if key.removeprefix("train.") in known or not key.startswith("train.")}
+    own = {
+        key: text
+        for key, text in own.items()
+        if key.removeprefix("train.") in known or not key.startswith("train.")
+    }
     of_algorithm = algorithms.get(config.train.algorithm).search
     usual = {**SEARCHED, **of_algorithm, **own}
     usual = {key: text for key, text in usual.items() if of_algorithm.get(key, text)}
@@ -70,7 +81,9 @@ def build_space(config: TrainConfig, given: Mapping[str, str], names: Sequence[s
     if names is not None:
         for name in names:
             if name not in texts:
-                raise ConfigError(f"--parameters names {name}, which has no range{suggest(name, list(texts))}")
+                raise ConfigError(
+                    f"--parameters names {name}, which has no range{suggest(name, list(texts))}"
+                )
         texts = {name: texts[name] for name in names}
     space = {key: parse(config, key, text) for key, text in texts.items()}
     for key, searched in space.items():
@@ -90,18 +103,28 @@ def parse(config: TrainConfig, key: str, text: str) -> Searched:
     if ":" not in text:
         options = tuple(text.split("/"))
         if len(set(options)) < 2:
-            raise ConfigError(f"{flag}: give LOW:HIGH, LOW:HIGH:log, or two or more values with / between them")
+            raise ConfigError(
+                f"{flag}: give LOW:HIGH, LOW:HIGH:log, or two or more values with / between them"
+            )
         return Choices(options)
     low_text, high_text, *rest = text.split(":")
     if rest not in ([], ["log"]):
         raise ConfigError(f"{flag}: a range is LOW:HIGH or LOW:HIGH:log")
     low, high = flags.plain_value(low_text), flags.plain_value(high_text)
-    numbers = all(isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high))
+    numbers = all(
+        isinstance(end, (int, float)) and not isinstance(end, bool) for end in (low, high)
+    )
     if not numbers or hint not in (int, float, Any, schedules.Schedule):
-        raise ConfigError(f"{flag}: only a number has a range; for other settings give values with / between them")
+        raise ConfigError(
+            f"{flag}: only a number has a range; for other settings give values with / between them"
+        )
     assert isinstance(low, (int, float)) and isinstance(high, (int, float))
     whole = hint is int or (hint is Any and isinstance(low, int) and isinstance(high, int))
-    if not low < high or (rest and low <= 0) or (whole and not (float(low).is_integer() and float(high).is_integer())):
+    if (
+        not low < high
+        or (rest and low <= 0)
+        or (whole and not (float(low).is_integer() and float(high).is_integer()))
+    ):
         what = "whole numbers" if whole else "numbers"
         raise ConfigError(f"{flag}: LOW must be below HIGH, with :log above 0, and both {what}")
     return Range(float(low), float(high), bool(rest), whole)
@@ -111,9 +134,13 @@ def _hint(config: TrainConfig, key: str) -> Any:
     """The type of a setting; Any for those of a Python env."""
     section, _, name = key.partition(".")
     if section not in SECTIONS:
-        raise ConfigError(f"{PREFIX}{key}: settings are SECTION.NAME, with a section of {', '.join(SECTIONS)}")
+        raise ConfigError(
+            f"{PREFIX}{key}: settings are SECTION.NAME, with a section of {', '.join(SECTIONS)}"
+        )
     if section == "log":
-        raise ConfigError(f"{PREFIX}{key}: where a run leaves its files changes nothing of what it learns")
+        raise ConfigError(
+            f"{PREFIX}{key}: where a run leaves its files changes nothing of what it learns"
+        )
     if section == "env" and config.python:
         return Any
     if section == "policies":
@@ -162,7 +189,9 @@ def draw(trial: Any, space: Space) -> Values:
         if isinstance(searched, Choices):
             values[key] = trial.suggest_categorical(key, list(searched.options))
         elif searched.whole:
-            values[key] = trial.suggest_int(key, int(searched.low), int(searched.high), log=searched.log)
+            values[key] = trial.suggest_int(
+                key, int(searched.low), int(searched.high), log=searched.log
+            )
         else:
             values[key] = trial.suggest_float(key, searched.low, searched.high, log=searched.log)
     return values

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings that may change over a run: a number, or points [[step, value], ...] joined by straight lines. Imports no torch.
+"""Settings that may change over a run: a number, or points [[step, value], ...] joined by straight
+lines. Imports no torch.
 
 lr = 1e-3                              the same all the time
 lr = [[0, 1e-3], [1_000_000, 1e-4]]    from the first to the second within a million agent-steps, then the second
@@ -20,11 +21,14 @@ import numpy as np
 from puffervec.errors import ConfigError
 
 Points = tuple[tuple[float, float], ...]
-Schedule = float | Points  # The type of such a setting: (agent-steps, value) by ascending agent-steps.
+Schedule = (
+    float | Points
+)  # The type of such a setting: (agent-steps, value) by ascending agent-steps.
 
 
 def value_at(schedule: Schedule, steps: int) -> float:
-    """Return the value after `steps` agent-steps; before the first point its value, after the last one that one's.
+    """Return the value after `steps` agent-steps; before the first point its value, after the last
+    one that one's.
 
     Two points of the same step are a jump: the later one holds from there on.
 
@@ -38,11 +42,15 @@ def value_at(schedule: Schedule, steps: int) -> float:
 
 
 def converted(value: Any, key: str) -> Schedule:
-    """Return a TOML or JSON value as a schedule. Raises: ConfigError naming `key`, and the point that is wrong."""
+    """Return a TOML or JSON value as a schedule. Raises: ConfigError naming `key`, and the point
+    that is wrong.
+    """
     if _is_number(value):
         return float(value)
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        raise ConfigError(f"{key} is {reprlib.repr(value)}: must be a number, or points [[step, value], ...]")
+        raise ConfigError(
+            f"{key} is {reprlib.repr(value)}: must be a number, or points [[step, value], ...]"
+        )
     return tuple(_point(point, f"{key}, point {number}") for number, point in enumerate(value, 1))
 
 
@@ -69,16 +77,26 @@ def check(key: str, schedule: Schedule, zero: bool) -> None:
     before = 0.0
     for number, (step, value) in enumerate(schedule, 1):
         if not before <= step < math.inf:
-            raise ConfigError(f"{key}, point {number}: its step is {step:g}: steps begin at 0 and ascend, here from {before:g}")
+            raise ConfigError(
+                f"{key}, point {number}: its step is {step:g}: steps begin at 0 and ascend, here "
+                f"from {before:g}"
+            )
         if not 0 <= value < math.inf:
-            raise ConfigError(f"{key}, point {number}: its value is {value}: must be at least 0, and finite")
+            raise ConfigError(
+                f"{key}, point {number}: its value is {value}: must be at least 0, and finite"
+            )
         before = step
     if not zero and not any(value for _, value in schedule):
         raise ConfigError(f"{key} is 0 in all its points: one must be above 0")
 
 
 def _point(point: Any, where: str) -> tuple[float, float]:
-    if not isinstance(point, Sequence) or isinstance(point, str) or len(point) != 2 or not all(map(_is_number, point)):
+    if (
+        not isinstance(point, Sequence)
+        or isinstance(point, str)
+        or len(point) != 2
+        or not all(map(_is_number, point))
+    ):
         raise ConfigError(f"{where} is {reprlib.repr(point)}: must be [step, value], two numbers")
     return float(point[0]), float(point[1])
 

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a function. Imports no torch.
+"""What a run trains in: a C env by name, or a Python env by Gymnasium id, "module:factory" or a
+function. Imports no torch.
 
-All that the trainer needs to know before a worker starts is found out here, in the learner: each refusal is a ConfigError.
+All that the trainer needs to know before a worker starts is found out here, in the learner: each
+refusal is a ConfigError.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MOST_CHOICES = 65_536  # Logits of one policy.
-# What an env gets that has no preset of its own, in C or in Python: many passes with large steps over short roll-outs of many
-# envs, rewards and observations scaled, and float32, since bf16 would round 1,003 to 1,000. It is the best of the settings that
-# bench/defaults.py compares: 0.93 of the known best scores, against 0.78 with 16 envs x 128 steps, 6 passes and half the step.
+# What an env gets that has no preset of its own, in C or in Python: many passes with large steps
+# over short roll-outs of many envs, rewards and observations scaled, and float32, since bf16 would
+# round 1,003 to 1,000. It is the best of the settings that bench/defaults.py compares: 0.93 of the
+# known best scores, against 0.78 with 16 envs x 128 steps, 6 passes and half the step.
 GENERIC: dict[str, dict[str, Any]] = {
     "vec": {"num_envs": 64},
     "train": {
@@ -50,7 +53,8 @@ GENERIC: dict[str, dict[str, Any]] = {
 
 
 def native_env(target: str) -> NativeEnv | None:
-    """Return the C env of that name, built-in or of an installed package; None where `target` can only be a Python env.
+    """Return the C env of that name, built-in or of an installed package; None where `target` can
+    only be a Python env.
 
     Raises: ConfigError where it is neither.
     """
@@ -65,7 +69,9 @@ def native_env(target: str) -> NativeEnv | None:
 
         if "-v" in target or target in gymnasium.registry:
             return None
-        raise ConfigError(f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory") from None
+        raise ConfigError(
+            f"{unknown}; or give a Gymnasium id (CartPole-v1) or module:factory"
+        ) from None
 
 
 def training_of(target: str) -> Training:
@@ -78,15 +84,23 @@ def training_of(target: str) -> Training:
 
 
 def own_evaluation(target: str) -> Evaluation | None:
-    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see `NativeEnv.own_evaluation`."""
+    """Return the evaluation that a C env brings; None for all others. Raises: ConfigError: see
+    `NativeEnv.own_evaluation`.
+    """
     native = native_env(target)
     return None if native is None else native.own_evaluation()
 
 
 def as_evaluated(config: TrainConfig) -> TrainConfig:
-    """Return a run's config with the settings that its env's own evaluation changes: drive's held-out scenes."""
+    """Return a run's config with the settings that its env's own evaluation changes: drive's
+    held-out scenes.
+    """
     own = own_evaluation(config.target)
-    return config if own is None or own.settings is None else dataclasses.replace(config, env=own.settings(config.env))
+    return (
+        config
+        if own is None or own.settings is None
+        else dataclasses.replace(config, env=own.settings(config.env))
+    )
 
 
 def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -101,13 +115,15 @@ def maker(target: str, creator: Callable[..., Any] | None = None) -> Callable[..
     module, _, name = target.partition(":")
     if module == "__main__" or "<" in name or "." in name:
         raise ConfigError(
-            f"{target} is a function that cannot be found by name: go on in Python, with TrainConfig.of(THE FUNCTION)"
+            f"{target} is a function that cannot be found by name: go on in Python, with "
+            "TrainConfig.of(THE FUNCTION)"
         )
     return guarded(target, "cannot be imported", lambda: resolve(target))
 
 
 def name_of(creator: Callable[..., Any]) -> str:
-    """Return "module:function" for a callable, as `maker` takes it where it can be found by that name.
+    """Return "module:function" for a callable, as `maker` takes it where it can be found by that
+    name.
 
     >>> name_of(native_env)
     'puffervec.train.config.target:native_env'
@@ -123,10 +139,11 @@ def leads_to(name: str, creator: Callable[..., Any]) -> bool:
 
 
 def env_spec(config: TrainConfig) -> EnvSpec:
-    """Return what the env says about its rows, without starting a worker. A Python env is made here once, and closed.
+    """Return what the env says about its rows, without starting a worker. A Python env is made here
+    once, and closed.
 
-    Raises: ConfigError, SceneError where the env refuses its settings or data, cannot be made, or has spaces that no policy
-    here can be trained with.
+    Raises: ConfigError, SceneError where the env refuses its settings or data, cannot be made, or
+    has spaces that no policy here can be trained with.
     """
     native = native_env(config.target) if config.creator is None else None
     if native is None:
@@ -136,21 +153,28 @@ def env_spec(config: TrainConfig) -> EnvSpec:
     if built.data is None:
         return _checked(native, config.env, native.describe(*blobs, None, "next_step")[1])
     with built.data.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # freed with the last reference to it
+        data = mmap.mmap(
+            file.fileno(), 0, access=mmap.ACCESS_READ
+        )  # freed with the last reference to it
     return _checked(native, config.env, native.describe(*blobs, data, "next_step")[1])
 
 
 def _checked(native: NativeEnv, settings: Any, spec: EnvSpec) -> EnvSpec:
-    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return `spec` with agent names."""
+    """Raise ConfigError where fields of a C env's rows cannot be addressed as tensors, else return
+    `spec` with agent names.
+    """
     types = () if native.row_types is None else native.row_types(settings)
     names, groups = iter([native.agent_types[kind] for kind in types]), []
     for group in spec.groups:
-        groups.append(dataclasses.replace(group, agent_names=tuple(itertools.islice(names, group.agents))))
+        groups.append(
+            dataclasses.replace(group, agent_names=tuple(itertools.islice(names, group.agents)))
+        )
         widest = max(field.dtype.itemsize for field in group.fields)
         if group.flat_dtype is None and group.observation_bytes % widest:
             raise ConfigError(
-                f"{native.name}: a row of {group.name} has {group.observation_bytes} bytes, no multiple of {widest}, the size "
-                f"of its widest numbers: pad it in describe, with group->observation_bytes = pv_align_up(..., {widest})"
+                f"{native.name}: a row of {group.name} has {group.observation_bytes} bytes, no "
+                f"multiple of {widest}, the size of its widest numbers: pad it in describe, with "
+                f"group->observation_bytes = pv_align_up(..., {widest})"
             )
     return dataclasses.replace(spec, groups=tuple(groups))
 
@@ -160,12 +184,14 @@ def _python_spec(config: TrainConfig) -> EnvSpec:
     from puffervec.workers.python.env import PUFFER, PythonEnv
 
     made = creators(maker(config.target, config.creator), None, config.env, 1)
-    env = guarded(config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed))
+    env = guarded(
+        config.target, "cannot be made", lambda: PythonEnv(made, "next_step", config.train.seed)
+    )
     try:
         if env.source.kind == PUFFER:
             raise ConfigError(
-                f"{config.target} makes a PufferEnv, which resets itself and so loses its last observations: give a "
-                "gymnasium.Env or a PettingZoo ParallelEnv"
+                f"{config.target} makes a PufferEnv, which resets itself and so loses its last "
+                "observations: give a gymnasium.Env or a PettingZoo ParallelEnv"
             )
         spec: EnvSpec = env.describe(b"", b"", None, "next_step")[1]
         check_spaces(config.target, spec.groups[0])
@@ -189,16 +215,28 @@ def check_spaces(target: str, group: GroupSpec) -> None:
     observation, action = group.observation_plan, group.action_plan
     assert observation is not None and action is not None
     if observation.row_bytes == 0:
-        raise ConfigError(f"{target}: the observation space {observation.space} is empty: a policy needs at least one number")
+        raise ConfigError(
+            f"{target}: the observation space {observation.space} is empty: a policy needs at "
+            "least one number"
+        )
     space = f"{target}: the action space {action.space}"
     if action.kind == "bytes":
-        raise ConfigError(f"{space} mixes Boxes with other spaces or dtypes: a policy needs all choices, or all floats")
+        raise ConfigError(
+            f"{space} mixes Boxes with other spaces or dtypes: a policy needs all choices, or all "
+            "floats"
+        )
     if action.kind == "continuous" and action.row_dtype.kind != "f":
-        raise ConfigError(f"{space} is a Box of {action.row_dtype}: use a Box of float32, or Discrete or MultiDiscrete")
+        raise ConfigError(
+            f"{space} is a Box of {action.row_dtype}: use a Box of float32, or Discrete or "
+            "MultiDiscrete"
+        )
     if action.row_bytes == 0:
         raise ConfigError(f"{space} is empty: a policy needs something to choose")
     if sum(action.sizes) > MOST_CHOICES:
-        raise ConfigError(f"{space} has {sum(action.sizes):,} choices: a policy can learn at most {MOST_CHOICES:,}")
+        raise ConfigError(
+            f"{space} has {sum(action.sizes):,} choices: a policy can learn at most "
+            f"{MOST_CHOICES:,}"
+        )
 
 
 def spec_hash(spec: EnvSpec) -> str:

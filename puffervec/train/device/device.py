@@ -36,24 +36,31 @@ def choose_device(name: str) -> torch.device:
         if count == 0:
             raise ConfigError(f"train.device is {name!r}: no CUDA device found, use cpu or auto")
         if (device.index or 0) >= count:
-            raise ConfigError(f"train.device is {name!r}: this machine has CUDA devices 0 to {count - 1}")
+            raise ConfigError(
+                f"train.device is {name!r}: this machine has CUDA devices 0 to {count - 1}"
+            )
     return device
 
 
 def make_current(device: torch.device) -> None:
-    """Make a GPU the one that CUDA means in this thread where none is named: graphs, page-locking and others ask for none."""
+    """Make a GPU the one that CUDA means in this thread where none is named: graphs, page-locking
+    and others ask for none.
+    """
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
 
 
 @contextlib.contextmanager
 def deterministic_kernels(device: torch.device) -> Iterator[None]:
-    """Let torch take only CUDA kernels that give the same bytes each time in the body, and refuse operations that have none.
-    The trainer's results on a CPU do not depend on time anyhow."""
+    """Let torch take only CUDA kernels that give the same bytes each time in the body, and refuse
+    operations that have none. The trainer's results on a CPU do not depend on time anyhow.
+    """
     if device.type != "cuda":
         yield
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS, "Results reproducibility"; read at its first call
+    os.environ.setdefault(
+        "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
+    )  # cuBLAS, "Results reproducibility"; read at its first call
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     try:
@@ -63,21 +70,28 @@ def deterministic_kernels(device: torch.device) -> Iterator[None]:
 
 
 def in_pieces(device: torch.device) -> bool:
-    """Return whether work is cut into pieces that fit into caches, one per thread: on a CPU. Other devices take all at once, in
-    buffers that stay, and the host waits for nothing but the actions."""
+    """Return whether work is cut into pieces that fit into caches, one per thread: on a CPU. Other
+    devices take all at once, in buffers that stay, and the host waits for nothing but the actions.
+    """
     return device.type == "cpu"
 
 
 def refuse_more_on(device: torch.device, wanted: int, who: str, what_for: str, advice: str) -> None:
-    """Raise ConfigError where `wanted` bytes are more than `device` has room for. Args: as of `memory.refuse_more`."""
+    """Raise ConfigError where `wanted` bytes are more than `device` has room for. Args: as of
+    `memory.refuse_more`.
+    """
     if device.type == "cpu":
         memory.refuse_more(wanted, who, what_for, advice)
     elif device.type == "cuda" and wanted > (free := torch.cuda.mem_get_info(device)[0]):
-        raise ConfigError(f"{who} {wanted:,} bytes {what_for}; {free:,} are free on {device}: {advice}")
+        raise ConfigError(
+            f"{who} {wanted:,} bytes {what_for}; {free:,} are free on {device}: {advice}"
+        )
 
 
 def cpu_has_bf16() -> bool:
-    """True where the CPU multiplies bf16 numbers itself; without such instructions bf16 is slower than float32."""
+    """True where the CPU multiplies bf16 numbers itself; without such instructions bf16 is slower
+    than float32.
+    """
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     try:
@@ -88,8 +102,9 @@ def cpu_has_bf16() -> bool:
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:
-    """Return whether the policy's hidden layers run in bf16, for `precision` auto, bf16 or fp32, as far as instructions tell;
-    startup.py measures where there is time for it."""
+    """Return whether the policy's hidden layers run in bf16, for `precision` auto, bf16 or fp32, as
+    far as instructions tell; startup.py measures where there is time for it.
+    """
     if precision != "auto":
         return precision == "bf16"
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else cpu_has_bf16()
@@ -109,10 +124,11 @@ Result = TypeVar("Result")
 class ThreadPool:
     """Threads that each run whole pieces of work with single-threaded torch kernels.
 
-    torch's own way is to split every kernel over its threads and to wait for all of them after each; on a CPU shared with env
-    workers (or anything else) each such wait can last a whole time slice. Pieces of some milliseconds cost one wait per
-    minibatch: on 2 cores, 1.2 times as fast alone, several times as fast beside another busy process. And since the pieces
-    do not depend on the number of threads, neither do the results.
+    torch's own way is to split every kernel over its threads and to wait for all of them after
+    each; on a CPU shared with env workers (or anything else) each such wait can last a whole time
+    slice. Pieces of some milliseconds cost one wait per
+    minibatch: on 2 cores, 1.2 times as fast alone, several times as fast beside another busy
+    process. And since the pieces do not depend on the number of threads, neither do the results.
     """
 
     def __init__(self, count: int) -> None:
@@ -120,10 +136,14 @@ class ThreadPool:
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
         if count > 1:
-            self._pool = ThreadPoolExecutor(count, "puffervec-pool", initializer=torch.set_num_threads, initargs=(1,))
+            self._pool = ThreadPoolExecutor(
+                count, "puffervec-pool", initializer=torch.set_num_threads, initargs=(1,)
+            )
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Return the results in the order of the items; blocks until all are done. The first exception is raised."""
+        """Return the results in the order of the items; blocks until all are done. The first
+        exception is raised.
+        """
         if self._pool is None or len(items) < 2:
             return [work(item) for item in items]
         return list(self._pool.map(work, items))

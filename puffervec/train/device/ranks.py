@@ -1,22 +1,26 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Several processes that train one policy: the ranks of a `torchrun` job, or one process alone, which costs nothing.
+"""Several processes that train one policy: the ranks of a `torchrun` job, or one process alone,
+which costs nothing.
 
     torchrun --nproc-per-node 2 $(which puffer-train) drive
 
-Each rank runs a whole trainer with envs, workers and a device of its own. Gradients are added up in one message per minibatch
-(NCCL between GPUs, else gloo); all else is a few numbers per epoch or update, over gloo, so that no device waits for it. What
-one rank decides for all (to stop, to save, the step size) is agreed on, for a rank that left a loop alone would leave the
-others waiting in the next message.
+Each rank runs a whole trainer with envs, workers and a device of its own. Gradients are added up in
+one message per minibatch (NCCL between GPUs, else gloo); all else is a few numbers per epoch or
+update, over gloo, so that no device waits for it. What one rank decides for all (to stop, to save,
+the step size) is agreed on, for a rank that left a loop alone would leave the others waiting in the
+next message.
 
-Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, at the end of each epoch at the latest, before
-anything is read from the device. One that is lost after that leaves the device waiting: NCCL's watchdog then ends the process
-after train.rank_timeout_s, and torchrun starts it anew. Runs in the learner; imports torch.distributed only where torchrun has
-started several.
+Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, at the end of each
+epoch at the latest, before anything is read from the device. One that is lost after that leaves the
+device waiting: NCCL's watchdog then ends the process after train.rank_timeout_s, and torchrun
+starts it anew. Runs in the learner; imports torch.distributed only where torchrun has started
+several.
 
-torchrun starts all ranks again when one dies or a machine joins or leaves, with the same command line. Its agent on each
-machine stays: the agent's name stands in `run.json`, so the ranks that it starts next go on there. A new torchrun is another
-agent and begins a new run; `--resume` goes on with an old one.
+torchrun starts all ranks again when one dies or a machine joins or leaves, with the same command
+line. Its agent on each machine stays: the agent's name stands in `run.json`, so the ranks that it
+starts next go on there. A new torchrun is another agent and begins a new run; `--resume` goes on
+with an old one.
 """
 
 from __future__ import annotations
@@ -42,7 +46,12 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
     from torch.distributed import ProcessGroup
 
-VARIABLES = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK")  # torchrun sets them, and others, in each rank.
+VARIABLES = (
+    "TORCHELASTIC_RUN_ID",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+)  # torchrun sets them, and others, in each rank.
 
 
 def under_torchrun() -> bool:
@@ -56,7 +65,8 @@ def restarted() -> bool:
 
 
 def job_names() -> list[str]:
-    """Return the names of this process's job: its agent and, where the user has given it one, its --rdzv-id.
+    """Return the names of this process's job: its agent and, where the user has given it one, its
+        --rdzv-id.
 
     Empty outside of torchrun. A job of several machines has the names of all its ranks.
     """
@@ -80,14 +90,17 @@ Peer = tuple[str, int, float]  # Host, process id and time of birth of a rank.
 
 
 class RankLost(PuffervecError, RuntimeError):
-    """Another rank is gone or did not answer in time: this one cannot go on alone. The last checkpoint is untouched."""
+    """Another rank is gone or did not answer in time: this one cannot go on alone. The last
+    checkpoint is untouched.
+    """
 
 
 class Ranks:
-    """One process alone: what it has is what all have. `GroupRanks` has the same methods for several.
+    """One process alone: what it has is what all have. `GroupRanks` has the same methods for
+        several.
 
-    With several, all ranks must call the same methods in the same order. job: names by which this job's run folder is found
-    again; empty outside of torchrun. peers: their processes, by rank.
+    With several, all ranks must call the same methods in the same order. job: names by which this
+    job's run folder is found again; empty outside of torchrun. peers: their processes, by rank.
     """
 
     rank, size = 0, 1
@@ -103,7 +116,8 @@ class Ranks:
         return self.rank == 0
 
     def device(self, name: str) -> str:
-        """Return the device that `train.device` means here: `auto` and `cuda` are the GPU of this rank's number on its machine.
+        """Return the device that `train.device` means here: `auto` and `cuda` are the GPU of this
+            rank's number on its machine.
 
         Raises: ConfigError where there are more ranks than GPUs.
         """
@@ -113,14 +127,16 @@ class Ranks:
         """Prepare for tensors on this device."""
 
     def team(self, size: int) -> Ranks:
-        """Return the ranks of this one's team: neighbours, `size` of them. All ranks must call it, after `use`.
+        """Return the ranks of this one's team: neighbours, `size` of them. All ranks must call it,
+            after `use`.
 
         Raises: ConfigError where they cannot be divided so.
         """
         if self.size % size:
             raise ConfigError(
-                f"train.tensor_parallel is {size}, but there {'is' if self.size == 1 else 'are'} {self.size} rank"
-                f"{'s' * (self.size > 1)}: start a multiple of it with torchrun --nproc-per-node, or set it to 1"
+                f"train.tensor_parallel is {size}, but there {'is' if self.size == 1 else 'are'} "
+                f"{self.size} rank{'s' * (self.size > 1)}: start a multiple of it with torchrun "
+                "--nproc-per-node, or set it to 1"
             )
         return Ranks() if size == 1 else self._teams(size)
 
@@ -148,10 +164,13 @@ class Ranks:
         return [data]
 
     def all_reduce(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors on the device by their sums over all ranks: one message, whatever their number."""
+        """Replace tensors on the device by their sums over all ranks: one message, whatever their
+        number.
+        """
 
     def barrier(self) -> None:
-        """Wait until all ranks have reached this call. Call it before reading a number from a device that may wait for them.
+        """Wait until all ranks have reached this call. Call it before reading a number from a
+        device that may wait for them.
 
         Raises: RankLost.
         """
@@ -166,17 +185,28 @@ class Ranks:
 class GroupRanks(Ranks):
     """One of several ranks. device_group: for messages between tensors on the device."""
 
-    def __init__(self, group: ProcessGroup, rank: int, size: int, local_rank: int = 0, timeout_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        group: ProcessGroup,
+        rank: int,
+        size: int,
+        local_rank: int = 0,
+        timeout_s: float = 600.0,
+    ) -> None:
         """Join the others; blocks until all have called it.
 
-        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this one's GPU; timeout_s: of the
-            messages between GPUs.
+        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this
+            one's GPU; timeout_s: of the messages between GPUs.
         """
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
         self._group = self.device_group = group
-        self.peers = tuple((host, pid, born) for host, pid, born in self.all_gather_object(this_process()))
-        self.job = tuple(sorted({name for names in self.all_gather_object(job_names()) for name in names}))
+        self.peers = tuple(
+            (host, pid, born) for host, pid, born in self.all_gather_object(this_process())
+        )
+        self.job = tuple(
+            sorted({name for names in self.all_gather_object(job_names()) for name in names})
+        )
 
     def device(self, name: str) -> str:
         import torch
@@ -185,22 +215,28 @@ class GroupRanks(Ranks):
             return name
         if self._local_rank >= torch.cuda.device_count():
             raise ConfigError(
-                f"rank {self.rank} is number {self._local_rank} on its machine, which has {torch.cuda.device_count()} CUDA"
-                " devices: use torchrun --nproc-per-node with at most as many, or train.device cpu"
+                f"rank {self.rank} is number {self._local_rank} on its machine, which has "
+                f"{torch.cuda.device_count()} CUDA devices: use torchrun --nproc-per-node with at "
+                "most as many, or train.device cpu"
             )
         return f"cuda:{self._local_rank}"
 
     def use(self, device: torch.device) -> None:
         kinds = self.all_gather_object(device.type)
         if len(set(kinds)) > 1:
-            raise ConfigError(f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are of one kind")
+            raise ConfigError(
+                f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are "
+                "of one kind"
+            )
         if device.type == "cuda":
             import datetime
 
             import torch.distributed as dist
 
             with self._with_others("connecting the GPUs"):
-                self.device_group = dist.new_group(backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s))
+                self.device_group = dist.new_group(
+                    backend="nccl", timeout=datetime.timedelta(seconds=self._timeout_s)
+                )
 
     def _teams(self, size: int) -> Ranks:
         if size == self.size:
@@ -219,7 +255,9 @@ class GroupRanks(Ranks):
                 if self.device_group is not self._group:
                     device_group = dist.new_group(members, backend="nccl", timeout=limit)
             if self.rank in members:
-                found = GroupRanks(group, self.rank - first, size, self._local_rank, self._timeout_s)
+                found = GroupRanks(
+                    group, self.rank - first, size, self._local_rank, self._timeout_s
+                )
                 found.device_group = device_group
         assert found is not None
         return found
@@ -246,7 +284,9 @@ class GroupRanks(Ranks):
         parts = [torch.empty_like(mine) for _ in range(self.size)]
         with self._with_others("telling each other"):
             self._group.allgather([parts], [mine]).wait()
-        return [json.loads(bytes(part.numpy()[:count])) for part, count in zip(parts, room, strict=True)]
+        return [
+            json.loads(bytes(part.numpy()[:count])) for part, count in zip(parts, room, strict=True)
+        ]
 
     def gather(self, data: bytes) -> list[bytes]:
         import torch
@@ -258,10 +298,15 @@ class GroupRanks(Ranks):
             options = GatherOptions()
             options.rootRank = 0
             self._group.gather([parts] if self.first else [], [mine], options).wait()
-        return [bytes(part.numpy()[:count]) for part, count in zip(parts, room[: len(parts)], strict=True)]
+        return [
+            bytes(part.numpy()[:count])
+            for part, count in zip(parts, room[: len(parts)], strict=True)
+        ]
 
     def _padded(self, data: bytes) -> tuple[Tensor, list[int]]:
-        """Return data as a tensor that is as long on all ranks, and how many bytes of each rank's count."""
+        """Return data as a tensor that is as long on all ranks, and how many bytes of each rank's
+        count.
+        """
         import torch
 
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
@@ -279,7 +324,9 @@ class GroupRanks(Ranks):
         flat = torch.cat([tensor.detach().reshape(-1).float() for tensor in tensors])
         with self._with_others("adding up gradients"):
             self.device_group.allreduce([flat]).wait()
-        for tensor, total in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
+        for tensor, total in zip(
+            tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True
+        ):
             tensor.detach().copy_(total.view(tensor.shape))
 
     def barrier(self) -> None:
@@ -311,7 +358,9 @@ class GroupRanks(Ranks):
             with with_others(doing, self.rank, self.peers or self.size):
                 yield
         except RankLost:
-            if self.device_group is not self._group:  # What waits for the lost one on the device would never end.
+            if (
+                self.device_group is not self._group
+            ):  # What waits for the lost one on the device would never end.
                 self.device_group.abort()
             raise
 
@@ -320,7 +369,8 @@ class GroupRanks(Ranks):
 def with_others(doing: str, rank: int, others: Sequence[Peer] | int) -> Iterator[None]:
     """Say which rank is lost where a message in the body fails.
 
-    Args: doing: what the message is for; rank: this one's; others: the processes of all ranks by rank, or only their number.
+    Args: doing: what the message is for; rank: this one's; others: the processes of all ranks by
+    rank, or only their number.
     Raises: RankLost.
     """
     try:
@@ -328,8 +378,9 @@ def with_others(doing: str, rank: int, others: Sequence[Peer] | int) -> Iterator
     except RuntimeError as error:
         peers, size = ((), others) if isinstance(others, int) else (others, len(others))
         raise RankLost(
-            f"rank {rank} of {size} lost {_lost_of(peers)} while {doing}: {str(error).splitlines()[0]}; go on with --resume,"
-            " or let torchrun --max-restarts N do it"
+            f"rank {rank} of {size} lost {_lost_of(peers)} while {doing}: "
+            f"{str(error).splitlines()[0]}; go on with --resume, or let torchrun --max-restarts N "
+            "do it"
         ) from error
 
 
@@ -339,11 +390,19 @@ def this_process() -> Peer:
 
 
 def _lost_of(peers: Sequence[Peer]) -> str:
-    """Return who does not run any more, in words, as far as it ran on this machine; waits for a process that is just ending."""
+    """Return who does not run any more, in words, as far as it ran on this machine; waits for a
+    process that is just ending.
+    """
     host, give_up = socket.gethostname(), time.monotonic() + ENDS_S
     while any(peer[0] == host and peer[1] != os.getpid() for peer in peers):
-        states = [(rank, pid, _state(pid, born)) for rank, (at, pid, born) in enumerate(peers) if at == host]
-        if found := [f"rank {rank} (process {pid} {state})" for rank, pid, state in states if state]:
+        states = [
+            (rank, pid, _state(pid, born))
+            for rank, (at, pid, born) in enumerate(peers)
+            if at == host
+        ]
+        if found := [
+            f"rank {rank} (process {pid} {state})" for rank, pid, state in states if state
+        ]:
             return ", ".join(found)
         if time.monotonic() > give_up:
             break
@@ -358,7 +417,11 @@ def _state(pid: int, born: float) -> str:
         status = process.status() if abs(process.create_time() - born) < 1.0 else psutil.STATUS_DEAD
     except psutil.Error:
         return "is gone"
-    words = {psutil.STATUS_ZOMBIE: "is gone", psutil.STATUS_DEAD: "is gone", psutil.STATUS_STOPPED: "is stopped"}
+    words = {
+        psutil.STATUS_ZOMBIE: "is gone",
+        psutil.STATUS_DEAD: "is gone",
+        psutil.STATUS_STOPPED: "is stopped",
+    }
     return words.get(status, "")
 
 
@@ -371,14 +434,17 @@ def match(ranks: Ranks, what: str, text: str) -> None:
     others = [rank for rank, digest in enumerate(found) if digest != found[0]]
     if others:
         raise ConfigError(
-            f"rank {others[0]} has other {what} than rank 0: start all ranks with the same command, files and versions"
+            f"rank {others[0]} has other {what} than rank 0: start all ranks with the same "
+            "command, files and versions"
         )
 
 
 def of_environment(timeout_s: float) -> Ranks:
-    """Return this process's place among the ranks that torchrun has started; alone outside of torchrun.
+    """Return this process's place among the ranks that torchrun has started; alone outside of
+    torchrun.
 
-    Several ranks on one machine then share its cores: this process and what it starts run on a part of them.
+    Several ranks on one machine then share its cores: this process and what it starts run on a part
+    of them.
     Args: timeout_s: a rank that lets the others wait longer is taken for lost.
     Raises: RankLost.
     """
@@ -404,7 +470,9 @@ def _joined(size: int, timeout_s: float) -> GroupRanks:
             dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
         group = dist.new_group(backend="gloo", timeout=limit)
     except RuntimeError as error:
-        raise RankLost(f"the ranks did not find each other: {str(error).splitlines()[0]}") from error
+        raise RankLost(
+            f"the ranks did not find each other: {str(error).splitlines()[0]}"
+        ) from error
     ranks = GroupRanks(group, dist.get_rank(), size, int(os.environ["LOCAL_RANK"]), timeout_s)
     take_cores(ranks)
     return ranks
@@ -413,8 +481,9 @@ def _joined(size: int, timeout_s: float) -> GroupRanks:
 def own_store(agents: Store, host: str, rank: int, timeout_s: float) -> Store:
     """Return a store that the first rank serves and that ends with it.
 
-    The one of torchrun's agents outlives the ranks: after a restart they would read from it where their predecessors listened.
-    A port that is left in it from before refuses connections, for its owner is gone.
+    The one of torchrun's agents outlives the ranks: after a restart they would read from it where
+    their predecessors listened. A port that is left in it from before refuses connections, for its
+    owner is gone.
     Args: agents: torchrun's store; host: where the first rank runs.
     Raises: RankLost where there is no first rank within the time.
     """
@@ -433,11 +502,14 @@ def own_store(agents: Store, host: str, rank: int, timeout_s: float) -> Store:
             socket.create_connection((host, port), CONNECT_S).close()
             return TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
         time.sleep(RETRY_S)
-    raise RankLost(f"rank {rank} has not reached rank 0 at {host} within train.rank_timeout_s, {timeout_s:g} s")
+    raise RankLost(
+        f"rank {rank} has not reached rank 0 at {host} within train.rank_timeout_s, {timeout_s:g} s"
+    )
 
 
 def take_cores(ranks: Ranks) -> None:
-    """Keep this thread, and what it starts from now on, to its part of the cores that it shares with other ranks.
+    """Keep this thread, and what it starts from now on, to its part of the cores that it shares
+    with other ranks.
 
     Ranks that were bound to different cores already stay there.
     """
@@ -450,7 +522,8 @@ def take_cores(ranks: Ranks) -> None:
 
 
 def part_of(all_cores: Sequence[int], place: int, places: int) -> list[int]:
-    """Return the cores of one of several processes: neighbours, as many for each; where there are too few, one core each.
+    """Return the cores of one of several processes: neighbours, as many for each; where there are
+        too few, one core each.
 
     >>> part_of([0, 1, 2, 3, 4], 1, 2), part_of([0, 1], 2, 3)
     ([2, 3], [0])

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The order in which a device works. Runs in the learner and in the thread of ahead.py.
 
-A CPU has done what it was asked for when the call returns. On CUDA streams run beside each other, and events tell when
-something is done; graphs hold what is asked for again and again.
-Pageable memory would be copied by way of a buffer of the driver's, and the call would wait for it, so the slab, which was not
-allocated through CUDA, is registered with it.
+A CPU has done what it was asked for when the call returns. On CUDA streams run beside each other,
+and events tell when something is done; graphs hold what is asked for again and again. Pageable
+memory would be copied by way of a buffer of the driver's, and the call would wait for it, so the
+slab, which was not allocated through CUDA, is registered with it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ from torch import Tensor
 
 
 class Stream:
-    """Work that is done when the call returns. `CudaStream` has the same methods where it runs beside other work."""
+    """Work that is done when the call returns. `CudaStream` has the same methods where it runs
+    beside other work.
+    """
 
     def active(self) -> AbstractContextManager[Any]:
         """What the block asks for happens in this stream."""
         return contextlib.nullcontext()
 
     def follow(self) -> None:
-        """Do what is asked for from now on after what the thread's current stream was asked for, on the device."""
+        """Do what is asked for from now on after what the thread's current stream was asked for, on
+        the device.
+        """
 
     def precede(self) -> None:
         """Let the thread's current stream wait for this one, on the device."""
@@ -83,7 +87,8 @@ _PORTABLE = 1  # cudaHostRegisterPortable: pinned for every CUDA context of this
 def pin(block: Tensor, owner: Any) -> bool:
     """Page-lock a CPU tensor's memory until `owner` is gone; return whether that worked.
 
-    Args: block: contiguous, begins on a page (the slab's halves do); empty blocks have nothing to pin.
+    Args: block: contiguous, begins on a page (the slab's halves do); empty blocks have nothing to
+        pin.
     """
     runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
     pointer, size = block.data_ptr(), block.numel() * block.element_size()
@@ -93,8 +98,8 @@ def pin(block: Tensor, owner: Any) -> bool:
     if code:
         _forget_error()
         warnings.warn(
-            f"{size:,} bytes shared with the workers cannot be page-locked (CUDA error {code}; `ulimit -l` limits it): copies "
-            "to the GPU will be slower and wait for each other",
+            f"{size:,} bytes shared with the workers cannot be page-locked (CUDA error {code}; "
+            "`ulimit -l` limits it): copies to the GPU will be slower and wait for each other",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -104,7 +109,8 @@ def pin(block: Tensor, owner: Any) -> bool:
 
 
 def _forget_error() -> None:
-    """Clear the runtime's last error, which is kept until somebody asks for it: torch does after each kernel that it launches,
-    and would raise it there, as that kernel's."""
+    """Clear the runtime's last error, which is kept until somebody asks for it: torch does after
+    each kernel that it launches, and would raise it there, as that kernel's.
+    """
     with contextlib.suppress(RuntimeError):
         torch.zeros(1, device="cuda").add_(1)

@@ -6,8 +6,8 @@
     find_syncs       on any machine: `Syncs` sees every operation that reads a number back
     prove_no_syncs   without a GPU (fake.py): on tensors that claim to be on one and have no numbers to give
 
-`Syncs` notes what reads a number back from a tensor (on a GPU: waits for everything before it) and what takes a tensor to
-another device, except for the copies that are meant.
+`Syncs` notes what reads a number back from a tensor (on a GPU: waits for everything before it) and
+what takes a tensor to another device, except for the copies that are meant.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ SYNCHRONIZE, TO_HOST, TO_DEVICE = "synchronize", "copy to the host", "copy to th
 _HIDDEN = {__file__}
 _TORCH = f"{Path(torch.__file__).parent}/"
 _STDLIB = f"{sysconfig.get_path('stdlib')}/"
-_DEBUG_WARNING = "called a synchronizing CUDA operation"  # c10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync
+_DEBUG_WARNING = (
+    "called a synchronizing CUDA operation"  # c10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync
+)
 
 
 class Sync(NamedTuple):
-    """An operation that waits, and who asked for it: name of the file, function, text of the line, path and line number."""
+    """An operation that waits, and who asked for it: name of the file, function, text of the line,
+    path and line number.
+    """
 
     op: str
     file: str
@@ -68,7 +72,8 @@ class SyncReport:
     Attributes:
         level: who looked.
         ended: False where the work could not go on, so that only what came before is known.
-        note: why it could not, or why nobody could look; "" where a number was asked for and there is none.
+        note: why it could not, or why nobody could look; "" where a number was asked for and there
+            is none.
     """
 
     found: tuple[Sync, ...]
@@ -82,12 +87,23 @@ class SyncReport:
             return f"{self.level}: {self.note}"
         ending = "" if self.ended else f", where the work ended: {self.note or 'it needs a number'}"
         counted = Counter(self.found)
-        return "\n".join([f"{self.level}: {count_of(len(self.found))}{ending}", *(f"  {n} x {s}" for s, n in counted.items())])
+        return "\n".join(
+            [
+                f"{self.level}: {count_of(len(self.found))}{ending}",
+                *(f"  {n} x {s}" for s, n in counted.items()),
+            ]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """For a report file."""
         places = [{**sync._asdict(), "count": count} for sync, count in Counter(self.found).items()]
-        return {"level": self.level, "ended": self.ended, "count": len(self.found), "places": places, "note": self.note}
+        return {
+            "level": self.level,
+            "ended": self.ended,
+            "count": len(self.found),
+            "places": places,
+            "note": self.note,
+        }
 
 
 def count_of(number: int) -> str:
@@ -99,11 +115,15 @@ _active: list[Syncs] = []
 
 
 class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While active, `found` collects what waits, `meant` what was asked for and not found faulty, and `operations` counts what
-    computes: on a GPU at least a kernel each. Views compute nothing."""
+    """While active, `found` collects what waits, `meant` what was asked for and not found faulty,
+    and `operations` counts what
+    computes: on a GPU at least a kernel each. Views compute nothing.
+    """
 
     def __init__(self, expected: Collection[Meant] = ()) -> None:
-        """Args: expected: what is no offence, also in what those functions call; copies only where they are non_blocking."""
+        """Args: expected: what is no offence, also in what those functions call; copies only where
+        they are non_blocking.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)
         self.found: list[Sync] = []
@@ -130,7 +150,9 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
         elif not func.is_view:
             self.operations += 1
         out = func(*args, **kwargs)
-        self._note_crossing(name, tensors((args, kwargs)), tensors(out), _non_blocking(func, args, kwargs))
+        self._note_crossing(
+            name, tensors((args, kwargs)), tensors(out), _non_blocking(func, args, kwargs)
+        )
         return out
 
     def _reads(self, name: str, args: Any, kwargs: Any) -> bool:
@@ -139,12 +161,19 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return kwargs.get("output_size") is None
         if name not in INDEXING:
             return name in READS
-        # How many places a mask has, only the device knows. A single number of the host is filled in without asking.
-        filled = name != "aten::index" and (self._calls.fills or (args[2].device.type == "cpu" != args[0].device.type))
-        by_mask = any(index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1])
+        # How many places a mask has, only the device knows. A single number of the host is filled
+        # in without asking.
+        filled = name != "aten::index" and (
+            self._calls.fills or (args[2].device.type == "cpu" != args[0].device.type)
+        )
+        by_mask = any(
+            index is not None and index.dtype in (torch.bool, torch.uint8) for index in args[1]
+        )
         return by_mask and not (filled and args[2].numel() == 1)
 
-    def _note_crossing(self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool) -> None:
+    def _note_crossing(
+        self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool
+    ) -> None:
         """Note an operation that takes numbers from one device to the other."""
         # Single numbers of the CPU may go into any operation: they are arguments of its kernel.
         here = any(x.device.type == "cpu" and (x.dim() or name == "aten::_to_copy") for x in taken)
@@ -172,23 +201,36 @@ def hide(file: str) -> None:
 
 
 def askers() -> list[traceback.FrameSummary]:
-    """Return who is at work, the innermost last, without torch, the standard library and this package's detector."""
+    """Return who is at work, the innermost last, without torch, the standard library and this
+    package's detector.
+    """
     frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)
     frames.reverse()
     return [frame for frame in frames if _counts(frame.filename)] or frames[-1:]
 
 
 def _counts(file: str) -> bool:
-    of_python = file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
+    of_python = (
+        file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
+    )
     return not (of_python or file in _HIDDEN or file.startswith((_TORCH, "<frozen")))
 
 
 def _sync(op: str, frame: traceback.FrameSummary) -> Sync:
-    return Sync(op, Path(frame.filename).name, frame.name, frame.line or "", frame.filename, frame.lineno or 0)
+    return Sync(
+        op,
+        Path(frame.filename).name,
+        frame.name,
+        frame.line or "",
+        frame.filename,
+        frame.lineno or 0,
+    )
 
 
 class _Calls(TorchFunctionMode):
-    """Notes calls that read without an operation. fills: `tensor[index] = number` is under way, with a number of Python's."""
+    """Notes calls that read without an operation. fills: `tensor[index] = number` is under way,
+    with a number of Python's.
+    """
 
     fills = False
 
@@ -220,9 +262,11 @@ def _non_blocking(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> SyncReport:
-    """Call `work` once, on whatever device it uses, and return the operations in it that read numbers back.
+    """Call `work` once, on whatever device it uses, and return the operations in it that read
+    numbers back.
 
-    On a CPU a copy to the CPU is no operation and cannot be seen, except for a call of `Tensor.cpu`; `prove_no_syncs` sees it.
+    On a CPU a copy to the CPU is no operation and cannot be seen, except for a call of
+    `Tensor.cpu`; `prove_no_syncs` sees it.
     Args: expected: as of `Syncs`.
     """
     with Syncs(expected) as syncs:
@@ -231,13 +275,22 @@ def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> Syn
 
 
 def cuda_syncs(work: Callable[[], Any]) -> SyncReport:
-    """Call `work` once under torch's sync debug mode and return the CUDA operations that waited. Needs a GPU.
+    """Call `work` once under torch's sync debug mode and return the CUDA operations that waited.
+    Needs a GPU.
 
-    The mode is experimental and does not see torch.distributed and sparse tensors. Source: torch.cuda.set_sync_debug_mode.
+    The mode is experimental and does not see torch.distributed and sparse tensors. Source:
+        torch.cuda.set_sync_debug_mode.
     """
     found: list[Sync] = []
 
-    def show(message: Warning | str, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    def show(
+        message: Warning | str,
+        category: Any,
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: Any = None,
+    ) -> None:
         """Called where the warning is raised, so that the stack tells who asked."""
         if _DEBUG_WARNING in str(message):
             found.append(_sync(_DEBUG_WARNING.removeprefix("called a "), askers()[-1]))

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783): its settings and figures; ppo_loss.py has the loss.
+"""A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783): its settings and figures;
+ppo_loss.py has the loss.
 
-Each roll-out is used once, in one gradient step along advantage * grad log p. Returns reach to the end of the roll-out and
-bootstrap there, and advantages are taken as they are, as in the paper. Imports no torch.
+Each roll-out is used once, in one gradient step along advantage * grad log p. Returns reach to the
+end of the roll-out and bootstrap there, and advantages are taken as they are, as in the paper.
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -24,15 +26,18 @@ class A2CSection(TrainSection):
     horizon: int = 8  # T: steps per env between two updates.
     update_epochs: int = 1  # Passes over each roll-out; more than 1 need vtrace.
     gae_lambda: float = 1.0  # 0: one-step advantages; 1: whole returns.
-    normalize_advantage: bool = False  # Give the advantages of each minibatch mean 0 and standard deviation 1.
+    normalize_advantage: bool = (
+        False  # Give the advantages of each minibatch mean 0 and standard deviation 1.
+    )
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""
         super().check()
         if self.update_epochs > 1 and not (self.vtrace or self.asynchronous):
             raise ConfigError(
-                f"train.update_epochs is {self.update_epochs}: A2C uses each roll-out once, since nothing corrects for what the"
-                " policy has changed: use 1, or --train.vtrace, or --train.algorithm ppo"
+                f"train.update_epochs is {self.update_epochs}: A2C uses each roll-out once, since "
+                "nothing corrects for what the policy has changed: use 1, or --train.vtrace, or "
+                "--train.algorithm ppo"
             )
 
 
@@ -42,4 +47,9 @@ def _loss() -> Loss:
     return a2c_loss
 
 
-A2C = Algorithm(section=A2CSection, loss=_loss, figures=("policy", "value", "entropy"), search={"train.update_epochs": ""})
+A2C = Algorithm(
+    section=A2CSection,
+    loss=_loss,
+    figures=("policy", "value", "entropy"),
+    search={"train.update_epochs": ""},
+)

@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: MIT
 """The loss through `torch.compile`, where it pays. Runs in the learner.
 
-Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch, against PPO's loss in C (ppo_loss.py):
-a wide batch through a small MLP in float32 takes 0.94 of the time, every other case 1.06 to 1.9 times as long; compiling takes
-6 to 22 s of CPU time. So `train.compile auto` does not compile on a CPU. On CUDA, where kernels that are not launched are what
-is saved, it does for policies without a memory: over T steps an LSTM is a loop, which the compiler would write out T times.
+Measured by bench/compile.py on 2 cores, for forward, loss and backward of a microbatch, against
+PPO's loss in C (ppo_loss.py): a wide batch through a small MLP in float32 takes 0.94 of the time,
+every other case 1.06 to 1.9 times as long; compiling takes 6 to 22 s of CPU time. So `train.compile
+auto` does not compile on a CPU. On CUDA, where kernels that are not launched are what is saved, it
+does for policies without a memory: over T steps an LSTM is a loop, which the compiler would write
+out T times.
 
-On a CPU one compilation serves all batch sizes: sizes are symbols in it, batches have weights whether they need them or not,
-and their rows are padded (samples.padded_rows), so that none is of one row, which would be compiled anew. On CUDA all batches
-have the size of device_step.py's buffers.
+On a CPU one compilation serves all batch sizes: sizes are symbols in it, batches have weights
+whether they need them or not, and their rows are padded (samples.padded_rows), so that none is of
+one row, which would be compiled anew. On CUDA all batches have the size of device_step.py's
+buffers.
 """
 
 from __future__ import annotations
@@ -35,21 +38,34 @@ COMPILERS = ("g++", "clang++", "c++")
 
 
 class CompiledLoss:
-    """A loss that compiles itself when it is first called; may be called by several threads at once."""
+    """A loss that compiles itself when it is first called; may be called by several threads at
+    once.
+    """
 
     pads = True  # Wants batches of padded rows.
 
-    def __init__(self, loss: Loss, device: torch.device, must: bool, backend: Any = BACKEND) -> None:
-        """Args: must: an error of the compiler is raised; else it is told once, and the loss goes on as it is."""
+    def __init__(
+        self, loss: Loss, device: torch.device, must: bool, backend: Any = BACKEND
+    ) -> None:
+        """Args: must: an error of the compiler is raised; else it is told once, and the loss goes
+        on as it is.
+        """
         self._eager, self._must, self._failed = loss, must, False
         self._first, self._made = threading.Lock(), False
         # The threads of the pool are the parallelism, and no helper processes stay behind.
-        options: dict[str, Any] = {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
+        options: dict[str, Any] = (
+            {"cpp.threads": 1, "compile_threads": 1} if device.type == "cpu" else {}
+        )
         self._compiled = torch.compile(
-            loss, dynamic=device.type == "cpu", backend=backend, options=options if backend == "inductor" else None
+            loss,
+            dynamic=device.type == "cpu",
+            backend=backend,
+            options=options if backend == "inductor" else None,
         )
 
-    def __call__(self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, policy: nn.Module, spec: ActionSpec, batch: Batch, section: Any, bf16: bool
+    ) -> tuple[Tensor, Tensor]:
         """See `Loss`."""
         if batch.weights is None:
             batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
@@ -57,7 +73,9 @@ class CompiledLoss:
             try:
                 # Threads that find nothing compiled would each compile it, one after another.
                 with contextlib.nullcontext() if self._made else self._first:
-                    result: tuple[Tensor, Tensor] = self._compiled(policy, spec, batch, section, bf16)
+                    result: tuple[Tensor, Tensor] = self._compiled(
+                        policy, spec, batch, section, bf16
+                    )
                     self._made = True
                 return result
             except torch._dynamo.exc.TorchDynamoException as error:
@@ -69,14 +87,20 @@ class CompiledLoss:
         return self._eager(policy, spec, batch, section, bf16)
 
 
-def compiled_where_it_pays(loss: Loss, wanted: str, device: torch.device, policy: nn.Module) -> Loss:
+def compiled_where_it_pays(
+    loss: Loss, wanted: str, device: torch.device, policy: nn.Module
+) -> Loss:
     """Return the loss as `train.compile` wants it for this policy.
 
     Raises: ConfigError where it is on and there is no compiler.
     """
     if wanted == "on" and (missing := missing_compiler(device)):
-        raise ConfigError(f"train.compile is on, but {missing}; install it, or use train.compile auto or off")
-    if wanted == "on" or (wanted == "auto" and pays(device, policy) and not missing_compiler(device)):
+        raise ConfigError(
+            f"train.compile is on, but {missing}; install it, or use train.compile auto or off"
+        )
+    if wanted == "on" or (
+        wanted == "auto" and pays(device, policy) and not missing_compiler(device)
+    ):
         return CompiledLoss(loss, device, must=wanted == "on", backend=BACKEND)
     return loss
 
@@ -95,4 +119,8 @@ def missing_compiler(device: torch.device) -> str:
         return "" if has_triton() else "Triton does not work on this machine"
     named = os.environ.get("CXX")
     names = (named,) if named else COMPILERS
-    return "" if any(shutil.which(name) for name in names) else f"there is no C++ compiler ({' or '.join(names)})"
+    return (
+        ""
+        if any(shutil.which(name) for name in names)
+        else f"there is no C++ compiler ({' or '.join(names)})"
+    )

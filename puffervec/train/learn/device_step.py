@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A gradient step on a device: the minibatch goes into fixed buffers, so that a CUDA graph holds all that follows.
+"""A gradient step on a device: the minibatch goes into fixed buffers, so that a CUDA graph holds
+all that follows.
 
     minibatch  --copy-->  buffers  --[ policy | loss | backward | clip | optimizer ]-->  weights, sums
 
-What is in brackets is captured after some steps and replayed from then on; elsewhere (tests, other devices) the same code runs
-as it stands. Minibatches differ in size: what a smaller one leaves of the buffers weighs nothing. Runs in the learner.
+What is in brackets is captured after some steps and replayed from then on; elsewhere (tests, other
+devices) the same code runs as it stands. Minibatches differ in size: what a smaller one leaves of
+the buffers weighs nothing. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -23,9 +25,16 @@ from puffervec.train.learn.samples import Batch
 class DeviceStep(Recorded):
     """Steps of one policy."""
 
-    def __init__(self, step: Callable[[Batch, Tensor], Tensor], width: int, device: torch.device, capture: bool) -> None:
-        """Args: step: takes a batch and its number of valid samples (1,), and returns sums; width: most rows of a batch
-        (columns of sequences); capture: make a graph of it (CUDA)."""
+    def __init__(
+        self,
+        step: Callable[[Batch, Tensor], Tensor],
+        width: int,
+        device: torch.device,
+        capture: bool,
+    ) -> None:
+        """Args: step: takes a batch and its number of valid samples (1,), and returns sums; width:
+        most rows of a batch (columns of sequences); capture: make a graph of it (CUDA).
+        """
         super().__init__(self._compute, device, capture)
         self.step, self.width = step, width
         self.count = torch.ones(1, device=device)
@@ -33,7 +42,9 @@ class DeviceStep(Recorded):
         self.sums: Tensor | None = None
 
     def run(self, batch: Batch, count: int) -> Tensor:
-        """Take a step; returns what `step` does, in a buffer that the next call writes again. count: valid samples."""
+        """Take a step; returns what `step` does, in a buffer that the next call writes again.
+        count: valid samples.
+        """
         if self.batch is None:
             self.batch = self._make(batch)
         self._fill(self.batch, batch)
@@ -55,7 +66,9 @@ class DeviceStep(Recorded):
 
         def wide(x: Tensor, dim: int) -> Tensor:
             return torch.zeros(
-                [self.width if i == dim else n for i, n in enumerate(x.shape)], dtype=x.dtype, device=self.device
+                [self.width if i == dim else n for i, n in enumerate(x.shape)],
+                dtype=x.dtype,
+                device=self.device,
             )
 
         return _map(batch, wide)
@@ -68,7 +81,9 @@ class DeviceStep(Recorded):
 
 
 def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
-    """Return a batch of changed tensors; change: takes a tensor and the dim along which its samples (columns) lie."""
+    """Return a batch of changed tensors; change: takes a tensor and the dim along which its samples
+    (columns) lie.
+    """
     if batch.weights is None:
         batch = dataclasses.replace(batch, weights=torch.ones_like(batch.advantages))
     dim = 0 if batch.resets is None else 1
@@ -78,7 +93,8 @@ def _map(batch: Batch, change: Callable[[Tensor, int], Tensor]) -> Batch:
         for field in dataclasses.fields(batch)
         if field.name not in ("observations", "state")
     }
-    return Batch(observations=observations, state=tuple(change(part, 0) for part in batch.state), **others)  # type: ignore[arg-type]
+    state = tuple(change(part, 0) for part in batch.state)
+    return Batch(observations=observations, state=state, **others)  # type: ignore[arg-type]
 
 
 def _leaves(batch: Batch) -> Iterator[tuple[Tensor, int]]:

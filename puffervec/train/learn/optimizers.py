@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What turns gradients into steps: Adam as one kernel over all weights, or Muon for matrices with Adam for the rest.
+"""What turns gradients into steps: Adam as one kernel over all weights, or Muon for matrices with
+Adam for the rest.
 
-Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam (matrices of 64 to 256, one CPU core), which pays where samples
-are dear. Runs in the learner.
+Muon (Jordan et al. 2024) takes 10 to 60 times as long as Adam (matrices of 64 to 256, one CPU
+core), which pays where samples are dear. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from torch import Tensor, nn
 from puffervec.train.config.schedules import value_at
 from puffervec.train.config.sections import TrainSection
 
-HEADS = "output."  # The last layers: their rows are actions, not features, so Muon's orthogonal steps do not suit them.
+# The last layers: their rows are actions, not features, so Muon's orthogonal steps do not suit
+# them.
+HEADS = "output."
 BETAS = (0.9, 0.999)
 MOMENTUM, RMS_OF_ADAM = 0.95, 0.2  # of Muon; the second: Moonlight (arXiv:2502.16982), section 2.2.
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # Keller Jordan, kellerjordan.github.io/posts/muon
@@ -25,7 +28,9 @@ State = dict[int, dict[str, Tensor]]  # by the parameter's place
 
 
 class Part:
-    """An optimizer over some of the parameters. Attributes: capturable: a CUDA graph can hold its steps."""
+    """An optimizer over some of the parameters. Attributes: capturable: a CUDA graph can hold its
+    steps.
+    """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
         """Args: device: of the parameters; on CUDA the step size is on it, for a graph."""
@@ -54,27 +59,38 @@ class Part:
 
 
 class Adam(Part):
-    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same state.
+    """Adam (Kingma and Ba 2015) by the kernel behind torch.optim.Adam(fused=True), with the same
+    state.
 
-    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes several times as long as
-    the kernel for what a small policy has in weights.
+    torch.optim's own class imports the compiler (two seconds of every start, and 100 MiB) and takes
+    several times as long as the kernel for what a small policy has in weights.
     """
 
-    def __init__(self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device) -> None:
+    def __init__(
+        self, parameters: list[nn.Parameter], lr: float, eps: float, device: torch.device
+    ) -> None:
         super().__init__(parameters, lr, device)
         self.eps = eps
         self._counts = torch.zeros(len(parameters), device=device)
         self._steps, self._one = list(self._counts.unbind()), torch.ones((), device=device)
         self._means = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
-        self._squares = [torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters]
+        self._squares = [
+            torch.zeros_like(p, memory_format=torch.preserve_format) for p in parameters
+        ]
 
     @torch.no_grad()
     def step(self) -> None:
         kept = zip(self.parameters, self._means, self._squares, self._steps, strict=True)
-        used = [(p, laid_out_as(p, p.grad), mean, square, step) for p, mean, square, step in kept if p.grad is not None]
+        used = [
+            (p, laid_out_as(p, p.grad), mean, square, step)
+            for p, mean, square, step in kept
+            if p.grad is not None
+        ]
         if not used:
             return
-        parameters, gradients, means, squares, steps = (list(column) for column in zip(*used, strict=True))
+        parameters, gradients, means, squares, steps = (
+            list(column) for column in zip(*used, strict=True)
+        )
         if len(used) == len(self.parameters):
             self._counts.add_(self._one)  # allocates nothing
         else:
@@ -108,22 +124,31 @@ class Adam(Part):
 
 
 def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
-    """Return the gradient in the parameter's layout. The kernel goes by memory alone: of a transposed gradient it would give
-    each weight the number of another one."""
-    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
+    """Return the gradient in the parameter's layout. The kernel goes by memory alone: of a
+    transposed gradient it would give each weight the number of another one.
+    """
+    return (
+        gradient
+        if gradient.stride() == parameter.stride()
+        else torch.empty_like(parameter).copy_(gradient)
+    )
 
 
 class Muon(Part):
-    """Muon (Jordan et al. 2024), scaled so that a step is about as long as one of Adam's: the same lr suits both.
+    """Muon (Jordan et al. 2024), scaled so that a step is about as long as one of Adam's: the same
+    lr suits both.
 
-    As torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but matrices of one shape, turned or
-    not, are worked on together, and a CUDA graph can hold the steps.
+    As torch.optim.Muon(weight_decay=0, adjust_lr_fn="match_rms_adamw"), with its state; but
+    matrices of one shape, turned or not, are worked on together, and a CUDA graph can hold the
+    steps.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, device: torch.device) -> None:
         """Args: parameters: matrices."""
         super().__init__(parameters, lr, device)
-        self._momenta: dict[int, Tensor] = {}  # by the parameter's place; of those that have had a gradient
+        self._momenta: dict[
+            int, Tensor
+        ] = {}  # by the parameter's place; of those that have had a gradient
 
     @torch.no_grad()
     def step(self) -> None:
@@ -132,7 +157,9 @@ class Muon(Part):
             if (gradient := parameter.grad) is None:
                 continue
             if place not in self._momenta:
-                self._momenta[place] = torch.zeros_like(gradient, memory_format=torch.preserve_format)
+                self._momenta[place] = torch.zeros_like(
+                    gradient, memory_format=torch.preserve_format
+                )
             momentum = self._momenta[place].lerp_(gradient, 1 - MOMENTUM)
             update = gradient.lerp(momentum, MOMENTUM)  # Nesterov's
             wide = update if update.shape[0] <= update.shape[1] else update.T
@@ -148,18 +175,24 @@ class Muon(Part):
 
     def load_state(self, state: State) -> None:
         for place, entries in state.items():
-            self._momenta.setdefault(place, torch.zeros_like(self.parameters[place])).copy_(entries["momentum_buffer"])
+            self._momenta.setdefault(place, torch.zeros_like(self.parameters[place])).copy_(
+                entries["momentum_buffer"]
+            )
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """Return wide matrices (N, rows, columns), in bf16, with their singular values brought near 1, by five rounds of
-    Newton-Schulz (its coefficients make for speed: the values end between 0.5 and 1.5)."""
+    """Return wide matrices (N, rows, columns), in bf16, with their singular values brought near 1,
+    by five rounds of Newton-Schulz (its coefficients make for speed: the values end between 0.5 and
+    1.5).
+    """
     linear, cubic, quintic = NEWTON_SCHULZ
     x = matrices.bfloat16()
     x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp_min(1e-7)
     for _ in range(5):
         gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic), x, beta=linear)
+        x = torch.baddbmm(
+            x, torch.baddbmm(gram, gram, gram, beta=cubic, alpha=quintic), x, beta=linear
+        )
     return x
 
 
@@ -184,12 +217,22 @@ class Optimizers:
     def state(self) -> dict[int, dict[str, Any]]:
         """By the parameter's place among all, whichever optimizer has it."""
         kept = {id(part): part.state() for part in self.parts}
-        return {place: kept[id(part)][own] for part, own, place in self._places() if own in kept[id(part)]}
+        return {
+            place: kept[id(part)][own]
+            for part, own, place in self._places()
+            if own in kept[id(part)]
+        }
 
     def load_state(self, state: dict[int, dict[str, Any]]) -> None:
         """The inverse of `state`."""
         for part in self.parts:
-            part.load_state({own: state[place] for of, own, place in self._places() if of is part and place in state})
+            part.load_state(
+                {
+                    own: state[place]
+                    for of, own, place in self._places()
+                    if of is part and place in state
+                }
+            )
 
     def _places(self) -> Iterator[tuple[Part, int, int]]:
         """Yield (optimizer, the parameter's place in it, its place among all)."""
@@ -201,7 +244,8 @@ class Optimizers:
 
 @torch.no_grad()
 def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
-    """Scale the gradients down to a norm of `limit` over all; returns the norm before, (). Nothing is read back.
+    """Scale the gradients down to a norm of `limit` over all; returns the norm before, (). Nothing
+    is read back.
 
     As torch.nn.utils.clip_grad_norm_, which looks at each gradient's device and dtype anew.
     """
@@ -215,13 +259,25 @@ def clip_gradients(parameters: list[nn.Parameter], limit: float) -> Tensor:
 
 def make_optimizer(policy: nn.Module, section: TrainSection, device: torch.device) -> Optimizers:
     """Return the optimizer that `train.optimizer` names."""
-    named = [(name, parameter) for name, parameter in policy.named_parameters() if parameter.requires_grad]
+    named = [
+        (name, parameter)
+        for name, parameter in policy.named_parameters()
+        if parameter.requires_grad
+    ]
     everything = [parameter for _, parameter in named]
     lr = value_at(section.lr, 0)
     if section.optimizer == "adam":
         return Optimizers(everything, [Adam(everything, lr, section.adam_eps, device)])
-    matrices = [parameter for name, parameter in named if parameter.dim() == 2 and not name.startswith(HEADS)]
-    others = [parameter for name, parameter in named if not any(parameter is matrix for matrix in matrices)]
+    matrices = [
+        parameter
+        for name, parameter in named
+        if parameter.dim() == 2 and not name.startswith(HEADS)
+    ]
+    others = [
+        parameter
+        for name, parameter in named
+        if not any(parameter is matrix for matrix in matrices)
+    ]
     parts: list[Part] = [Adam(others, lr, section.adam_eps, device)] if others else []
     if matrices:
         parts.append(Muon(matrices, lr, device))

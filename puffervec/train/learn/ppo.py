@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures; ppo_loss.py has the loss. Imports no torch."""
+"""PPO (Schulman et al. 2017, arXiv:1707.06347): its settings and figures; ppo_loss.py has the loss.
+Imports no torch.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h). Runs in the learner.
+"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h).
+Runs in the learner.
 
-They differ in one term: PPO weighs advantages by a clipped probability ratio, A2C by the log-probability.
+They differ in one term: PPO weighs advantages by a clipped probability ratio, A2C by the
+log-probability.
 """
 
 from __future__ import annotations
@@ -34,21 +36,28 @@ class Terms(NamedTuple):
     entropy_coef: Any  # A number, or a tensor () that a schedule writes.
 
 
-def ppo_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSection, bf16: bool) -> tuple[Tensor, Tensor]:
+def ppo_loss(
+    policy: nn.Module, spec: ActionSpec, batch: Batch, section: PPOSection, bf16: bool
+) -> tuple[Tensor, Tensor]:
     """Return the loss, summed over the batch's valid samples, and the sums of PPO's figures (5,)."""
     terms = Terms(section.clip, section.value_coef, section.value_clip, section.entropy_coef)
     return actor_critic_loss(policy, spec, batch, terms, bf16)
 
 
-def a2c_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool) -> tuple[Tensor, Tensor]:
+def a2c_loss(
+    policy: nn.Module, spec: ActionSpec, batch: Batch, section: TrainSection, bf16: bool
+) -> tuple[Tensor, Tensor]:
     """Return the loss, summed over the batch's valid samples, and the sums of A2C's figures (3,)."""
     terms = Terms(0.0, section.value_coef, 0.0, section.entropy_coef)
     loss, sums = actor_critic_loss(policy, spec, batch, terms, bf16)
     return loss, sums[:3]
 
 
-def actor_critic_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, terms: Terms, bf16: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss () and sums (5,): losses of policy and value, entropy, KL estimate, clipped samples.
+def actor_critic_loss(
+    policy: nn.Module, spec: ActionSpec, batch: Batch, terms: Terms, bf16: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the loss () and sums (5,): losses of policy and value, entropy, KL estimate, clipped
+    samples.
 
     Sums instead of means, so that microbatches add up to their minibatch.
     """
@@ -61,7 +70,9 @@ def actor_critic_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, terms: 
         return x.sum() if batch.weights is None else (x * batch.weights).sum()
 
     log_prob, entropy = log_prob_entropy(spec, heads, batch.actions)
-    gain, kl, outside = _by_ratio(batch, log_prob, terms.clip) if terms.clip > 0 else _by_log_prob(batch, log_prob)
+    gain, kl, outside = (
+        _by_ratio(batch, log_prob, terms.clip) if terms.clip > 0 else _by_log_prob(batch, log_prob)
+    )
     error = (value - batch.returns).square()
     if terms.value_clip > 0:
         near = batch.values + (value - batch.values).clamp(-terms.value_clip, terms.value_clip)
@@ -74,17 +85,24 @@ def actor_critic_loss(policy: nn.Module, spec: ActionSpec, batch: Batch, terms: 
 
 
 def _by_ratio(batch: Batch, log_prob: Tensor, clip: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return by sample what PPO raises, the estimate of the KL divergence, and whether the ratio is outside of the range."""
+    """Return by sample what PPO raises, the estimate of the KL divergence, and whether the ratio is
+    outside of the range.
+    """
     log_ratio = log_prob - batch.log_probs
     ratio = log_ratio.exp()
-    gain = torch.min(batch.advantages * ratio, batch.advantages * ratio.clamp(1.0 - clip, 1.0 + clip))
+    gain = torch.min(
+        batch.advantages * ratio, batch.advantages * ratio.clamp(1.0 - clip, 1.0 + clip)
+    )
     with torch.no_grad():
-        # John Schulman's low-variance estimate of the KL divergence (joschu.net/blog/kl-approx.html, k3).
+        # John Schulman's low-variance estimate of the KL divergence
+        # (joschu.net/blog/kl-approx.html, k3).
         return gain, ratio - 1.0 - log_ratio, ((ratio - 1.0).abs() > clip).to(ratio.dtype)
 
 
 def _by_log_prob(batch: Batch, log_prob: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return by sample what A2C raises (Mnih et al. 2016, arXiv:1602.01783, section 4), and zeros in place of PPO's figures."""
+    """Return by sample what A2C raises (Mnih et al. 2016, arXiv:1602.01783, section 4), and zeros
+    in place of PPO's figures.
+    """
     nothing = torch.zeros_like(log_prob)
     return batch.advantages * log_prob, nothing, nothing
 
@@ -95,7 +113,8 @@ def fits(spec: ActionSpec, heads: Heads, value: Tensor) -> bool:
 
 
 def fused_loss(terms: Terms, batch: Batch, heads: Heads, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss () and the sums (5,) of actor_critic_loss; gradients go to heads and value, first derivatives only.
+    """Return the loss () and the sums (5,) of actor_critic_loss; gradients go to heads and value,
+    first derivatives only.
 
     Args: heads, value: such as `fits` takes.
     """
@@ -105,10 +124,15 @@ def fused_loss(terms: Terms, batch: Batch, heads: Heads, value: Tensor) -> tuple
 
 class _Loss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, terms: Terms, batch: Batch, value: Tensor, *heads: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, terms: Terms, batch: Batch, value: Tensor, *heads: Tensor
+    ) -> tuple[Tensor, Tensor]:
         floats = (batch.log_probs, batch.advantages, batch.returns, batch.values)
         normal = batch.actions.is_floating_point()
-        given = [flat(batch.actions.to(torch.float32 if normal else torch.int32)), *(flat(x) for x in floats)]
+        given = [
+            flat(batch.actions.to(torch.float32 if normal else torch.int32)),
+            *(flat(x) for x in floats),
+        ]
         weights = None if batch.weights is None else flat(batch.weights)
         logits, flat_value = [flat(head) for head in heads], flat(value)
         gradients = [torch.empty_like(head) for head in logits]
@@ -119,14 +143,22 @@ class _Loss(torch.autograd.Function):
         to = pointer(value_gradient), ffi.cast("double*", sums.data_ptr())
         if normal:
             loss = lib.pv_ppo_loss_normal(
-                samples, settings, pointer(logits[0]), pointer(flat_value), pointer(gradients[0]), *to
+                samples,
+                settings,
+                pointer(logits[0]),
+                pointer(flat_value),
+                pointer(gradients[0]),
+                *to,
             )
         else:
             sizes = [head.shape[-1] for head in logits]
             by_head = [pointer(gradient) for gradient in gradients]
-            loss = lib.pv_ppo_loss(samples, settings, [*map(pointer, logits)], sizes, pointer(flat_value), by_head, *to)
+            loss = lib.pv_ppo_loss(
+                samples, settings, [*map(pointer, logits)], sizes, pointer(flat_value), by_head, *to
+            )
         ctx.save_for_backward(
-            value_gradient.view_as(value), *(grad.view_as(head) for grad, head in zip(gradients, heads, strict=True))
+            value_gradient.view_as(value),
+            *(grad.view_as(head) for grad, head in zip(gradients, heads, strict=True)),
         )
         sums = sums.float()
         ctx.mark_non_differentiable(sums)

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a minibatch is made of: single samples where the policy has no memory, whole sequences where it has.
+"""What a minibatch is made of: single samples where the policy has no memory, whole sequences where
+it has.
 
     FlatSamples      the valid samples of a roll-out, shuffled: filler rows are never gathered
     SequenceSamples  columns (a row over all T steps), shuffled, with the state that each began with; filler is masked
 
-Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. With `Priority` the columns of a
-minibatch are drawn, those of large advantages more often, and weighed accordingly. Runs in the learner.
+Both cut a minibatch into microbatches that stay in the caches of a CPU, one gather each. With
+`Priority` the columns of a minibatch are drawn, those of large advantages more often, and weighed
+accordingly. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ BF16_ROWS = 128  # see padded_rows
 class Batch:
     """Samples of a microbatch: (B, ...) each, or sequences (T, B, ...).
 
-    advantages: normalised over the minibatch. weights: what each counts, float32, 0 of filler; None: 1 each. state, resets: of
-    sequences, what the policy remembered before step 0, and (T, B) bool where it forgets.
+    advantages: normalised over the minibatch. weights: what each counts, float32, 0 of filler;
+    None: 1 each. state, resets: of sequences, what the policy remembered before step 0, and (T, B)
+    bool where it forgets.
     """
 
     observations: Observations
@@ -55,7 +58,9 @@ class Samples(Protocol):
     """The samples of one roll-out."""
 
     count: int  # valid samples
-    counts: list[int]  # of the minibatches of the last `shuffled`; known without waiting for the device
+    counts: list[
+        int
+    ]  # of the minibatches of the last `shuffled`; known without waiting for the device
 
     @property
     def returns(self) -> Tensor:
@@ -66,22 +71,30 @@ class Samples(Protocol):
         """(count,) float32, when they were taken."""
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
-        """Return the minibatches of one epoch, `parts` of them, as indices that `cut` understands; some may have no sample."""
+        """Return the minibatches of one epoch, `parts` of them, as indices that `cut` understands;
+        some may have no sample.
+        """
 
     def moments(self, minibatch: Tensor) -> Tensor:
         """Return number, sum and sum of squares of the advantages of a minibatch, (3,) float64."""
 
-    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
-        """Return a minibatch as microbatches of about `size` samples, each gathered when it is called for.
+    def cut(
+        self, minibatch: Tensor, size: int, scale: Scale | None = None
+    ) -> list[Callable[[], Batch]]:
+        """Return a minibatch as microbatches of about `size` samples, each gathered when it is
+        called for.
 
         Args: scale: of the advantages where the minibatch is a part of a larger one.
         """
 
 
-def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False) -> Samples:
+def samples_of(
+    storage: Storage, advantages: Tensor, valid: Tensor, memory: bool, pad: bool = False
+) -> Samples:
     """Return the samples of a roll-out.
 
-    Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see padded_rows.
+    Args: advantages: (T, R) float32; valid: (T, R) uint8; memory: the policy has one; pad: see
+        padded_rows.
     """
     if memory:
         return SequenceSamples(storage, advantages, valid)
@@ -89,10 +102,12 @@ def samples_of(storage: Storage, advantages: Tensor, valid: Tensor, memory: bool
 
 
 def padded_rows(rows: int) -> int:
-    """Return how many rows a policy is shown on a CPU in bf16, at most a sixteenth more: a multiple of BF16_ROWS.
+    """Return how many rows a policy is shown on a CPU in bf16, at most a sixteenth more: a multiple
+        of BF16_ROWS.
 
-    oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples differs from minibatch to
-    minibatch, which made 500 MiB of kernels, and a compilation almost every time. Like this there are 16 numbers per octave.
+    oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples
+    differs from minibatch to minibatch, which made 500 MiB of kernels, and a compilation almost
+    every time. Like this there are 16 numbers per octave.
 
     >>> [padded_rows(rows) for rows in (1, 128, 129, 2049, 2176, 20_000)]
     [128, 128, 256, 2176, 2176, 20480]
@@ -104,8 +119,11 @@ def padded_rows(rows: int) -> int:
 Scale = tuple[float, float]  # Mean and standard deviation of the advantages of a minibatch.
 
 
-def normalised(advantages: Tensor, valid: Tensor | None = None, scale: Scale | None = None) -> Tensor:
-    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or constant one becomes 0.
+def normalised(
+    advantages: Tensor, valid: Tensor | None = None, scale: Scale | None = None
+) -> Tensor:
+    """Return advantages with mean 0 and standard deviation 1 over the valid ones; a single or
+    constant one becomes 0.
 
     Args: scale: of a minibatch that these advantages are only a part of.
     """
@@ -130,11 +148,15 @@ def _moved(indices: list[Tensor], device: torch.device) -> list[Tensor]:
 
 def _moments(advantages: Tensor, valid: Tensor | None = None) -> Tensor:
     x = advantages.double()
-    x, count = (x, torch.full_like(x, 1.0).sum()) if valid is None else (x * valid, valid.double().sum())
+    x, count = (
+        (x, torch.full_like(x, 1.0).sum()) if valid is None else (x * valid, valid.double().sum())
+    )
     return torch.stack([count, x.sum(), x.square().sum()])
 
 
-def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None) -> tuple[Observations, Tensor | None]:
+def _take(
+    storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | None
+) -> tuple[Observations, Tensor | None]:
     """Return observations and action masks of some samples: one gather each."""
 
     def gather(x: Tensor) -> Tensor:
@@ -149,7 +171,9 @@ def _take(storage: Storage, dim: int, index: Tensor, shape: tuple[int, ...] | No
 class FlatSamples:
     """Single samples."""
 
-    def __init__(self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False) -> None:
+    def __init__(
+        self, storage: Storage, advantages: Tensor, valid: Tensor, pad: bool = False
+    ) -> None:
         """Views on the storage except for the returns. pad: see padded_rows."""
         self._storage, self._pad = storage, pad
         horizon = storage.horizon
@@ -174,7 +198,9 @@ class FlatSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of samples."""
-        order = torch.randperm(self.count, generator=generator).to(self._chosen.device, non_blocking=True)
+        order = torch.randperm(self.count, generator=generator).to(
+            self._chosen.device, non_blocking=True
+        )
         found = list(self._chosen[order].tensor_split(parts))
         self.counts = [len(index) for index in found]
         return found
@@ -183,7 +209,9 @@ class FlatSamples:
         """See Samples."""
         return _moments(self._advantages[minibatch])
 
-    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
+    def cut(
+        self, minibatch: Tensor, size: int, scale: Scale | None = None
+    ) -> list[Callable[[], Batch]]:
         """Pieces of `size` samples."""
         advantages = normalised(self._advantages[minibatch], scale=scale)
         pieces = zip(torch.split(minibatch, size), torch.split(advantages, size), strict=True)
@@ -196,7 +224,10 @@ class FlatSamples:
             advantages = nn.functional.pad(advantages, (0, more))
             index = torch.cat([index, index[-1:].expand(more)])
         obs, mask = _take(self._storage, 0, index, shape=())
-        mine = (x.index_select(0, index) for x in (self._actions, self._log_probs, self._returns, self._values))
+        mine = (
+            x.index_select(0, index)
+            for x in (self._actions, self._log_probs, self._returns, self._values)
+        )
         actions, log_probs, returns, values = mine
         return Batch(obs, actions, log_probs, advantages, returns, values, mask, weights)
 
@@ -225,7 +256,9 @@ class SequenceSamples:
 
     def shuffled(self, generator: torch.Generator, parts: int) -> list[Tensor]:
         """Indices of columns."""
-        drawn = list(torch.randperm(len(self._column_counts), generator=generator).tensor_split(parts))
+        drawn = list(
+            torch.randperm(len(self._column_counts), generator=generator).tensor_split(parts)
+        )
         self.counts = [int(self._column_counts[columns].sum()) for columns in drawn]
         return _moved(drawn, self._valid.device)
 
@@ -233,11 +266,15 @@ class SequenceSamples:
         """See Samples."""
         return _moments(self._advantages[:, minibatch], self._valid[:, minibatch])
 
-    def cut(self, minibatch: Tensor, size: int, scale: Scale | None = None) -> list[Callable[[], Batch]]:
+    def cut(
+        self, minibatch: Tensor, size: int, scale: Scale | None = None
+    ) -> list[Callable[[], Batch]]:
         """Pieces of as many columns as make `size` samples."""
         columns = max(1, size // self._storage.horizon)
         advantages = normalised(self._advantages[:, minibatch], self._valid[:, minibatch], scale)
-        pieces = zip(torch.split(minibatch, columns), torch.split(advantages, columns, dim=1), strict=True)
+        pieces = zip(
+            torch.split(minibatch, columns), torch.split(advantages, columns, dim=1), strict=True
+        )
         return [functools.partial(self._batch, index, part) for index, part in pieces]
 
     def _batch(self, index: Tensor, advantages: Tensor) -> Batch:

@@ -1,15 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The update of a policy, by the algorithm of the run (config/algorithms.py), which gives the loss and its figures.
+"""The update of a policy, by the algorithm of the run (config/algorithms.py), which gives the loss
+and its figures.
 
     roll-out (T+1, R)  --  advantage, valid (T, R)  --  epochs: shuffle the samples (samples.py), minibatches, gradient steps
 
-With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's policy, anew for each epoch
-(`reevaluate`).
+With `train.vtrace` (or roll-outs older than the weights) values and ratios are those of today's
+policy, anew for each epoch (`reevaluate`).
 
-Only valid transitions count: filler rows, rows of cars that are gone and the step after a done teach nothing. A minibatch is
-worked off in microbatches that stay in the caches of a CPU. Figures are summed on the device and read once per update. Runs in
-the learner.
+Only valid transitions count: filler rows, rows of cars that are gone and the step after a done
+teach nothing. A minibatch is worked off in microbatches that stay in the caches of a CPU. Figures
+are summed on the device and read once per update. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ from puffervec.train.policies.protocol import Policy, forward
 
 
 @torch.no_grad()
-def reevaluate(policy: nn.Module, storage: Storage, memory: bool, bf16: bool, pool: ThreadPool, size: int) -> Tensor:
-    """Put the policy's values into the storage and return the ratios (T, R) float32: the probability of each action under the
-    policy over that under the one that drew it.
+def reevaluate(
+    policy: nn.Module, storage: Storage, memory: bool, bf16: bool, pool: ThreadPool, size: int
+) -> Tensor:
+    """Put the policy's values into the storage and return the ratios (T, R) float32: the
+    probability of each action under the policy over that under the one that drew it.
 
-    Args: memory: the policy has one; it starts from the states that the older policy left; size: samples per piece, each
-        worked on in one thread of the pool.
+    Args: memory: the policy has one; it starts from the states that the older policy left; size:
+        samples per piece, each worked on in one thread of the pool.
     """
     steps, rows = storage.values.shape
     log_probs = torch.empty_like(storage.log_probs)
@@ -79,7 +82,9 @@ Gradients = Sequence[Tensor | None]
 
 @dataclasses.dataclass(frozen=True)
 class UpdateResult:
-    """What an update did: means over its samples, and how many transitions of the roll-out were valid; of all ranks."""
+    """What an update did: means over its samples, and how many transitions of the roll-out were
+    valid; of all ranks.
+    """
 
     losses: dict[str, float]
     valid: int
@@ -88,8 +93,9 @@ class UpdateResult:
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """A minibatch: indices of this rank's samples; over all ranks the number of samples; the scale of its advantages, None: to
-    be found, which with several ranks it is already."""
+    """A minibatch: indices of this rank's samples; over all ranks the number of samples; the scale
+    of its advantages, None: to be found, which with several ranks it is already.
+    """
 
     index: Tensor
     count: int
@@ -114,9 +120,11 @@ class Updater:
         team: Ranks | None = None,
         behind: bool = False,
     ) -> None:
-        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the microbatches; ranks: each
-        with a roll-out of its own, which improve one policy together; team: those that share the columns of pictures, so that
-        they call the policy as often as each other; behind: other weights than the policy's have acted in roll-outs."""
+        """Args: minibatches: per epoch; generator: of the shuffles, on the CPU; pool: works on the
+        microbatches; ranks: each with a roll-out of its own, which improve one policy together;
+        team: those that share the columns of pictures, so that they call the policy as often as
+        each other; behind: other weights than the policy's have acted in roll-outs.
+        """
         self.team = team or Ranks()
         self.algorithm = algorithms.get(section.algorithm)
         compiled = section.compile if self.team.size == 1 else "off"
@@ -124,9 +132,17 @@ class Updater:
         self.behind = behind
         self.vtrace = section.vtrace or behind
         self.ranks = ranks or Ranks()
-        self.policy, self.storage, self.section, self.bf16, self.generator = policy, storage, section, bf16, generator
+        self.policy, self.storage, self.section, self.bf16, self.generator = (
+            policy,
+            storage,
+            section,
+            bf16,
+            generator,
+        )
         self.entropy_coef: Tensor | None = None
-        if isinstance(section.entropy_coef, tuple):  # Losses find a number that changes in place, also inside of a graph.
+        if isinstance(
+            section.entropy_coef, tuple
+        ):  # Losses find a number that changes in place, also inside of a graph.
             self.entropy_coef = torch.zeros((), device=storage.device)
             changed: dict[str, Any] = {"entropy_coef": self.entropy_coef}
             self.section = dataclasses.replace(section, **changed)
@@ -138,33 +154,45 @@ class Updater:
         self.pad = storage.device.type == "cpu" and (bf16 or getattr(self.loss, "pads", False))
         self.optimizer = make_optimizer(policy, section, storage.device)
         discount = Discount(section.gamma, section.gae_lambda, section.vtrace_rho, section.vtrace_c)
-        self.advantage: Callable[[Steps], tuple[Tensor, Tensor]] = functools.partial(advantage, discount=discount)
+        self.advantage: Callable[[Steps], tuple[Tensor, Tensor]] = functools.partial(
+            advantage, discount=discount
+        )
         self.device_step: DeviceStep | None = None
-        self.piece = section.microbatch_size  # samples that are worked on at once where nothing is learned from them
+        self.piece = (
+            section.microbatch_size
+        )  # samples that are worked on at once where nothing is learned from them
         if storage.device.type != "cpu":  # A CPU takes minibatches in pieces, CUDA whole.
             self.advantage = DeviceAdvantage(discount, storage.device)
             width = -(-storage.rows // minibatches) * (1 if self.memory else storage.horizon)
             self.piece = width * (storage.horizon + 1 if self.memory else 1)
-            graphs = storage.device.type == "cuda" and self.optimizer.capturable and self.team.size == 1
+            graphs = (
+                storage.device.type == "cuda" and self.optimizer.capturable and self.team.size == 1
+            )
             self.work_in_buffers(width, graphs)
 
     def work_in_buffers(self, width: int, capture: bool) -> None:
         """Take gradient steps as on a device. Args: of `DeviceStep`.
 
-        With several ranks in two parts, since a graph with NCCL's messages in it would have to be replayed in step by all:
+        With several ranks in two parts, since a graph with NCCL's messages in it would have to be
+        replayed in step by all:
         gradients | one message, not in a graph | clip, optimizer.
         """
         device = self.storage.device
         alone = self.ranks.size == 1
-        self.device_step = DeviceStep(self._whole_step if alone else self._own_gradients, width, device, capture)
+        self.device_step = DeviceStep(
+            self._whole_step if alone else self._own_gradients, width, device, capture
+        )
         self._norm = torch.zeros((), device=device)
         self._descent = Recorded(self._common_descent, device, capture)
 
-    def update(self, lr: float, stop: Callable[[], bool] = lambda: False, entropy_coef: float | None = None) -> UpdateResult:
+    def update(
+        self, lr: float, stop: Callable[[], bool] = lambda: False, entropy_coef: float | None = None
+    ) -> UpdateResult:
         """Improve the policy with the roll-out in the storage.
 
-        Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with several ranks before each
-            epoch, and what one of them answers holds for all; entropy_coef: what the section's schedule has come to.
+        Args: lr: the step size, the same on all ranks; stop: asked before each gradient step; with
+            several ranks before each epoch, and what one of them answers holds for all;
+            entropy_coef: what the section's schedule has come to.
         """
         s, section = self.storage, self.section
         self.optimizer.set_lr(lr)
@@ -202,23 +230,37 @@ class Updater:
     def _samples(self, behind: bool) -> Samples:
         """Return the roll-out's samples. behind: other weights than today's have acted in it."""
         s = self.storage
-        ratios = reevaluate(self.policy, s, self.memory, self.bf16, self.pool, self.piece) if behind else None
+        ratios = (
+            reevaluate(self.policy, s, self.memory, self.bf16, self.pool, self.piece)
+            if behind
+            else None
+        )
         steps = Steps(s.rewards, s.values, s.terminals, s.truncations, s.masks, ratios)
         advantages, valid = self.advantage(steps)
         return samples_of(s, advantages, valid, self.memory, self.pad)
 
     def _parts(self, samples: Samples, stop: Callable[[], bool]) -> tuple[list[_Part], bool]:
-        """Return the minibatches of an epoch that have samples, the same number on all ranks, and whether a rank wants to
-        stop; asked among several ranks only."""
+        """Return the minibatches of an epoch that have samples, the same number on all ranks, and
+        whether a rank wants to stop; asked among several ranks only.
+        """
         minibatches = samples.shuffled(self.generator, self.minibatches)
         unchanged = None if self.section.normalize_advantage else (0.0, 1.0)
         if self.ranks.size == 1:
-            parts = [_Part(minibatch, count, unchanged) for minibatch, count in zip(minibatches, samples.counts, strict=True)]
+            parts = [
+                _Part(minibatch, count, unchanged)
+                for minibatch, count in zip(minibatches, samples.counts, strict=True)
+            ]
             return [part for part in parts if part.count], False
-        mine = torch.stack([samples.moments(minibatch) for minibatch in minibatches]).flatten().tolist()
+        mine = (
+            torch.stack([samples.moments(minibatch) for minibatch in minibatches])
+            .flatten()
+            .tolist()
+        )
         wanted, *totals = self.ranks.sums([float(stop()), *mine])
         parts = []
-        for minibatch, count, total, squares in zip(minibatches, totals[::3], totals[1::3], totals[2::3], strict=True):
+        for minibatch, count, total, squares in zip(
+            minibatches, totals[::3], totals[1::3], totals[2::3], strict=True
+        ):
             if count:
                 mean = total / count
                 scale = unchanged or (mean, math.sqrt(max(0.0, squares / count - mean**2)))
@@ -241,17 +283,31 @@ class Updater:
             return self._gradients(batch(), part.count)
 
         # Another rank may have all samples of a minibatch.
-        pieces = samples.cut(part.index, self.section.microbatch_size, part.scale) if len(part.index) else []
+        pieces = (
+            samples.cut(part.index, self.section.microbatch_size, part.scale)
+            if len(part.index)
+            else []
+        )
         more = max(map(int, self.team.all_gather_object(len(pieces)))) - len(pieces)
         found = self.pool.map(gradients, pieces)
-        found += [(self._without_rows(part.count), torch.zeros(len(self.algorithm.figures))) for _ in range(more)]
+        found += [
+            (self._without_rows(part.count), torch.zeros(len(self.algorithm.figures)))
+            for _ in range(more)
+        ]
         # In the order of the pieces, so that the sum does not depend on which thread was faster.
-        grads = [_sum([grads[position] for grads, _ in found]) for position in range(len(self.parameters))]
-        sums = torch.stack([sums for _, sums in found] or [torch.zeros(len(self.algorithm.figures))]).sum(0)
+        grads = [
+            _sum([grads[position] for grads, _ in found])
+            for position in range(len(self.parameters))
+        ]
+        sums = torch.stack(
+            [sums for _, sums in found] or [torch.zeros(len(self.algorithm.figures))]
+        ).sum(0)
         return self._descend(grads, sums)
 
     def _without_rows(self, count: int) -> Gradients:
-        """Take part in what the others of the team learn; return what this rank's columns of their pictures give."""
+        """Take part in what the others of the team learn; return what this rank's columns of their
+        pictures give.
+        """
         s = self.storage
         obs = {key: x[: s.horizon].flatten(0, 1)[:0] for key, x in s.obs.items()}
         mask = None if s.action_masks is None else s.action_masks[: s.horizon].flatten(0, 1)[:0]
@@ -269,11 +325,16 @@ class Updater:
         # Not backward(): threads would add into the same .grad at once.
         loss, sums = self.loss(self.policy, self.storage.spec, batch, self.section, self.bf16)
         if sums.shape != (len(names := self.algorithm.figures),):
-            raise ConfigError(f"algorithm {self.section.algorithm}: figures of shape {list(sums.shape)}, not {names}")
+            raise ConfigError(
+                f"algorithm {self.section.algorithm}: figures of shape {list(sums.shape)}, not "
+                f"{names}"
+            )
         return torch.autograd.grad(loss / count, self.parameters, allow_unused=True), sums
 
     def _descend(self, grads: Gradients, sums: Tensor) -> Tensor:
-        for parameter, grad in zip(self.parameters, grads, strict=True):  # On all ranks alike, or their norms differ in bits.
+        for parameter, grad in zip(
+            self.parameters, grads, strict=True
+        ):  # On all ranks alike, or their norms differ in bits.
             parameter.grad = None if grad is None else laid_out_as(parameter, grad)
         self._add_up(sums)
         norm = clip_gradients(self.parameters, self.section.max_grad_norm)
@@ -285,10 +346,14 @@ class Updater:
         return self._descend(*self._gradients(batch, count))
 
     def _own_gradients(self, batch: Batch, count: Tensor) -> Tensor:
-        """Leave the gradients of this rank's samples where the message and `_common_descent` find them; reads nothing back."""
+        """Leave the gradients of this rank's samples where the message and `_common_descent` find
+        them; reads nothing back.
+        """
         grads, sums = self._gradients(batch, count)
         for parameter, grad in zip(self.parameters, grads, strict=True):
-            parameter.grad = torch.zeros_like(parameter) if grad is None else laid_out_as(parameter, grad)
+            parameter.grad = (
+                torch.zeros_like(parameter) if grad is None else laid_out_as(parameter, grad)
+            )
         return sums
 
     def _common_descent(self) -> None:
@@ -301,9 +366,13 @@ class Updater:
         if self.ranks.size == 1:
             return
         for parameter in self.parameters:
-            if parameter.grad is None:  # Perhaps not so on another rank; the steps of a zero gradient are zero.
+            if (
+                parameter.grad is None
+            ):  # Perhaps not so on another rank; the steps of a zero gradient are zero.
                 parameter.grad = torch.zeros_like(parameter)
-        self.ranks.all_reduce([*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums])
+        self.ranks.all_reduce(
+            [*(cast(Tensor, parameter.grad) for parameter in self.parameters), sums]
+        )
 
 
 def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
@@ -316,9 +385,13 @@ def _sum(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 
 def _explained_variance(returns: Tensor, values: Tensor, ranks: Ranks) -> float:
-    """1: the values predict the returns; 0: no better than their mean. Over the samples of all ranks."""
+    """1: the values predict the returns; 0: no better than their mean. Over the samples of all
+    ranks.
+    """
     wanted, errors = returns.double(), returns.double() - values.double()
-    moments = torch.stack([wanted.sum(), wanted.square().sum(), errors.sum(), errors.square().sum()])
+    moments = torch.stack(
+        [wanted.sum(), wanted.square().sum(), errors.sum(), errors.square().sum()]
+    )
     count, *sums = ranks.sums([len(returns), *moments.tolist()])
     if count < 2:
         return 0.0

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Curves of runs for pictures: what is drawn side by side, smoothed, and joined over seeds. Draws nothing; imports no torch.
+"""Curves of runs for pictures: what is drawn side by side, smoothed, and joined over seeds. Draws
+nothing; imports no torch.
 
 runs  --join_seeds-->  series, a color each  --panels_of-->  panels: metrics of one env, one unit  --curve-->  points
 """
@@ -43,16 +44,28 @@ COLUMNS = {"steps": STEP, "minutes": ELAPSED_S}
 SUFFIXES = {
     "_m": "m", "_mps": "m/s", "_mps2": "m/s²", "_s": "s", "_rad": "rad", "_deg": "degrees", "_steps": "steps",
 }  # fmt: skip
-# Settings that tell no two experiments apart: the seed, where the run went, and how the machine did the work.
+# Settings that tell no two experiments apart: the seed, where the run went, and how the machine did
+# the work.
 APART = {
-    "train": {"seed", "precision", "device", "threads", "compile", "rank_timeout_s", "tensor_parallel", "final_eval"},
+    "train": {
+        "seed",
+        "precision",
+        "device",
+        "threads",
+        "compile",
+        "rank_timeout_s",
+        "tensor_parallel",
+        "final_eval",
+    },
     "vec": {"backend", "num_workers", "num_buffers", "split", "timeout_s"},
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The metrics of one run: its name, env and config (tables; {} where the file has none), and the lines in order."""
+    """The metrics of one run: its name, env and config (tables; {} where the file has none), and
+    the lines in order.
+    """
 
     name: str
     env: str
@@ -65,9 +78,15 @@ class Run:
         return [key for key in found if key not in (STEP, UPDATE, ELAPSED_S, SPAN_S)]
 
     def curve(self, x: str, key: str) -> Curve:
-        """Return (n,) agent-steps or seconds, as `x` says (a key of COLUMNS), and (n,) values, where both are known."""
+        """Return (n,) agent-steps or seconds, as `x` says (a key of COLUMNS), and (n,) values,
+        where both are known.
+        """
         column = COLUMNS[x]
-        points = [(line[column], line[key]) for line in self.lines if known(line, column) and known(line, key)]
+        points = [
+            (line[column], line[key])
+            for line in self.lines
+            if known(line, column) and known(line, key)
+        ]
         xs, ys = np.array(sorted(points), np.float64).reshape(-1, 2).T
         return xs, ys
 
@@ -91,7 +110,9 @@ class Series:
 
 
 def join_seeds(runs: Sequence[Run]) -> list[Series]:
-    """Return one series for all runs of the same env and settings with different seeds; each other run alone."""
+    """Return one series for all runs of the same env and settings with different seeds; each other
+    run alone.
+    """
     found: dict[str, list[Run]] = {}
     for number, run in enumerate(runs):
         key = _experiment(run) if run.config else str(number)
@@ -102,7 +123,9 @@ def join_seeds(runs: Sequence[Run]) -> list[Series]:
 
 def _experiment(run: Run) -> str:
     tables = {
-        name: {k: v for k, v in table.items() if k not in APART.get(name, ())} if isinstance(table, Mapping) else table
+        name: {k: v for k, v in table.items() if k not in APART.get(name, ())}
+        if isinstance(table, Mapping)
+        else table
         for name, table in run.config.items()
         if name != "log" and table != {}  # Tables of older versions may be missing.
     }
@@ -128,7 +151,9 @@ def _shared_name(runs: Sequence[Run]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One pair of axes. keys: its metrics, by the names without policies, or (TIME,). unit: of all of them."""
+    """One pair of axes. keys: its metrics, by the names without policies, or (TIME,). unit: of all
+    of them.
+    """
 
     env: str
     keys: tuple[str, ...]
@@ -142,31 +167,51 @@ class Panel:
             return "time split"
         if len(self.keys) == 1:
             return self.keys[0]
-        return "rates of the env's records" if self.is_share else ", ".join(key.rpartition("/")[2] for key in self.keys)
+        return (
+            "rates of the env's records"
+            if self.is_share
+            else ", ".join(key.rpartition("/")[2] for key in self.keys)
+        )
 
 
 def panels_of(series: Sequence[Series], metrics: str | None) -> list[Panel]:
     """Return the panels: of each env its own, so that no axis has envs of different scale.
 
-    Args: metrics: names separated by commas, those joined by + in one panel: whole (env/score), short (score), with * for any
-        text, or time; None: the usual ones.
+    Args: metrics: names separated by commas, those joined by + in one panel: whole (env/score),
+        short (score), with * for any text, or time; None: the usual ones.
     Raises: ConfigError for a name that no run has.
     """
     panels = []
     for env in dict.fromkeys(one.env for one in series):
         mine = [one for one in series if one.env == env]
-        keys = list(dict.fromkeys(base(key) for one in mine for run in one.runs for key in run.keys()))
+        keys = list(
+            dict.fromkeys(base(key) for one in mine for run in one.runs for key in run.keys())
+        )
         groups = _usual(mine, keys) if metrics is None else _chosen(metrics, keys)
         panels += [Panel(env, group, *_scale(mine, group)) for group in groups]
     for text in _names(metrics):
-        if not any(_matches(text, key) for one in series for run in one.runs for key in [*map(base, run.keys()), TIME]):
-            every = [*dict.fromkeys(base(key) for one in series for run in one.runs for key in run.keys()), TIME]
+        if not any(
+            _matches(text, key)
+            for one in series
+            for run in one.runs
+            for key in [*map(base, run.keys()), TIME]
+        ):
+            every = [
+                *dict.fromkeys(
+                    base(key) for one in series for run in one.runs for key in run.keys()
+                ),
+                TIME,
+            ]
             raise ConfigError(f"--metrics {text}: no run has it{suggest(text, every)}")
     return panels
 
 
 def _names(metrics: str | None) -> list[str]:
-    return [] if metrics is None else [text.strip() for part in metrics.split(",") for text in part.split("+")]
+    return (
+        []
+        if metrics is None
+        else [text.strip() for part in metrics.split(",") for text in part.split("+")]
+    )
 
 
 def _matches(text: str, key: str) -> bool:
@@ -185,7 +230,9 @@ def _chosen(metrics: str, keys: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...]]:
-    """The env's own rates in one panel where there is one series, else one panel each; its other records; the usual metrics."""
+    """The env's own rates in one panel where there is one series, else one panel each; its other
+    records; the usual metrics.
+    """
     records = [key for key in keys if key.startswith(ENV)]
     usual = [key for key, metric in METRICS.items() if metric.usual and key in keys]
     rates = [key for key in records if _scale(series, (key,))[1]]
@@ -200,8 +247,18 @@ def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
     if keys == (TIME,):
         return METRICS[TIME_PARTS["env"]].unit, True
     units = dict.fromkeys(unit_of(key) for key in keys)
-    if all(key.startswith(ENV) and unit == "" for key, unit in zip(keys, map(unit_of, keys), strict=True)):
-        values = [line[key] for one in series for run in one.runs for line in run.lines for key in keys if known(line, key)]
+    if all(
+        key.startswith(ENV) and unit == ""
+        for key, unit in zip(keys, map(unit_of, keys), strict=True)
+    ):
+        values = [
+            line[key]
+            for one in series
+            for run in one.runs
+            for line in run.lines
+            for key in keys
+            if known(line, key)
+        ]
         is_share = all(0 <= value <= 1 for value in values)
         return ("share, mean over episodes" if is_share else "mean over episodes"), is_share
     return ", ".join(unit or "mean over episodes" for unit in units), False
@@ -220,8 +277,10 @@ def unit_of(key: str) -> str:
 
 
 def smoothed(xs: np.ndarray, ys: np.ndarray, width: float) -> np.ndarray:
-    """Return (n,) the mean of the points at most half of `width` away in x, as far to the left as to the right: towards the
-    ends the window gets narrower, so that the ends stay where they are. xs: rising."""
+    """Return (n,) the mean of the points at most half of `width` away in x, as far to the left as
+    to the right: towards the ends the window gets narrower, so that the ends stay where they are.
+    xs: rising.
+    """
     if width <= 0 or len(xs) < 3:
         return ys
     half = np.minimum(width / 2, np.minimum(xs - xs[0], xs[-1] - xs))
@@ -242,7 +301,9 @@ def thinned(xs: np.ndarray, ys: np.ndarray) -> Curve:
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """A series' curve of one key: the line, and behind it the raw points (one run) or lowest and highest (several seeds)."""
+    """A series' curve of one key: the line, and behind it the raw points (one run) or lowest and
+    highest (several seeds).
+    """
 
     xs: np.ndarray
     ys: np.ndarray
@@ -254,7 +315,8 @@ def drawn(series: Series, x: str, key: str, smooth: float, unit: float) -> Drawn
     """Return the curve of one key, or None where no run has it.
 
     Several seeds: the mean of their smoothed curves, over the stretch that all of them have.
-    Args: smooth: width of the window as a share of the run's length in x; unit: what x is divided by.
+    Args: smooth: width of the window as a share of the run's length in x; unit: what x is divided
+        by.
     """
     curves = [run.curve(x, key) for run in series.runs]
     curves = [(xs / unit, ys) for xs, ys in curves if len(xs)]

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Progress for people: a live table on a terminal (rich), plain lines elsewhere. Runs in the learner.
+"""Progress for people: a live table on a terminal (rich), plain lines elsewhere. Runs in the
+learner.
 
-Both show rates and shares as means over the last seconds, weighted by time, and all else as it was last.
+Both show rates and shares as means over the last seconds, weighted by time, and all else as it was
+last.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Recent:
         for key in _AVERAGED:
             found = [(line[key], line[keys.SPAN_S]) for line in self._lines if key in line]
             if found:
-                last[key] = math.fsum(value * span for value, span in found) / math.fsum(span for _, span in found)
+                last[key] = math.fsum(value * span for value, span in found) / math.fsum(
+                    span for _, span in found
+                )
         return last
 
 
@@ -69,7 +73,12 @@ class _Paced(Dashboard):
     """Draws now and then, and at the end: rates as means over the last seconds."""
 
     def __init__(self, interval_s: float, window_s: float, clock: Callable[[], float]) -> None:
-        self._interval_s, self._clock, self._next_s, self._recent = interval_s, clock, -1.0, Recent(window_s)
+        self._interval_s, self._clock, self._next_s, self._recent = (
+            interval_s,
+            clock,
+            -1.0,
+            Recent(window_s),
+        )
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
         """Draw if it is time for it, and at the end."""
@@ -86,7 +95,9 @@ class _Paced(Dashboard):
 class PlainLines(_Paced):
     """One line every few seconds, for logs and pipes."""
 
-    def __init__(self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Args: interval_s: between lines; stream: a text file, None is standard output."""
         super().__init__(interval_s, interval_s, clock)
         self._stream = steady(stream or sys.stdout)
@@ -114,7 +125,10 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
         parts.append(f"return {m[keys.EPISODE_RETURN]:.3f}")
     parts += [f"{key.removeprefix(keys.ENV)} {m[key]:.3f}" for key in m if key.startswith(keys.ENV)]
     parts.append("time " + time_split(m))
-    cores, memory = m[keys.LEARNER_CORES] + m.get(keys.WORKER_CORES, 0), m[keys.LEARNER_MEMORY] + m.get(keys.WORKER_MEMORY, 0)
+    cores, memory = (
+        m[keys.LEARNER_CORES] + m.get(keys.WORKER_CORES, 0),
+        m[keys.LEARNER_MEMORY] + m.get(keys.WORKER_MEMORY, 0),
+    )
     parts.append(f"{cores:.1f} cores {memory:,.0f} MiB")
     if keys.GPU_MEMORY in m:
         parts.append(f"GPU {m[keys.GPU_MEMORY]:,.0f} MiB")
@@ -122,16 +136,21 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
 
 
 def time_split(metrics: Mapping[str, float]) -> str:
-    """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add up to 100."""
+    """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add
+    up to 100.
+    """
     return ", ".join(f"{name} {share}%" for name, share in _percents(metrics).items())
 
 
 def _percents(metrics: Mapping[str, float]) -> dict[str, int]:
-    return dict(zip(TIME_PARTS, whole_percents([metrics[key] for key in TIME_PARTS.values()]), strict=True))
+    return dict(
+        zip(TIME_PARTS, whole_percents([metrics[key] for key in TIME_PARTS.values()]), strict=True)
+    )
 
 
 def whole_percents(shares: list[float]) -> list[int]:
-    """Round shares to whole percents that add up as the shares do: those with the largest rests are rounded up.
+    """Round shares to whole percents that add up as the shares do: those with the largest rests are
+        rounded up.
 
     >>> whole_percents([0.333, 0.333, 0.334])
     [33, 33, 34]
@@ -152,12 +171,17 @@ class LiveTable(_Paced):
 
         super().__init__(_REDRAW_S, 5.0, time.monotonic)
         self._title, self._metric = title, metric
-        self._live = Live(console=Console(file=steady(sys.stdout)), auto_refresh=False, transient=False)
+        self._live = Live(
+            console=Console(file=steady(sys.stdout)), auto_refresh=False, transient=False
+        )
         self._live.start()
 
     def _draw(self, means: Mapping[str, float], progress: float) -> None:
         size = self._live.console.size
-        self._live.update(live_table(self._title, means, progress, size.width, size.height, self._metric), refresh=True)
+        self._live.update(
+            live_table(self._title, means, progress, size.width, size.height, self._metric),
+            refresh=True,
+        )
 
     def note(self, text: str) -> None:
         """Print it above the table."""
@@ -174,11 +198,18 @@ SMALL_COLUMN = 26  # Characters of a name and a number, in fewer lines.
 
 
 def live_table(
-    title: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str = keys.EPISODE_RETURN
+    title: str,
+    m: Mapping[str, float],
+    progress: float,
+    width: int,
+    height: int,
+    metric: str = keys.EPISODE_RETURN,
 ) -> Any:
-    """Return the dashboard as something rich can draw in width x height characters; rows without room are counted.
+    """Return the dashboard as something rich can draw in width x height characters; rows without
+    room are counted.
 
-    In fewer than LEAST_LINES lines: what matters most, `metric` and return first, without the tables.
+    In fewer than LEAST_LINES lines: what matters most, `metric` and return first, without the
+        tables.
     """
     from rich.panel import Panel
     from rich.table import Table
@@ -186,18 +217,29 @@ def live_table(
     name, _, about = title.partition(": ")
     body = Table.grid(expand=True)
     small = height < LEAST_LINES
-    parts = _small(m, progress, width, height, metric) if small else _large(about, m, progress, width, height, metric)
+    parts = (
+        _small(m, progress, width, height, metric)
+        if small
+        else _large(about, m, progress, width, height, metric)
+    )
     for part in parts:
         body.add_row(part)
     return Panel(body, title=name, title_align="left", width=width)
 
 
-def _large(about: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Iterator[Any]:
+def _large(
+    about: str, m: Mapping[str, float], progress: float, width: int, height: int, metric: str
+) -> Iterator[Any]:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
-    sections = [("Episodes", _episodes(m, metric)), ("Speed", _speed(m)), ("Time", _shares(m)), ("Losses", _losses(m))]
+    sections = [
+        ("Episodes", _episodes(m, metric)),
+        ("Speed", _speed(m)),
+        ("Time", _shares(m)),
+        ("Losses", _losses(m)),
+    ]
     sections.append(("Machine", _machine(m)))
     per_line = 5 if width >= 150 else 3 if width >= 72 else 2
     lines = [sections[i : i + per_line] for i in range(0, len(sections), per_line)]
@@ -206,10 +248,13 @@ def _large(about: str, m: Mapping[str, float], progress: float, width: int, heig
     budget.add_row(ProgressBar(total=1.0, completed=progress), _budget(m, progress))
     yield Text(about, style="dim")
     yield budget
-    # Without the frame, the bar, the head and the blank line of each line of tables, and what stands on top.
+    # Without the frame, the bar, the head and the blank line of each line of tables, and what
+    # stands on top.
     room = height - 4 - 2 * len(lines) - math.ceil(len(about) / max(1, width - 4))
     for number, line in enumerate(lines):
-        most = max(2, room - sum(max(len(rows) for _, rows in later[:1]) for later in lines[number + 1 :]))
+        most = max(
+            2, room - sum(max(len(rows) for _, rows in later[:1]) for later in lines[number + 1 :])
+        )
         shown = [(head, _fitting(rows, most)) for head, rows in line]
         room -= max(len(rows) for _, rows in shown)
         yield ""
@@ -221,8 +266,12 @@ def _budget(m: Mapping[str, float], progress: float) -> str:
     return f"{math.floor(100 * progress)}%  {clock(m[keys.ELAPSED_S])} done, {left} left"
 
 
-def _small(m: Mapping[str, float], progress: float, width: int, height: int, metric: str) -> Iterator[Any]:
-    """For a few lines: how far the run is, and below that rows in as many columns as there is room for."""
+def _small(
+    m: Mapping[str, float], progress: float, width: int, height: int, metric: str
+) -> Iterator[Any]:
+    """For a few lines: how far the run is, and below that rows in as many columns as there is room
+    for.
+    """
     columns = max(1, (width - 4) // SMALL_COLUMN)
     room = max(1, height - 4)  # Frame, budget, and the line that the cursor is in.
     episodes = _episodes(m, metric)
@@ -253,7 +302,9 @@ def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
 
 def _fitting(rows: Rows, most: int) -> Rows:
     """At most `most` rows; the last one says how many are left out."""
-    return rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
+    return (
+        rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
+    )
 
 
 def _episodes(m: Mapping[str, float], metric: str) -> Rows:
@@ -261,18 +312,25 @@ def _episodes(m: Mapping[str, float], metric: str) -> Rows:
     first = [metric, keys.EPISODE_RETURN, keys.EPISODE_LENGTH]
     found = [key for key in m if key.startswith((keys.EPISODE, keys.ENV))]
     found.sort(key=lambda key: first.index(key) if key in first else len(first))
-    return [(key.partition("/")[2], _number(m[key])) for key in found] or [("no episode has ended", "")]
+    return [(key.partition("/")[2], _number(m[key])) for key in found] or [
+        ("no episode has ended", "")
+    ]
 
 
 def _losses(m: Mapping[str, float]) -> Rows:
-    return [(key.removeprefix(keys.LOSSES), _number(m[key])) for key in m if key.startswith(keys.LOSSES)]
+    return [
+        (key.removeprefix(keys.LOSSES), _number(m[key])) for key in m if key.startswith(keys.LOSSES)
+    ]
 
 
 def _speed(m: Mapping[str, float]) -> Rows:
     rows = [
         ("agent-steps/s", f"{m[keys.AGENT_STEPS_PER_S]:,.0f}"),
         ("env-steps/s", f"{m[keys.ENV_STEPS_PER_S]:,.0f}"),
-        ("agent-steps", f"{m[keys.STEP]:,.0f}" if m[keys.STEP] < 1e6 else f"{m[keys.STEP] / 1e6:,.2f} M"),
+        (
+            "agent-steps",
+            f"{m[keys.STEP]:,.0f}" if m[keys.STEP] < 1e6 else f"{m[keys.STEP] / 1e6:,.2f} M",
+        ),
         ("updates", f"{m[keys.UPDATE]:,.0f}"),
     ]
     return rows + ([("overlap", f"{m[keys.OVERLAP]:.2f}")] if keys.OVERLAP in m else [])
@@ -288,7 +346,9 @@ def _machine(m: Mapping[str, float]) -> Rows:
         "workers MiB": keys.WORKER_MEMORY, "GPU": keys.GPU_SHARE, "GPU MiB": keys.GPU_MEMORY,
     }  # fmt: skip
     forms = {keys.GPU_SHARE: "{:.0%}", keys.LEARNER_CORES: "{:.2f}", keys.WORKER_CORES: "{:.2f}"}
-    return [(name, forms.get(key, "{:,.0f}").format(m[key])) for name, key in names.items() if key in m]
+    return [
+        (name, forms.get(key, "{:,.0f}").format(m[key])) for name, key in names.items() if key in m
+    ]
 
 
 def _number(value: float) -> str:
@@ -296,7 +356,13 @@ def _number(value: float) -> str:
     if not math.isfinite(value):
         return str(value)
     size = abs(value)
-    return f"{value:,.0f}" if size >= 1e4 else f"{value:.2e}" if 0 < size < 1e-3 else f"{value:.{3 if size >= 1 else 4}f}"
+    return (
+        f"{value:,.0f}"
+        if size >= 1e4
+        else f"{value:.2e}"
+        if 0 < size < 1e-3
+        else f"{value:.{3 if size >= 1 else 4}f}"
+    )
 
 
 def clock(seconds: float) -> str:

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
 
-The first line of a file is a head with `schema_version`; where a run was resumed stands a marker, {"event": "resumed", ...};
-every other line is one flat object of numbers, whose keys are those of keys.py.
+The first line of a file is a head with `schema_version`; where a run was resumed stands a marker,
+{"event": "resumed", ...}; every other line is one flat object of numbers, whose keys are those of
+keys.py.
 
-Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The file is never a link or
-something else than a plain file (folder.py), and a line that is read has a longest length.
+Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The
+file is never a link or something else than a plain file (folder.py), and a line that is read has a
+longest length.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ _GROWTH = 16  # At most; bytes of memory per byte of a file whose lines are kept
 
 
 class JsonLog:
-    """Appends metrics to a file; a resumed run goes on in the same file. A file that is deleted meanwhile is made again."""
+    """Appends metrics to a file; a resumed run goes on in the same file. A file that is deleted
+    meanwhile is made again.
+    """
 
     def __init__(self, path: Path, head: Mapping[str, Any], kept: bool = True) -> None:
         """Open `path` for appending and write the head line where the file is new.
@@ -49,7 +53,8 @@ class JsonLog:
             self._append(b"")
 
     def write(self, metrics: Mapping[str, float]) -> bool:
-        """Append one line; numbers that are not finite become null, since JSON has no word for them.
+        """Append one line; numbers that are not finite become null, since JSON has no word for
+        them.
 
         Returns: False where the line was dropped; `reason` says why.
         """
@@ -62,7 +67,9 @@ class JsonLog:
             return False
 
     def mark(self, event: str, **values: Any) -> None:
-        """Append a line that is no metrics: {"event": event, ...}. One that cannot be written is left out."""
+        """Append a line that is no metrics: {"event": event, ...}. One that cannot be written is
+        left out.
+        """
         with contextlib.suppress(OSError):
             self._append(_as_line({"event": event, **values}))
 
@@ -122,15 +129,19 @@ def _as_line(values: Mapping[str, Any]) -> bytes:
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the metric lines of a file in the order of their steps, without its head and markers.
 
-    Left out are lines cut short by a crash or a full disk, and what a resumed run did once more: lines between the checkpoint
-    it went on from and the end of the process before.
-    Raises: OSError; ValueError for a file of another schema version, or one that memory has no room for.
+    Left out are lines cut short by a crash or a full disk, and what a resumed run did once more:
+    lines between the checkpoint it went on from and the end of the process before.
+    Raises: OSError; ValueError for a file of another schema version, or one that memory has no room
+        for.
     """
     found: list[dict[str, Any]] = []
     lines = _lines(path)
     head = next(lines, {})
     if head.get("schema_version") != SCHEMA_VERSION:
-        raise ValueError(f"{path} has schema_version {head.get('schema_version')!r:.40}: {SCHEMA_VERSION} is known")
+        raise ValueError(
+            f"{path} has schema_version {head.get('schema_version')!r:.40}: {SCHEMA_VERSION} is "
+            "known"
+        )
     for values in lines:
         if values.get("event") == RESUMED or "event" not in values:
             found.append(values)
@@ -145,7 +156,9 @@ def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the first line of a file, {} where it is no table. Raises: OSError, ValueError as `read_metrics`."""
+    """Return the first line of a file, {} where it is no table. Raises: OSError, ValueError as
+    `read_metrics`.
+    """
     return next(_lines(path), {})
 
 
@@ -154,7 +167,10 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with os.fdopen(open_file(path), "rb") as file:
         size, free = os.fstat(file.fileno()).st_size, psutil.virtual_memory().available
         if size * _GROWTH > free:
-            raise ValueError(f"{path} has {size} bytes: to read it takes {_GROWTH} times that, and {free} bytes are available")
+            raise ValueError(
+                f"{path} has {size} bytes: to read it takes {_GROWTH} times that, and {free} "
+                "bytes are available"
+            )
         while line := file.readline(_LONGEST_LINE):
             with contextlib.suppress(ValueError, RecursionError):
                 if isinstance(values := json.loads(line), dict):

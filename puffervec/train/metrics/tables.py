@@ -23,16 +23,25 @@ PROGRESS_EVERY_S = 0.5
 REST = "--all prints every one, --csv and --json have them"
 
 
-def print_report(report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()) -> None:
+def print_report(
+    report: Report, title: str, parts: bool = True, every: bool = False, whole: Collection[str] = ()
+) -> None:
     """Print the report of an evaluation. A table that is too wide is turned or cut (`_fitting`).
 
-    Where there are many parts, what is printed is the total and, below it, the parts with the lowest scores.
+    Where there are many parts, what is printed is the total and, below it, the parts with the
+    lowest scores.
 
-    Args: parts: False for the total alone, where there is one; every: print all parts, however many; whole: names of tables of
-        which all lines and columns are printed.
+    Args: parts: False for the total alone, where there is one; every: print all parts, however
+        many; whole: names of tables of which all lines and columns are printed.
     """
     cells, lowest = report.cells(), list[str]()
-    short = parts and not every and len(report.rows) > MOST_ROWS and report.score is not None and report.total is not None
+    short = (
+        parts
+        and not every
+        and len(report.rows) > MOST_ROWS
+        and report.score is not None
+        and report.total is not None
+    )
     if (short or not parts) and report.total is not None:
         cells = [cells[0], cells[-1]]
     if short:
@@ -43,21 +52,30 @@ def print_report(report: Report, title: str, parts: bool = True, every: bool = F
     if more:
         lines += ["", *table_lines([("also of all", ""), *more])]
     lines += lowest
-    printed = {name: rows for name, rows in report.tables.items() if parts and name not in report.unprinted}
+    printed = {
+        name: rows for name, rows in report.tables.items() if parts and name not in report.unprinted
+    }
     for name, rows in printed.items():
         shown = rows if every or name in whole or len(rows) <= MOST_ROWS else rows[:FIRST_ROWS]
         columns = () if name in whole else report.columns.get(name, ())
         lines += ["", f"{name}: {len(rows)}", *_fitting(cells_of(shown, columns))] if rows else []
-        lines += [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
+        lines += (
+            [f"  ... and {len(rows) - len(shown)} more: {REST}"] if len(shown) < len(rows) else []
+        )
     remarks = [f"  {one_line(remark)}" for remark in report.remarks]
     if sys.stdout.isatty():
-        remarks = [line for remark in remarks for line in textwrap.wrap(remark, _room(), subsequent_indent="    ")]
+        remarks = [
+            line
+            for remark in remarks
+            for line in textwrap.wrap(remark, _room(), subsequent_indent="    ")
+        ]
     print("\n" + printable("\n".join([title, *lines, *remarks])))
 
 
 def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table. One that is too wide is turned, or where that does not fit either, cut into several below
-    each other, of which each begins with the first column."""
+    """Return the lines of a table. One that is too wide is turned, or where that does not fit
+    either, cut into several below each other, of which each begins with the first column.
+    """
     room = _room()
 
     def fits(table: list[tuple[str, ...]]) -> bool:
@@ -78,7 +96,9 @@ def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
 
 
 def _room() -> int:
-    """Return the width for tables, in characters: that of the terminal, or WIDE where the output goes elsewhere."""
+    """Return the width for tables, in characters: that of the terminal, or WIDE where the output
+    goes elsewhere.
+    """
     return shutil.get_terminal_size((WIDE, 0)).columns if sys.stdout.isatty() else WIDE
 
 
@@ -88,13 +108,17 @@ def note(text: str) -> None:
 
 
 class ProgressLines:
-    """Prints "progress ACT SHARE" on standard error, for programs: at most twice a second, and at the end of an act."""
+    """Prints "progress ACT SHARE" on standard error, for programs: at most twice a second, and at
+    the end of an act.
+    """
 
     def __init__(self) -> None:
         self._last = ("", -math.inf)
 
     def __call__(self, act: str, share: float) -> None:
-        """Take the share of an act that is done (see `puffervec.contract.evaluation.report_progress`)."""
+        """Take the share of an act that is done (see
+        `puffervec.contract.evaluation.report_progress`).
+        """
         now = time.monotonic()
         if act != self._last[0] or now >= self._last[1] + PROGRESS_EVERY_S or share >= 1.0:
             self._last = act, now

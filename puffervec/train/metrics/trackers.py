@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the package. Runs in the learner.
+"""Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the
+package. Runs in the learner.
 
-TensorBoard gets every line of `metrics.jsonl`; Weights & Biases, which may send it over a network, the latest one at most every
-few seconds, and the last one. Both write into the run folder, Weights & Biases to its server too where it is online. One that
-fails is dropped with a note: the run goes on. Both open their files by name, so links that lead out of the run folder are
-refused before they begin.
+TensorBoard gets every line of `metrics.jsonl`; Weights & Biases, which may send it over a network,
+the latest one at most every few seconds, and the last one. Both write into the run folder, Weights
+& Biases to its server too where it is online. One that fails is dropped with a note: the run goes
+on. Both open their files by name, so links that lead out of the run folder are refused before they
+begin.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ class Tracker(Protocol):
 
 
 class TensorBoard:
-    """Event files in the folder `tensorboard` of the run: a point per update over agent-steps, and the settings as
-    hyperparameters."""
+    """Event files in the folder `tensorboard` of the run: a point per update over agent-steps, and
+    the settings as hyperparameters.
+    """
 
     name = "TensorBoard"
     every_line = True
@@ -57,21 +60,29 @@ class TensorBoard:
         metric: str = keys.EPISODE_RETURN,
         flush_s: float = 5.0,
     ) -> None:
-        """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones is hidden; config: as tables
-        of JSON values; metric: that says how good a run is; flush_s: seconds for which points may wait in memory."""
+        """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones
+        is hidden; config: as tables of JSON values; metric: that says how good a run is; flush_s:
+        seconds for which points may wait in memory.
+        """
         writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
         self._summary = importlib.import_module("tensorboard.compat.proto.summary_pb2").Summary
         where, purged = str(folder / TENSORBOARD_FOLDER), step + 1 if step else None
         self._writer = writer(where, purge_step=purged, flush_secs=max(1, math.ceil(flush_s)))
         named = importlib.import_module("torch.utils.tensorboard.summary").hparams
-        experiment, start, self._end = named(hyperparameters(config), dict.fromkeys((keys.EPISODE_RETURN, metric), 0.0))
+        experiment, start, self._end = named(
+            hyperparameters(config), dict.fromkeys((keys.EPISODE_RETURN, metric), 0.0)
+        )
         for part in (experiment, start):
             self._writer.file_writer.add_summary(part)
 
     def write(self, metrics: Mapping[str, float]) -> None:
         """Add a point to every curve, all in one event: one each would take twelve times as long."""
         value = self._summary.Value
-        points = [value(tag=key, simple_value=number) for key, number in metrics.items() if key != keys.STEP]
+        points = [
+            value(tag=key, simple_value=number)
+            for key, number in metrics.items()
+            if key != keys.STEP
+        ]
         self._writer.file_writer.add_summary(self._summary(value=points), int(metrics[keys.STEP]))
 
     def close(self) -> None:
@@ -81,9 +92,19 @@ class TensorBoard:
 
 
 def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return the settings of a run, but for its log, by name: {"train.lr": 0.001, ...}; lists and tables as text."""
-    flat = {f"{section}.{key}": value for section, table in config.items() if section != "log" for key, value in table.items()}
-    return {key: value if isinstance(value, (bool, int, float, str)) else json.dumps(value) for key, value in flat.items()}
+    """Return the settings of a run, but for its log, by name: {"train.lr": 0.001, ...}; lists and
+    tables as text.
+    """
+    flat = {
+        f"{section}.{key}": value
+        for section, table in config.items()
+        if section != "log"
+        for key, value in table.items()
+    }
+    return {
+        key: value if isinstance(value, (bool, int, float, str)) else json.dumps(value)
+        for key, value in flat.items()
+    }
 
 
 class WeightsAndBiases:
@@ -92,8 +113,11 @@ class WeightsAndBiases:
     name = "Weights & Biases"
     every_line = False
 
-    def __init__(self, folder: Path, log: LogSection, run_id: str, config: Mapping[str, Any]) -> None:
-        """Args: folder: of the run; run_id: of at most 64 letters and digits; config: as tables of JSON values.
+    def __init__(
+        self, folder: Path, log: LogSection, run_id: str, config: Mapping[str, Any]
+    ) -> None:
+        """Args: folder: of the run; run_id: of at most 64 letters and digits; config: as tables of
+            JSON values.
 
         Raises: ConfigError where it cannot begin: no account, no network.
         """
@@ -113,12 +137,15 @@ class WeightsAndBiases:
             self._run.define_metric("*", step_metric=keys.STEP)
         except Exception as error:
             raise ConfigError(
-                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin ({_in_one_line(error)}): run `wandb login`, or "
-                "use --log.wandb offline and `wandb sync` later"
+                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin "
+                f"({_in_one_line(error)}): run `wandb login`, or use --log.wandb offline and "
+                "`wandb sync` later"
             ) from error
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Log a row. Its x axis is `step`, and not the count of rows: a resumed run may go back a little."""
+        """Log a row. Its x axis is `step`, and not the count of rows: a resumed run may go back a
+        little.
+        """
         self._run.log({key: value for key, value in metrics.items() if math.isfinite(value)})
 
     def close(self) -> None:
@@ -136,11 +163,19 @@ class Trackers:
         note: Callable[[str], None],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Args: interval_s: least time between two lines, for trackers that do not take every one; note: told of a tracker that
-        is dropped."""
-        self._trackers, self._interval_s, self._note, self._clock = trackers, interval_s, note, clock
+        """Args: interval_s: least time between two lines, for trackers that do not take every one;
+        note: told of a tracker that is dropped.
+        """
+        self._trackers, self._interval_s, self._note, self._clock = (
+            trackers,
+            interval_s,
+            note,
+            clock,
+        )
         self._due_s = -1.0
-        self._held: dict[str, float] | None = None  # The latest line, where it was too early for it.
+        self._held: dict[str, float] | None = (
+            None  # The latest line, where it was too early for it.
+        )
 
     def write(self, metrics: Mapping[str, float]) -> None:
         """Hand a line to the trackers that take every one, and to the others if it is time for one."""
@@ -168,7 +203,10 @@ class Trackers:
             act()
         except Exception as error:  # A viewer must not end a run that can still learn.
             self._trackers.remove(tracker)
-            self._note(f"{tracker.name} failed and gets nothing more ({_in_one_line(error)}); the run and metrics.jsonl go on")
+            self._note(
+                f"{tracker.name} failed and gets nothing more ({_in_one_line(error)}); the run "
+                "and metrics.jsonl go on"
+            )
 
     def close(self) -> None:
         """Hand over the last line and close all; may be called twice."""
@@ -179,10 +217,14 @@ class Trackers:
 
 
 def require(log: LogSection) -> None:
-    """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports nothing."""
+    """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports
+    nothing.
+    """
     for wanted, module in ((log.tensorboard, "tensorboard"), (log.wandb != "off", "wandb")):
         if wanted:
-            extras.require(f"--log.{module}" + ("" if module == "tensorboard" else f" {log.wandb}"), module)
+            extras.require(
+                f"--log.{module}" + ("" if module == "tensorboard" else f" {log.wandb}"), module
+            )
 
 
 def open_trackers(
@@ -193,18 +235,26 @@ def open_trackers(
     Raises: ConfigError where one cannot begin.
     """
     opened: list[Tracker] = []
-    used = [name for name, on in ((TENSORBOARD_FOLDER, log.tensorboard), (WANDB_FOLDER, log.wandb != "off")) if on]
+    used = [
+        name
+        for name, on in ((TENSORBOARD_FOLDER, log.tensorboard), (WANDB_FOLDER, log.wandb != "off"))
+        if on
+    ]
     for name in used:
         try:
             with Folder(folder) as run:
                 run.refuse_ways_out(name)
         except OSError as error:
-            raise ConfigError(f"log.{name}: cannot use {error.filename or folder / name}: {error.strerror}") from error
+            raise ConfigError(
+                f"log.{name}: cannot use {error.filename or folder / name}: {error.strerror}"
+            ) from error
     if log.tensorboard:
         try:
             opened.append(TensorBoard(folder, step, config, metric, log.print_interval_s))
         except OSError as error:
-            raise ConfigError(f"log.tensorboard: cannot write to {folder / TENSORBOARD_FOLDER}: {error.strerror}") from error
+            raise ConfigError(
+                f"log.tensorboard: cannot write to {folder / TENSORBOARD_FOLDER}: {error.strerror}"
+            ) from error
     if log.wandb != "off":
         opened.append(WeightsAndBiases(folder, log, run_id, config))
     return opened

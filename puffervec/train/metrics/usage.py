@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run uses of the machine: cores, memory, the GPU. Sampled in the learner between updates, a few times a minute."""
+"""What a run uses of the machine: cores, memory, the GPU. Sampled in the learner between updates, a
+few times a minute.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ MIB = 2**20
 
 
 class Usage:
-    """Samples the learner, its worker processes and its GPU, at most every `interval_s`; in between the last sample stands."""
+    """Samples the learner, its worker processes and its GPU, at most every `interval_s`; in between
+    the last sample stands.
+    """
 
     def __init__(
         self,
@@ -37,10 +41,11 @@ class Usage:
         self._sample: dict[str, float] = {}
 
     def sample(self) -> dict[str, float]:
-        """Return `usage/<name>`: cores are CPU seconds per second since the sample before, memory is resident, in MiB.
+        """Return `usage/<name>`: cores are CPU seconds per second since the sample before, memory
+        is resident, in MiB.
 
-        Memory that learner and workers share (the slab, libraries) counts in each of them. Without worker processes their
-        two values are left out, as those of a GPU are without one.
+        Memory that learner and workers share (the slab, libraries) counts in each of them. Without
+        worker processes their two values are left out, as those of a GPU are without one.
         """
         now = self._clock()
         if now >= self._due_s:
@@ -51,10 +56,17 @@ class Usage:
     def _processes(self, now: float) -> dict[str, float]:
         before, self._cpu_s = self._cpu_s, self._cpu_seconds()
         span, self._at_s = max(1e-9, now - self._at_s), now
-        learner, workers = ((after - b) / span for after, b in zip(self._cpu_s, before, strict=True))
-        found = {keys.LEARNER_CORES: learner, keys.LEARNER_MEMORY: self._learner.memory_info().rss / MIB}
+        learner, workers = (
+            (after - b) / span for after, b in zip(self._cpu_s, before, strict=True)
+        )
+        found = {
+            keys.LEARNER_CORES: learner,
+            keys.LEARNER_MEMORY: self._learner.memory_info().rss / MIB,
+        }
         if self._workers:
-            found[keys.WORKER_CORES] = max(0.0, workers)  # A worker that ended takes its seconds with it.
+            found[keys.WORKER_CORES] = max(
+                0.0, workers
+            )  # A worker that ended takes its seconds with it.
             found[keys.WORKER_MEMORY] = sum(_told(process)[1] for process in self._workers) / MIB
         return found
 
@@ -71,7 +83,9 @@ class Usage:
             keys.GPU_MEMORY_SHARE: 1.0 - free / total,
         }
         if _has_nvml():
-            with contextlib.suppress(Exception):  # A driver that does not tell: NVML has an error of its own for each reason.
+            with contextlib.suppress(
+                Exception
+            ):  # A driver that does not tell: NVML has an error of its own for each reason.
                 found[keys.GPU_SHARE] = torch.cuda.utilization(self._device) / 100.0
         return found
 

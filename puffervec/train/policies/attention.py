@@ -5,12 +5,14 @@
     objects (n, k)  --  Linear, ReLU, shared  --  (n, hidden)  --------------+
     plain fields    --  Linear  --  queries (HEADS, hidden)  ----------------+--  attention  --  Linear, ReLU  --  (width,)
 
-The queries say what the agent is about to do, so an object can count for more in one row than in another (Vaswani et al.
-2017). The objects are keys and values as they stand: the matrices that would make keys of them are in the queries, and those
-that would make values in the last layer, where they cost a row's time and not that of each object.
+The queries say what the agent is about to do, so an object can count for more in one row than in
+another (Vaswani et al. 2017). The objects are keys and values as they stand: the matrices that
+would make keys of them are in the queries, and those that would make values in the last layer,
+where they cost a row's time and not that of each object.
 
-Empty slots are masked. Beside the objects stands one of zeros: who attends to nobody gets 0, and so does a row without objects,
-where a softmax alone would be 0 / 0. Plain torch operations on all devices.
+Empty slots are masked. Beside the objects stands one of zeros: who attends to nobody gets 0, and so
+does a row without objects, where a softmax alone would be 0 / 0. Plain torch operations on all
+devices.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ HEADS = 4
 class ObjectAttention(nn.Module):
     """HEADS queries per row over its objects: (..., n, k), (..., asking) -> (..., width)."""
 
-    def __init__(self, features: int, asking: int, hidden: int, width: int, factor: float = 1.0) -> None:
-        """Args: features: k; asking: width of what the queries are made of; hidden: width of the objects' shared layer; width:
-        of the result; factor: of the objects' numbers."""
+    def __init__(
+        self, features: int, asking: int, hidden: int, width: int, factor: float = 1.0
+    ) -> None:
+        """Args: features: k; asking: width of what the queries are made of; hidden: width of the
+        objects' shared layer; width: of the result; factor: of the objects' numbers.
+        """
         super().__init__()
         self.factor, self.hidden = factor, hidden
         self.first = linear(features, hidden)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Discrete actions on a CPU in C: draws here (csrc/sample.h), the loss in learn/ppo_loss.py. Runs in the learner."""
+"""Discrete actions on a CPU in C: draws here (csrc/sample.h), the loss in learn/ppo_loss.py. Runs
+in the learner.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,15 @@ def readable(tensors: Sequence[Tensor]) -> bool:
 
 def not_too_many(logits: Sequence[Tensor]) -> bool:
     """True where C has room for the choices of all heads."""
-    return len(logits) <= MOST_DIMS and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
+    return (
+        len(logits) <= MOST_DIMS
+        and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
+    )
 
 
 def draw(logits: Sequence[Tensor], uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw by the inverse of the cumulated probabilities: one uniform number per row and dim, one pass over the logits.
+    """Draw by the inverse of the cumulated probabilities: one uniform number per row and dim, one
+        pass over the logits.
 
     Args: logits: (rows, n) each; uniforms: (rows, D) in [0, 1).
     Returns: choices (rows, D) int32, and their log-probabilities, summed over the dims (rows,).

@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""ConvNeXt of any depth and width (Liu et al. 2022, "A ConvNet for the 2020s"), with the parameter names of timm's.
+"""ConvNeXt of any depth and width (Liu et al. 2022, "A ConvNet for the 2020s"), with the parameter
+names of timm's.
 
     stem: 4x4 convolution, stride 4, LayerNorm
     stages.I: (LayerNorm, 2x2 convolution, stride 2, from the second stage on), then blocks:
-        x + drop_path(gamma * (depthwise 7x7, LayerNorm, Linear to 4 times as many, GELU, Linear back))
+        x + drop_path(gamma * (depthwise 7x7, LayerNorm, Linear to 4 times as many, GELU, Linear
+        back))
     head: global mean, LayerNorm, Linear
 
-So `load_state_dict` takes the weights of `timm.create_model("convnext_tiny")` and its kin as they are. The classes are plain
-modules of one process; `shard_cnn` splits them, as any other network.
+So `load_state_dict` takes the weights of `timm.create_model("convnext_tiny")` and its kin as they
+are. The classes are plain modules of one process; `shard_cnn` splits them, as any other network.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ class LayerNorm2d(nn.LayerNorm):
 
 
 class DropPath(nn.Module):
-    """Leaves out whole samples of a residual branch while training, and scales up the others (Huang et al. 2016, "Deep networks
-    with stochastic depth"). Draws one number per sample from torch's global generator, wherever the sample's columns are."""
+    """Leaves out whole samples of a residual branch while training, and scales up the others (Huang
+    et al. 2016, "Deep networks with stochastic depth"). Draws one number per sample from torch's
+    global generator, wherever the sample's columns are.
+    """
 
     def __init__(self, rate: float) -> None:
         """Args: rate: share of the samples that are left out, 0 to 1."""
@@ -62,7 +66,11 @@ class _Mlp(nn.Module):
 
     def __init__(self, width: int, ratio: int) -> None:
         super().__init__()
-        self.fc1, self.act, self.fc2 = nn.Linear(width, ratio * width), nn.GELU(), nn.Linear(ratio * width, width)
+        self.fc1, self.act, self.fc2 = (
+            nn.Linear(width, ratio * width),
+            nn.GELU(),
+            nn.Linear(ratio * width, width),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.fc2(self.act(self.fc1(x)))
@@ -72,8 +80,17 @@ class _Mlp(nn.Module):
 class ConvNeXtBlock(nn.Module):
     """A residual block; see the head of this file."""
 
-    def __init__(self, width: int, kernel: int = 7, layer_scale: float = 1e-6, drop_path: float = 0.0, ratio: int = 4) -> None:
-        """Args: width: channels; kernel: odd; layer_scale: gamma at the start; drop_path: see DropPath; ratio: of the MLP."""
+    def __init__(
+        self,
+        width: int,
+        kernel: int = 7,
+        layer_scale: float = 1e-6,
+        drop_path: float = 0.0,
+        ratio: int = 4,
+    ) -> None:
+        """Args: width: channels; kernel: odd; layer_scale: gamma at the start; drop_path: see
+        DropPath; ratio: of the MLP.
+        """
         super().__init__()
         self.conv_dw = nn.Conv2d(width, width, kernel, padding=kernel // 2, groups=width)
         self.norm = nn.LayerNorm(width, eps=1e-6)
@@ -89,11 +106,21 @@ class ConvNeXtBlock(nn.Module):
 
 
 class _Stage(nn.Module):
-    def __init__(self, before: int, width: int, rates: Sequence[float], kernel: int, layer_scale: float, first: bool) -> None:
+    def __init__(
+        self,
+        before: int,
+        width: int,
+        rates: Sequence[float],
+        kernel: int,
+        layer_scale: float,
+        first: bool,
+    ) -> None:
         super().__init__()
         down = (LayerNorm2d(before), nn.Conv2d(before, width, 2, 2))
         self.downsample = nn.Identity() if first else nn.Sequential(*down)
-        self.blocks = nn.Sequential(*(ConvNeXtBlock(width, kernel, layer_scale, rate) for rate in rates))
+        self.blocks = nn.Sequential(
+            *(ConvNeXtBlock(width, kernel, layer_scale, rate) for rate in rates)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = self.blocks(self.downsample(x))
@@ -129,18 +156,26 @@ class ConvNeXt(nn.Module):
     ) -> None:
         """Make a network with fresh weights; the defaults are ConvNeXt-T's.
 
-        Args: classes: outputs, 0: the features of the last stage; depths, dims: blocks and channels of each stage; patch: size
-            and stride of the stem; kernel: of the depthwise convolutions, odd; drop_path: of the last block, 0 at the first.
+        Args: classes: outputs, 0: the features of the last stage; depths, dims: blocks and channels
+            of each stage; patch: size and stride of the stem; kernel: of the depthwise
+            convolutions, odd; drop_path: of the last block, 0 at the first.
         Raises: ConfigError for sizes that cannot work.
         """
         super().__init__()
-        if len(depths) != len(dims) or not dims or min(*depths, *dims, patch, in_channels) < 1 or kernel % 2 == 0:
+        if (
+            len(depths) != len(dims)
+            or not dims
+            or min(*depths, *dims, patch, in_channels) < 1
+            or kernel % 2 == 0
+        ):
             raise ConfigError(
-                f"convnext: depths {list(depths)}, dims {list(dims)}, patch {patch}, kernel {kernel}: give as many depths as"
-                " dims, all at least 1, and an odd kernel"
+                f"convnext: depths {list(depths)}, dims {list(dims)}, patch {patch}, kernel "
+                f"{kernel}: give as many depths as dims, all at least 1, and an odd kernel"
             )
         self.features = dims[-1]
-        self.stem = nn.Sequential(nn.Conv2d(in_channels, dims[0], patch, patch), LayerNorm2d(dims[0]))
+        self.stem = nn.Sequential(
+            nn.Conv2d(in_channels, dims[0], patch, patch), LayerNorm2d(dims[0])
+        )
         count, stages, before = sum(depths), [], dims[0]
         for index, (depth, width) in enumerate(zip(depths, dims, strict=True)):
             done = sum(depths[:index])

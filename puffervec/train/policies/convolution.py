@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies for pictures: strided convolutions over rasters, a linear layer, heads. Path stop 7; runs in the learner.
+"""Policies for pictures: strided convolutions over rasters, a linear layer, heads. Path stop 7;
+runs in the learner.
 
     a picture     --  view (C, H, W), scaled to 0..1 on the device  --  convolutions     --  Linear, ReLU  --+
     other leaves  --  encoder.py  --  Linear, ReLU  ---------------------------------------------------------+--  trunk, heads
 
-A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they become numbers. This holds
-for C and Python envs alike: rows.group_views tells the leaves of both.
+A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they
+become numbers. This holds for C and Python envs alike: rows.group_views tells the leaves of both.
 
 The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext).
 """
@@ -33,12 +34,15 @@ MOST_CHANNELS = 16  # along the first or last axis
 LAYER_SCALE = 0.1  # Of a ConvNeXt's blocks at the start: small networks, and no long warm-up.
 
 Shape = tuple[int, int, int]
-# (network, pictures as observed (N, C, H, W), what makes numbers of them) -> what the network makes of them.
+# (network, pictures as observed (N, C, H, W), what makes numbers of them) -> what the network makes
+# of them.
 Convolve = Callable[[nn.Module, Tensor, Callable[[Tensor], Tensor]], Tensor]
 
 
 def convolve(network: nn.Module, pictures: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply convolutions to pictures. A wing may put another function of this kind in a policy's `convolve`."""
+    """Apply convolutions to pictures. A wing may put another function of this kind in a policy's
+    `convolve`.
+    """
     out: Tensor = network(prepare(pictures))
     return out
 
@@ -52,7 +56,9 @@ def picture_shape(shape: tuple[int, ...]) -> Shape | None:
         shape = (1, *shape)
     if len(shape) != 3:
         return None
-    found = (shape[2], shape[0], shape[1]) if _channels_last(shape) else (shape[0], shape[1], shape[2])
+    found = (
+        (shape[2], shape[0], shape[1]) if _channels_last(shape) else (shape[0], shape[1], shape[2])
+    )
     return found if found[0] <= MOST_CHANNELS and min(found[1:]) >= FEWEST_PIXELS else None
 
 
@@ -64,21 +70,32 @@ def has_pictures(group: GroupSpec) -> bool:
     """True where some leaf of the group's rows is a picture of bytes."""
     if group.observation_plan is None and not any(field.keeps_shape for field in group.fields):
         return False  # A C env's table of objects is no picture.
-    return any(view.leaf.dtype == np.uint8 and picture_shape(view.leaf.shape) is not None for view in group_views(group))
+    return any(
+        view.leaf.dtype == np.uint8 and picture_shape(view.leaf.shape) is not None
+        for view in group_views(group)
+    )
 
 
 def _is_picture(leaf: Leaf) -> bool:
-    """What a policy that was asked for pictures takes for one, beside other leaves: bytes, or numbers with three axes."""
-    return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(leaf.shape) is not None
+    """What a policy that was asked for pictures takes for one, beside other leaves: bytes, or
+    numbers with three axes.
+    """
+    return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(
+        leaf.shape
+    ) is not None
 
 
 def cnn(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
-    """Convolutions over pictures, with layers of their own for the numbers beside them; see `picture_policy`."""
+    """Convolutions over pictures, with layers of their own for the numbers beside them; see
+    `picture_policy`.
+    """
     return picture_policy(group, section)
 
 
 def convnext(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
-    """A small ConvNeXt over pictures, with layers of their own for the numbers beside them; see `picture_policy`."""
+    """A small ConvNeXt over pictures, with layers of their own for the numbers beside them; see
+    `picture_policy`.
+    """
     return picture_policy(group, section)
 
 
@@ -92,7 +109,10 @@ def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
         return ConvolutionPolicy(group, section)
     if any(_is_picture(view.leaf) for view in views):
         return MixedPolicy(group, section)
-    raise ConfigError(f"policy.kind is {section.kind}, but rows of {group.name} have no picture of at least 8 x 8 points")
+    raise ConfigError(
+        f"policy.kind is {section.kind}, but rows of {group.name} have no picture of at least 8 x "
+        "8 points"
+    )
 
 
 class _Picture:
@@ -123,7 +143,9 @@ class ConvolutionPolicy(NetworkPolicy):
     """For rows that are one picture."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first width) are read."""
+        """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first
+        width) are read.
+        """
         super().__init__()
         self.picture = _Picture(group_views(group)[0])
         self.convolve: Convolve = convolve
@@ -134,7 +156,9 @@ class ConvolutionPolicy(NetworkPolicy):
     def features(self, obs: Observations) -> Tensor:
         """The trunk's output: (..., width)."""
         pictures, lead = self.picture(obs)
-        out: Tensor = self.trunk(self.convolve(self.convolutions, pictures, self.picture.numbers).flatten(1))
+        out: Tensor = self.trunk(
+            self.convolve(self.convolutions, pictures, self.picture.numbers).flatten(1)
+        )
         return out.view(*lead, out.shape[-1])
 
     def networks(self) -> list[tuple[nn.Module, Shape]]:
@@ -147,10 +171,14 @@ class ConvolutionPolicy(NetworkPolicy):
 
 
 class MixedPolicy(NetworkPolicy):
-    """For pictures beside other leaves: each picture has convolutions of its own, the other leaves share one layer."""
+    """For pictures beside other leaves: each picture has convolutions of its own, the other leaves
+    share one layer.
+    """
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are read."""
+        """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are
+        read.
+        """
         super().__init__()
         width, views = section.hidden[0], group_views(group)
         self.convolve: Convolve = convolve
@@ -158,7 +186,11 @@ class MixedPolicy(NetworkPolicy):
         self.eyes = nn.ModuleList()
         for picture in self.pictures:
             convolutions = _convolutions(picture.shape, section)
-            self.eyes.append(nn.Sequential(convolutions, nn.Flatten(), _behind(convolutions, picture.shape, width)))
+            self.eyes.append(
+                nn.Sequential(
+                    convolutions, nn.Flatten(), _behind(convolutions, picture.shape, width)
+                )
+            )
         others = [view for view in views if not _is_picture(view.leaf)]
         self.encoder: RowEncoder | None = None
         if others:
@@ -209,18 +241,33 @@ def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
     size, stages = min(shape[1:]), len(section.channels)
     patch = next((patch for patch in (4, 2, 1) if size // patch >> (stages - 1)), 0)
     if not patch:
-        raise ConfigError(f"policy.channels has {stages} stages, each halving a picture of {size} points: give fewer")
+        raise ConfigError(
+            f"policy.channels has {stages} stages, each halving a picture of {size} points: give "
+            "fewer"
+        )
     depths = section.depths or (1,) * stages
-    return ConvNeXt(shape[0], 0, depths, section.channels, patch, drop_path=section.drop_path, layer_scale=LAYER_SCALE)
+    return ConvNeXt(
+        shape[0],
+        0,
+        depths,
+        section.channels,
+        patch,
+        drop_path=section.drop_path,
+        layer_scale=LAYER_SCALE,
+    )
 
 
 def _strided(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
-    """Return conv and ReLU per width of `channels`, each halving height and width (of large pictures: quartering); as in
-    Mnih et al. 2015 ("Human-level control"), with smaller kernels for small pictures."""
+    """Return conv and ReLU per width of `channels`, each halving height and width (of large
+    pictures: quartering); as in Mnih et al. 2015 ("Human-level control"), with smaller kernels for
+    small pictures.
+    """
     layers: list[nn.Module] = []
     before, size = shape[0], min(shape[1:])
     for width in channels:
-        kernel, stride = (8, 4) if size >= 64 else (4, 2) if size >= 8 else (3, 1) if size >= 3 else (1, 1)
+        kernel, stride = (
+            (8, 4) if size >= 64 else (4, 2) if size >= 8 else (3, 1) if size >= 3 else (1, 1)
+        )
         layer = nn.Conv2d(before, width, kernel, stride)
         nn.init.orthogonal_(layer.weight, 2**0.5)
         assert layer.bias is not None

@@ -1,14 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row group.
+"""Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row
+group.
 
-`heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n) per action dim, for
-continuous ones a single tensor (..., 2D) of means and log standard deviations. A joint action is a draw among all combinations
-of its parts' choices, so that it has one tensor of logits. No function here waits for the device: `torch.distributions` is not
-used because its checks read values back and building it costs more than sampling.
+`heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n)
+per action dim, for continuous ones a single tensor (..., 2D) of means and log standard deviations.
+A joint action is a draw among all combinations of its parts' choices, so that it has one tensor of
+logits. No function here waits for the device: `torch.distributions` is not used because its checks
+read values back and building it costs more than sampling.
 
-What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds; `ActionMap` turns them into what
-the env takes. So log-probabilities are those of the draw, not of the action that was cut to the bounds.
+What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds;
+`ActionMap` turns them into what the env takes. So log-probabilities are those of the draw, not of
+the action that was cut to the bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from puffervec.train.policies import choices
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
-MOST_COMBINATIONS = 4096  # Of a joint action: one logit each, and as many rows of weights in the last layer.
+MOST_COMBINATIONS = (
+    4096  # Of a joint action: one logit each, and as many rows of weights in the last layer.
+)
 WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -35,31 +40,42 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 class ActionSpec:
     """What one row's action is: its kind, and the choices or bounds per dim.
 
-    A joint action is drawn as one number, the place of its combination in the order that counts the last part up first.
+    A joint action is drawn as one number, the place of its combination in the order that counts the
+    last part up first.
     """
 
     kind: str  # discrete, multi_discrete, joint or continuous
     sizes: tuple[int, ...]  # choices per drawn number (discrete kinds)
     low: tuple[float, ...]  # bounds per dim (continuous)
     high: tuple[float, ...]
-    start: tuple[int, ...] = ()  # number of the first choice per dim of the env's action (discrete kinds); empty: 0
-    parts: tuple[int, ...] = ()  # joint: choices per dim of the env's action, whose product is the only one of sizes
+    start: tuple[
+        int, ...
+    ] = ()  # number of the first choice per dim of the env's action (discrete kinds); empty: 0
+    parts: tuple[
+        int, ...
+    ] = ()  # joint: choices per dim of the env's action, whose product is the only one of sizes
 
     @classmethod
     def of(cls, group: GroupSpec, joint: bool = False) -> ActionSpec:
         """Read it from a group of `vec.spec`.
 
-        Args: joint: draw a multi-discrete action as one of all combinations (`policy.joint`); other kinds stay as they are.
+        Args: joint: draw a multi-discrete action as one of all combinations (`policy.joint`); other
+        kinds stay as they are.
         Raises: ConfigError for more than MOST_COMBINATIONS.
         """
         discrete = group.action_kind != "continuous"
-        starts = () if group.action_plan is None or not discrete else tuple(int(n) for n in group.action_plan.low.reshape(-1))
+        starts = (
+            ()
+            if group.action_plan is None or not discrete
+            else tuple(int(n) for n in group.action_plan.low.reshape(-1))
+        )
         sizes = tuple(int(n) for n in group.action_sizes) if discrete else ()
         joint = joint and group.action_kind == "multi_discrete"
         if joint and math.prod(sizes) > MOST_COMBINATIONS:
             raise ConfigError(
-                f"policy.joint: {' x '.join(map(str, sizes))} choices are {math.prod(sizes):,} combinations, more than"
-                f" {MOST_COMBINATIONS:,}: leave it false, which gives one softmax per part"
+                f"policy.joint: {' x '.join(map(str, sizes))} choices are {math.prod(sizes):,} "
+                f"combinations, more than {MOST_COMBINATIONS:,}: leave it false, which gives one "
+                "softmax per part"
             )
         return cls(
             kind="joint" if joint else group.action_kind,
@@ -94,18 +110,21 @@ class ActionSpec:
 class ActionMap:
     """From drawn actions (rows, D) to those of the env's action rows.
 
-    Discrete kinds: index + start; joint: the combination of that index, one number per part. Continuous: a dim with two bounds
-    (at most 1e6 apart) maps -1..1 to them; then all are cut.
+    Discrete kinds: index + start; joint: the combination of that index, one number per part.
+    Continuous: a dim with two bounds (at most 1e6 apart) maps -1..1 to them; then all are cut.
     """
 
     def __init__(self, spec: ActionSpec, device: torch.device, dtype: torch.dtype) -> None:
-        """Args: device: of the drawn actions; dtype: of the env's action rows, in which the cut is made (a bound rounded to
-        another dtype could lie outside)."""
+        """Args: device: of the drawn actions; dtype: of the env's action rows, in which the cut is
+        made (a bound rounded to another dtype could lie outside).
+        """
         self.spec, self.dtype = spec, dtype
         self._start = torch.tensor(spec.start, device=device) if spec.start else None
         self._combinations = _combinations(spec, device) if spec.parts else None
         if not spec.discrete:
-            self._low, self._high = (torch.tensor(bound, dtype=dtype, device=device) for bound in (spec.low, spec.high))
+            self._low, self._high = (
+                torch.tensor(bound, dtype=dtype, device=device) for bound in (spec.low, spec.high)
+            )
             half = self._high / 2 - self._low / 2
             bounded = half <= WIDEST_RANGE / 2
             self._scale = torch.where(bounded, half, 1.0)
@@ -123,10 +142,15 @@ class ActionMap:
 
 def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
     """The env's action per joint choice: (product, parts) int32."""
-    if device.type == "meta":  # for its size; cartesian_prod would import the compiler here, for 1.5 s
+    if (
+        device.type == "meta"
+    ):  # for its size; cartesian_prod would import the compiler here, for 1.5 s
         return torch.empty(math.prod(spec.parts), len(spec.parts), dtype=torch.int32, device=device)
     first = spec.start or (0,) * len(spec.parts)
-    choices = [torch.arange(n, n + size, dtype=torch.int32, device=device) for n, size in zip(first, spec.parts, strict=True)]
+    choices = [
+        torch.arange(n, n + size, dtype=torch.int32, device=device)
+        for n, size in zip(first, spec.parts, strict=True)
+    ]
     return torch.cartesian_prod(*choices).view(-1, len(choices))
 
 
@@ -134,33 +158,45 @@ def refuse_joint(groups: Iterable[GroupSpec]) -> None:
     """Raise ConfigError unless one of an env's groups has actions that `policy.joint` means."""
     kinds = [group.action_kind for group in groups]
     if "multi_discrete" not in kinds:
-        raise ConfigError(f"policy.joint is for MultiDiscrete actions; this env's are {', '.join(kinds)}: leave it false")
+        raise ConfigError(
+            f"policy.joint is for MultiDiscrete actions; this env's are {', '.join(kinds)}: leave "
+            "it false"
+        )
 
 
 def masked(heads: Heads, action_mask: Tensor | None, parts: tuple[int, ...] = ()) -> Heads:
     """Return logits in which forbidden choices have no weight.
 
-    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None; parts: of a joint action, whose mask is per part.
+    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None; parts: of a joint action, whose
+        mask is per part.
     """
     if action_mask is None:
         return heads
     if parts:
         return (torch.where(_joint_mask(action_mask, parts), heads[0], MASKED_LOGIT),)
     split = torch.split(action_mask, [head.shape[-1] for head in heads], dim=-1)
-    return tuple(torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, split, strict=True))
+    return tuple(
+        torch.where(part != 0, head, MASKED_LOGIT) for head, part in zip(heads, split, strict=True)
+    )
 
 
 def _joint_mask(action_mask: Tensor, parts: tuple[int, ...]) -> Tensor:
-    """(..., sum of parts) -> (..., product) bool: a combination is allowed where all of its parts are."""
+    """(..., sum of parts) -> (..., product) bool: a combination is allowed where all of its parts
+    are.
+    """
     allowed, *rest = torch.split(action_mask != 0, list(parts), dim=-1)
     for part in rest:
         allowed = (allowed.unsqueeze(-1) & part.unsqueeze(-2)).flatten(-2)
     return allowed
 
 
-def draw_noise(spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
-    """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes) uniforms on CUDA, normals
-    for continuous actions. Apart from `sample`, so that a captured graph can take it from a fixed buffer."""
+def draw_noise(
+    spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None
+) -> Tensor:
+    """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes)
+    uniforms on CUDA, normals for continuous actions. Apart from `sample`, so that a captured graph
+    can take it from a fixed buffer.
+    """
     if not spec.discrete:
         return torch.randn(rows, spec.dims, device=device, generator=generator)
     columns = spec.dims if device.type == "cpu" else sum(spec.sizes)
@@ -188,19 +224,25 @@ def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tenso
 
 
 def _inverse_cdf(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """First choice whose cumulated probability exceeds u in [0, 1), and its log-probability: (rows, 1) each.
+    """First choice whose cumulated probability exceeds u in [0, 1), and its log-probability: (rows,
+    1) each.
 
     One uniform per row: 10 times faster on a CPU than `Categorical` for 91 choices.
     """
     weights = logits.softmax(-1)
     cumulated = weights.cumsum(-1)
-    # u is at most 1 - 2^-24, so the product is below the total even when rounded. NaN logits give the last choice, no crash.
-    index = torch.searchsorted(cumulated, u * cumulated[..., -1:], right=True).clamp_(max=logits.shape[-1] - 1)
+    # u is at most 1 - 2^-24, so the product is below the total even when rounded. NaN logits give
+    # the last choice, no crash.
+    index = torch.searchsorted(cumulated, u * cumulated[..., -1:], right=True).clamp_(
+        max=logits.shape[-1] - 1
+    )
     return index, weights.gather(-1, index).log()
 
 
 def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Gumbel-max draw and its log-probability: (rows, 1) each. Nothing is read back, so a CUDA graph can hold it."""
+    """Gumbel-max draw and its log-probability: (rows, 1) each. Nothing is read back, so a CUDA
+    graph can hold it.
+    """
     exponential = -torch.log1p(-u)  # Of 1 - u, which is never 0.
     index = (logits - exponential.clamp_min(1e-20).log()).argmax(-1, keepdim=True)
     return index, logits.gather(-1, index) - logits.logsumexp(-1, keepdim=True)
@@ -214,7 +256,9 @@ def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
 
 
 def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities (...) of given actions (..., D) and the entropies (...) of their distributions, float32."""
+    """Return log-probabilities (...) of given actions (..., D) and the entropies (...) of their
+    distributions, float32.
+    """
     if not spec.discrete:
         mean, log_std = heads[0].chunk(2, dim=-1)
         entropy = (log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)

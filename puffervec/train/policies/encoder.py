@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From observation rows to the numbers that a network takes, about 1 in size each. First stage of MLPPolicy.
+"""From observation rows to the numbers that a network takes, about 1 in size each. First stage of
+MLPPolicy.
 
     leaf                                     features
     Box uint8 with bounds 0 and 255          x / 255
@@ -9,10 +10,11 @@
     Discrete, MultiDiscrete                  one-hot where a leaf has at most 1,024 choices in all, else -1 (first) to 1 (last)
     MultiBinary, Box of bool                 0 or 1
 
-A field of a C env is a Box. `policy.normalize` off leaves the numbers of Boxes as they are (but for uint8 images). The
-statistics are buffers of the policy, so its checkpoints hold them. They change after an update (`observe`), so that a roll-out
-and its update see the same; with two exceptions: before the first update, since nothing was known in its roll-out, and with
-`train.asynchronous`, whose roll-outs see what was known one update before.
+A field of a C env is a Box. `policy.normalize` off leaves the numbers of Boxes as they are (but for
+uint8 images). The statistics are buffers of the policy, so its checkpoints hold them. They change
+after an update (`observe`), so that a roll-out and its update see the same; with two exceptions:
+before the first update, since nothing was known in its roll-out, and with `train.asynchronous`,
+whose roll-outs see what was known one update before.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from puffervec.workers.python.emulation.layout import Leaf
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks
 
-WIDEST_RANGE = 1e6  # Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
+WIDEST_RANGE = (
+    1e6  # Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
+)
 MOST_CHOICES = 1024  # One-hot features of one leaf.
 PIECE_NUMBERS = 2**22
 FARTHEST = 10.0  # Standard deviations.
@@ -75,7 +79,11 @@ class RowEncoder(nn.Module):
         scales = [_scales(view.leaf, choices, normalize) for view, choices in self.parts]
         self.features = sum(len(scale) for scale, _, _ in scales)
         for name, index in (("scale", 0), ("offset", 1), ("running", 2)):
-            self.register_buffer(name, torch.from_numpy(np.concatenate([part[index] for part in scales])), persistent=False)
+            self.register_buffer(
+                name,
+                torch.from_numpy(np.concatenate([part[index] for part in scales])),
+                persistent=False,
+            )
         self.adapts = bool(self.running.any())
         self.scaled = bool((self.scale != 1).any() or (self.offset != 0).any())
         # Of the raw numbers that are running: count of rows, mean and mean square distance from it.
@@ -110,7 +118,8 @@ class RowEncoder(nn.Module):
     def observe(self, obs: Observations, seen: Tensor, ranks: Ranks | None = None) -> None:
         """Take rows of a roll-out into the statistics, in pieces that fit into little memory.
 
-        Rows with a number that is not finite are left out: one of them would spoil the statistics for good.
+        Rows with a number that is not finite are left out: one of them would spoil the statistics
+        for good.
         Args: obs: (T, R, ...) each; seen: (T, R) bool, those that count; ranks: of whose roll-outs
             it is one; all get the same statistics.
         """
@@ -120,7 +129,11 @@ class RowEncoder(nn.Module):
         pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
         if ranks is not None and ranks.size > 1:
             told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
-            pieces = [_Sample.told(self.mean, *piece) for part in ranks.all_gather_object(told) for piece in part]
+            pieces = [
+                _Sample.told(self.mean, *piece)
+                for part in ranks.all_gather_object(told)
+                for piece in part
+            ]
         for piece in pieces:
             self._merge(piece)
 
@@ -141,7 +154,9 @@ class RowEncoder(nn.Module):
             self.mean.copy_(mean)
             self.square.copy_(square)
         else:
-            self.square.mul_(1 - share).add_(square * share).add_(away.square() * (share * (1 - share)))
+            self.square.mul_(1 - share).add_(square * share).add_(
+                away.square() * (share * (1 - share))
+            )
             self.mean.add_(away * share)
         self.count.fill_(total)
 
@@ -153,25 +168,37 @@ def _finite(numbers: Tensor) -> Tensor:
 
 
 def _choices(leaf: Leaf) -> list[tuple[int, int]] | None:
-    """Return (number of choices, least value) of each element that becomes one-hot; None where the numbers stay numbers."""
+    """Return (number of choices, least value) of each element that becomes one-hot; None where the
+    numbers stay numbers.
+    """
     space: Any = leaf.space
     if isinstance(space, spaces.Discrete):
         found = [(int(space.n), int(space.start))]
     elif isinstance(space, spaces.MultiDiscrete):
-        found = list(zip(space.nvec.reshape(-1).tolist(), space.start.reshape(-1).tolist(), strict=True))
+        found = list(
+            zip(space.nvec.reshape(-1).tolist(), space.start.reshape(-1).tolist(), strict=True)
+        )
     else:
         return None
     return found if sum(n for n, _ in found) <= MOST_CHOICES else None
 
 
 def _one_hot(values: Tensor, choices: list[tuple[int, int]]) -> Tensor:
-    """Values (..., D) to (..., sum of choices). A value that is no choice (the zeros of an absent agent) gives zeros."""
+    """Values (..., D) to (..., sum of choices). A value that is no choice (the zeros of an absent
+    agent) gives zeros.
+    """
     known = [torch.arange(start, start + n, device=values.device) for n, start in choices]
-    return torch.cat([values[..., d : d + 1].long() == row for d, row in enumerate(known)], dim=-1).float()
+    return torch.cat(
+        [values[..., d : d + 1].long() == row for d, row in enumerate(known)], dim=-1
+    ).float()
 
 
-def _scales(leaf: Leaf, choices: list[tuple[int, int]] | None, normalize: bool) -> tuple[np.ndarray, ...]:
-    """Return scale and offset (float32) of each feature of a leaf, and whether it follows running statistics (bool)."""
+def _scales(
+    leaf: Leaf, choices: list[tuple[int, int]] | None, normalize: bool
+) -> tuple[np.ndarray, ...]:
+    """Return scale and offset (float32) of each feature of a leaf, and whether it follows running
+    statistics (bool).
+    """
     space: Any = leaf.space
     features = leaf.size if choices is None else sum(n for n, _ in choices)
     scale, offset = np.ones(features), np.zeros(features)
@@ -197,6 +224,8 @@ def _span(space: Any) -> tuple[Any, Any]:
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return scale and offset that take low to -1 and high to 1; an element with one possible value becomes 0."""
+    """Return scale and offset that take low to -1 and high to 1; an element with one possible value
+    becomes 0.
+    """
     half = np.where(high > low, (high - low) / 2, 1.0)
     return 1 / half, -(high + low) / 2 / half

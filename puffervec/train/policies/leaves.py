@@ -1,15 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Observation rows in torch, and their leaves: the parts with a space of their own. Runs in the learner.
+"""Observation rows in torch, and their leaves: the parts with a space of their own. Runs in the
+learner.
 
     slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
 
-A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box does. A row holds numbers
-of one dtype where all leaves agree, else the bytes of an aligned record (puffervec/workers/python/emulation/layout.py). A C env's
-observation is one flat row too, or a dict of arrays by field.
+A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box
+does. A row holds numbers of one dtype where all leaves agree, else the bytes of an aligned record
+(puffervec/workers/python/emulation/layout.py). A C env's observation is one flat row too, or a dict
+of arrays by field.
 
-Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row under the key ROW. A policy
-is called with what `shown` makes of them, so that one for envs with a single array needs no dict.
+Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row
+under the key ROW. A policy is called with what `shown` makes of them, so that one for envs with a
+single array needs no dict.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 
 
 def as_signed(x: Tensor) -> Tensor:
-    """Return unsigned numbers of 2, 4 or 8 bytes as the signed ones with the same bytes, a view; all others as they are.
+    """Return unsigned numbers of 2, 4 or 8 bytes as the signed ones with the same bytes, a view;
+    all others as they are.
 
     For copies by index, of which torch has not all for unsigned numbers.
     """
@@ -58,7 +62,9 @@ def by_key(obs: Observation) -> Observations:
 
 
 def arrays(group: GroupSpec) -> dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]]:
-    """Return what a group's observations are made of, by key: the first byte in a row, the dtype, and the shape for one row."""
+    """Return what a group's observations are made of, by key: the first byte in a row, the dtype,
+    and the shape for one row.
+    """
     plan, dtype = group.observation_plan, group.flat_dtype
     if plan is not None:
         return {ROW: (0, plan.row_dtype, (width(plan),))}
@@ -73,22 +79,31 @@ def width(plan: ObservationPlan) -> int:
 
 
 def stored_dtype(plan: ObservationPlan) -> torch.dtype:
-    """Data type of rows in the roll-out storage: the row's own, but float32 for float64 (policies compute in float32)."""
+    """Data type of rows in the roll-out storage: the row's own, but float32 for float64 (policies
+    compute in float32).
+    """
     dtype: torch.dtype = TORCH_DTYPES[plan.row_dtype]
     return torch.float32 if dtype == torch.float64 else dtype
 
 
 def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
-    """Return observations as `recv` gives them, (rows, *row_shape), as (rows, width) of `stored_dtype`.
+    """Return observations as `recv` gives them, (rows, *row_shape), as (rows, width) of
+    `stored_dtype`.
 
     Aliasing: the memory of `observations`, except for float64, which is a copy.
     """
-    return torch.from_numpy(observations).reshape(len(observations), width(plan)).to(stored_dtype(plan))
+    return (
+        torch.from_numpy(observations)
+        .reshape(len(observations), width(plan))
+        .to(stored_dtype(plan))
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class LeafView:
-    """Where one leaf stands in rows (..., width); `dtype` is its own where rows are bytes, None where rows have it already."""
+    """Where one leaf stands in rows (..., width); `dtype` is its own where rows are bytes, None
+    where rows have it already.
+    """
 
     leaf: Leaf
     first: int
@@ -98,7 +113,8 @@ class LeafView:
     def __call__(self, obs: Observations) -> Tensor:
         """Return the leaf of all rows, (..., leaf.size).
 
-        Args: obs: one array, rows of `stored_dtype`; bytes begin where the dtype may, as in storage and slab.
+        Args: obs: one array, rows of `stored_dtype`; bytes begin where the dtype may, as in storage
+        and slab.
         Aliasing: a view on the rows.
         """
         part = obs[ROW].narrow(-1, self.first, self.count)
@@ -127,7 +143,10 @@ def group_views(group: GroupSpec) -> list[View]:
     if plan is not None:
         return list(leaf_views(plan))
     if dtype is None:
-        return [EntryView(Leaf((f.name,), f.space, f.dtype, f.shape, f.offset), f.name) for f in group.fields]
+        return [
+            EntryView(Leaf((f.name,), f.space, f.dtype, f.shape, f.offset), f.name)
+            for f in group.fields
+        ]
     leaf = Leaf((), group.observation_space, dtype, group.flat_shape, 0)
     return [LeafView(leaf, 0, leaf.size, None)]
 
@@ -136,5 +155,10 @@ def leaf_views(plan: ObservationPlan) -> list[LeafView]:
     """Return a view per leaf that is not empty, in the order in which they stand in a row."""
     found = [leaf for leaf in plan.leaves if leaf.size]
     if all(leaf.dtype == plan.row_dtype for leaf in found):
-        return [LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in found]
-    return [LeafView(leaf, leaf.offset, leaf.size * leaf.dtype.itemsize, TORCH_DTYPES[leaf.dtype]) for leaf in found]
+        return [
+            LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in found
+        ]
+    return [
+        LeafView(leaf, leaf.offset, leaf.size * leaf.dtype.itemsize, TORCH_DTYPES[leaf.dtype])
+        for leaf in found
+    ]

@@ -26,8 +26,8 @@ AgentMap = Callable[[int | str], str]
 class PolicyRows:
     """The rows that one policy acts for, and its settings.
 
-    group: the row group that they are of, with as many agents as the policy has in an env. agents: which agents of an env's row
-    group, in order; None: all.
+    group: the row group that they are of, with as many agents as the policy has in an env. agents:
+    which agents of an env's row group, in order; None: all.
     """
 
     group: GroupSpec
@@ -47,29 +47,41 @@ class PolicyRows:
 def policy_rows(spec: EnvSpec, config: TrainConfig | None = None) -> dict[str, PolicyRows]:
     """Return what each policy acts for, by the policy's name.
 
-    The policies of `policy.map`; else one per row group, named like it, or `default` where there is one group. config: of the
-    run; None: one without settings.
+    The policies of `policy.map`; else one per row group, named like it, or `default` where there is
+    one group. config: of the run; None: one without settings.
 
-    Raises: ConfigError where the map leaves an agent out, gives it twice, or names one that is not there, and where there are
-        settings for a policy that is not there.
+    Raises: ConfigError where the map leaves an agent out, gives it twice, or names one that is not
+        there, and where there are settings for a policy that is not there.
     """
     config = config or TrainConfig("", {})
     entries = explicit_map(spec, config.policy.map)
     if entries:
         owned = _mapped(spec, entries)
     else:
-        whole = {index: [(index, row) for row in range(group.agents)] for index, group in enumerate(spec.groups)}
-        owned = {"default" if len(whole) == 1 else spec.groups[index].name: agents for index, agents in whole.items()}
+        whole = {
+            index: [(index, row) for row in range(group.agents)]
+            for index, group in enumerate(spec.groups)
+        }
+        owned = {
+            "default" if len(whole) == 1 else spec.groups[index].name: agents
+            for index, agents in whole.items()
+        }
     for name in config.policies:
         if name not in owned:
-            raise ConfigError(f"policies.{name}: this run has no policy of that name{suggest(name, list(owned))}")
-    return {name: _rows_of(name, agents, spec, config.of_policy(name)) for name, agents in owned.items()}
+            raise ConfigError(
+                f"policies.{name}: this run has no policy of that name{suggest(name, list(owned))}"
+            )
+    return {
+        name: _rows_of(name, agents, spec, config.of_policy(name)) for name, agents in owned.items()
+    }
 
 
 def explicit_map(spec: EnvSpec, given: Sequence[str] | AgentMap) -> tuple[str, ...]:
-    """Return a map's entries, each NAME=AGENT,AGENT. A function, or module:function, is asked for each agent's policy.
+    """Return a map's entries, each NAME=AGENT,AGENT. A function, or module:function, is asked for
+    each agent's policy.
 
-    Args: given: `policy.map`, or the function: it is given the agent's name in a parallel env, the row in a C env.
+    Args: given: `policy.map`, or the function: it is given the agent's name in a parallel env, the
+    row in a C env.
     Raises: ConfigError where there is no such function, or it fails or returns no name.
     """
     if callable(given):
@@ -81,10 +93,17 @@ def explicit_map(spec: EnvSpec, given: Sequence[str] | AgentMap) -> tuple[str, .
     agents = [(group, row) for group in spec.groups for row in range(group.agents)]
     owned: dict[str, list[str]] = {}
     for number, (group, row) in enumerate(agents):
-        who = group.agent_names[row] if group.observation_plan is not None and group.agent_names else number
+        who = (
+            group.agent_names[row]
+            if group.observation_plan is not None and group.agent_names
+            else number
+        )
         name = guarded("policy.map", f"fails for agent {who!r}", functools.partial(asked, who))
         if not isinstance(name, str):
-            raise ConfigError(f"policy.map: the function returned {name!r} for agent {who!r}: return the name of a policy")
+            raise ConfigError(
+                f"policy.map: the function returned {name!r} for agent {who!r}: return the name "
+                "of a policy"
+            )
         owned.setdefault(name, []).append(str(who))
     return tuple(f"{name}={','.join(numbers)}" for name, numbers in owned.items())
 
@@ -99,21 +118,35 @@ def _mapped(spec: EnvSpec, entries: Sequence[str]) -> dict[str, list[Agent]]:
             raise ConfigError(f"policy.map has {entry!r}: give NAME=AGENT,AGENT, each name once")
         for word in given.split(","):
             if word not in words:
-                raise ConfigError(f"policy.map: {name!r} is to act for {word!r}: this env has {_listed(words)}")
+                raise ConfigError(
+                    f"policy.map: {name!r} is to act for {word!r}: this env has {_listed(words)}"
+                )
             for agent in words[word]:
                 if (before := owner.setdefault(agent, name)) != name:
-                    raise ConfigError(f"policy.map: {_called(spec, agent)} is given to {before!r} and {name!r}: give it to one")
+                    raise ConfigError(
+                        f"policy.map: {_called(spec, agent)} is given to {before!r} and {name!r}: "
+                        "give it to one"
+                    )
     policies = list(dict.fromkeys(owner.values()))
-    for agent in ((group, row) for group, rows in enumerate(spec.groups) for row in range(rows.agents)):
+    for agent in (
+        (group, row) for group, rows in enumerate(spec.groups) for row in range(rows.agents)
+    ):
         if agent not in owner:
-            raise ConfigError(f"policy.map: no policy acts for {_called(spec, agent)}: give it to one of {', '.join(policies)}")
+            raise ConfigError(
+                f"policy.map: no policy acts for {_called(spec, agent)}: give it to one of "
+                f"{', '.join(policies)}"
+            )
     return {name: sorted(agent for agent in owner if owner[agent] == name) for name in policies}
 
 
 def _agents_by_word(spec: EnvSpec) -> dict[str, list[Agent]]:
-    """Return the agents that each word of a map stands for: a type, an agent's name, a row group, a row."""
+    """Return the agents that each word of a map stands for: a type, an agent's name, a row group, a
+    row.
+    """
     words: dict[str, list[Agent]] = {}
-    agents = [(index, row) for index, group in enumerate(spec.groups) for row in range(group.agents)]
+    agents = [
+        (index, row) for index, group in enumerate(spec.groups) for row in range(group.agents)
+    ]
     for index, row in agents:
         group = spec.groups[index]
         for word in dict.fromkeys((*group.agent_names[row : row + 1], group.name)):
@@ -129,14 +162,19 @@ def _listed(words: Collection[str]) -> str:
 
 def _called(spec: EnvSpec, agent: Agent) -> str:
     group, row = spec.groups[agent[0]], agent[1]
-    return f"agent {row} of {group.name}" + (f" ({group.agent_names[row]})" if group.agent_names else "")
+    return f"agent {row} of {group.name}" + (
+        f" ({group.agent_names[row]})" if group.agent_names else ""
+    )
 
 
 def _rows_of(name: str, agents: list[Agent], spec: EnvSpec, settings: PolicySettings) -> PolicyRows:
     groups = {index for index, _ in agents}
     if len(groups) > 1:
         both = " and ".join(spec.groups[index].name for index in sorted(groups))
-        raise ConfigError(f"policy.map: {name!r} is to act for {both}, whose rows differ: give each group a policy of its own")
+        raise ConfigError(
+            f"policy.map: {name!r} is to act for {both}, whose rows differ: give each group a "
+            "policy of its own"
+        )
     group, rows = spec.groups[groups.pop()], tuple(row for _, row in agents)
     if len(rows) == group.agents:
         return PolicyRows(group, settings)
@@ -144,7 +182,8 @@ def _rows_of(name: str, agents: list[Agent], spec: EnvSpec, settings: PolicySett
 
 
 def places(agents: Sequence[int], per_env: int, rows: int) -> np.ndarray:
-    """Return where some agents of each env stand among `rows` rows of a row group with `per_env` of them in an env.
+    """Return where some agents of each env stand among `rows` rows of a row group with `per_env` of
+    them in an env.
 
     >>> places((0, 2), 3, 6).tolist()
     [0, 2, 3, 5]

@@ -1,18 +1,21 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Memory for policies: MinGRU and LSTM cells that start anew where an episode does, also in the middle of a sequence.
+"""Memory for policies: MinGRU and LSTM cells that start anew where an episode does, also in the
+middle of a sequence.
 
     memory(x, state, reset) -> (out, state)        x (B, width) in a roll-out, (T, B, width) in an update
 
-reset (B,) or (T, B) bool is True where a row begins an episode: what it remembers is then forgotten before the step. A roll-out
-step by step and an update over the whole sequence give the same numbers. Runs in the learner.
+reset (B,) or (T, B) bool is True where a row begins an episode: what it remembers is then forgotten
+before the step. A roll-out step by step and an update over the whole sequence give the same
+numbers. Runs in the learner.
 
-How many cells, one behind the other, a task needs depends on the cell. The gates and the candidate of a MinGRU see this step's
-input only. One cell can hold a thing until an input tells it to let go; of things that come one after the other it holds a sum
-with fading weights, from which their order is hard to tell. The second cell sees what the first remembers, so that it tells now
-from a step ago. Recalling at every step what came two steps ago, two reached 99 % of the optimum where one reached 73 %, and 80
-to 95 % after three times as many steps (tests/learn, Echo); Feng et al. 2024 find the like for selective copying. The gates of
-an LSTM see its state: one is enough.
+How many cells, one behind the other, a task needs depends on the cell. The gates and the candidate
+of a MinGRU see this step's input only. One cell can hold a thing until an input tells it to let go;
+of things that come one after the other it holds a sum with fading weights, from which their order
+is hard to tell. The second cell sees what the first remembers, so that it tells now from a step
+ago. Recalling at every step what came two steps ago, two reached 99 % of the optimum where one
+reached 73 %, and 80 to 95 % after three times as many steps (tests/learn, Echo); Feng et al. 2024
+find the like for selective copying. The gates of an LSTM see its state: one is enough.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ Grads = tuple[Tensor, Tensor, Tensor]
 
 
 def linear_recurrence(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
-    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T, ...)."""
+    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T,
+    ...).
+    """
     out: Tensor = (_recurrence_op if is_kept_whole() else _Recurrence.apply)(a, b, first)  # type: ignore[no-untyped-call]
     return out
 
@@ -46,9 +51,11 @@ def recurrence_into(h: Tensor, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
 
 
 def recurrence_grad_into(grads: Grads, grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> Grads:
-    """Write the gradients of a, b and first, given that of h; returns them. Nothing is allocated, and only h is kept:
+    """Write the gradients of a, b and first, given that of h; returns them. Nothing is allocated,
+    and only h is kept:
 
-    dL/db_t = g_t, dL/da_t = g_t * h_{t-1}, dL/dh_{-1} = a_0 * g_0, with g_t = dL/dh_t + a_{t+1} * g_{t+1}.
+    dL/db_t = g_t, dL/da_t = g_t * h_{t-1}, dL/dh_{-1} = a_0 * g_0, with g_t = dL/dh_t + a_{t+1} *
+    g_{t+1}.
     """
     of_a, g, of_first = grads
     g.copy_(grad)
@@ -70,7 +77,9 @@ class _Recurrence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Grads:
         a, h, first = ctx.saved_tensors
-        return recurrence_grad_into((torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first)
+        return recurrence_grad_into(
+            (torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first
+        )
 
 
 # The same as operations, for graphs.
@@ -82,8 +91,12 @@ def _recurrence_op(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
 
 
 @library.custom_op("puffervec::linear_recurrence_grad", mutates_args=())
-def _recurrence_grad_op(grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return recurrence_grad_into((torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first)
+def _recurrence_grad_op(
+    grad: Tensor, a: Tensor, h: Tensor, first: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    return recurrence_grad_into(
+        (torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)), grad, a, h, first
+    )
 
 
 @_recurrence_op.register_fake
@@ -109,8 +122,9 @@ _recurrence_op.register_autograd(_op_backward, setup_context=_keep)
 
 
 class MinGRU(nn.Module):
-    """The GRU whose gates do not look at the state (Feng et al. 2024, "Were RNNs All We Needed?"), so that a sequence is one
-    matrix product and a linear recurrence; with a highway gate between what it was given and what it remembers.
+    """The GRU whose gates do not look at the state (Feng et al. 2024, "Were RNNs All We Needed?"),
+    so that a sequence is one matrix product and a linear recurrence; with a highway gate between
+    what it was given and what it remembers.
 
         z, c, p = W x;    h_t = (1 - sigmoid(z)) * h_{t-1} + sigmoid(z) * c;    out = sigmoid(p) * h + (1 - sigmoid(p)) * x
     """
@@ -145,7 +159,9 @@ class MinGRU(nn.Module):
 
 
 class LSTM(nn.Module):
-    """The LSTM cell (Hochreiter and Schmidhuber 1997), step by step because episodes may begin inside of a sequence."""
+    """The LSTM cell (Hochreiter and Schmidhuber 1997), step by step because episodes may begin
+    inside of a sequence.
+    """
 
     enough: ClassVar[int] = 1
 
@@ -169,9 +185,20 @@ class LSTM(nn.Module):
         """See the head of this file."""
         single = x.dim() == 2
         steps = x.unsqueeze(0) if single else x
-        forgets = torch.zeros(steps.shape[:-1], dtype=torch.bool, device=x.device) if reset is None else reset
-        stay = (forgets.unsqueeze(0) if single and reset is not None else forgets).logical_not().unsqueeze(-1).float()
-        with torch.autocast(x.device.type, enabled=False):  # its state must not be rounded from step to step
+        forgets = (
+            torch.zeros(steps.shape[:-1], dtype=torch.bool, device=x.device)
+            if reset is None
+            else reset
+        )
+        stay = (
+            (forgets.unsqueeze(0) if single and reset is not None else forgets)
+            .logical_not()
+            .unsqueeze(-1)
+            .float()
+        )
+        with torch.autocast(
+            x.device.type, enabled=False
+        ):  # its state must not be rounded from step to step
             hidden, cell = state
             out = []
             for step, kept in zip(steps.float().unbind(), stay.unbind(), strict=True):
@@ -209,7 +236,8 @@ MEMORIES: dict[str, type[MinGRU] | type[LSTM]] = {"mingru": MinGRU, "lstm": LSTM
 def build_memory(kind: str, width: int, layers: int = 0) -> Memory | None:
     """Return the memory that `policy.memory` names, None for "none".
 
-    Args: layers: cells one behind the other; 0: as many as are enough for the task in the head of this file.
+    Args: layers: cells one behind the other; 0: as many as are enough for the task in the head of
+    this file.
     Raises: ConfigError for another name or number.
     """
     if kind == "none":

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policy of layers over all observation fields, and what it shares with the others: layers, heads and value, memory."""
+"""The policy of layers over all observation fields, and what it shares with the others: layers,
+heads and value, memory.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,25 @@ from puffervec.core.spec import GroupSpec
 from puffervec.train.config.sections import PolicySection
 from puffervec.train.policies.distributions import ActionSpec, Heads, masked
 from puffervec.train.policies.encoder import RowEncoder
-from puffervec.train.policies.leaves import ROW, EntryView, Observation, Observations, by_key, group_views
+from puffervec.train.policies.leaves import (
+    ROW,
+    EntryView,
+    Observation,
+    Observations,
+    by_key,
+    group_views,
+)
 from puffervec.train.policies.memory import Memory, State, build_memory
 
 LOG_STD_RANGE = (-5.0, 2.0)
 
 
 class NetworkPolicy(nn.Module):
-    """What the policies of this package share: features of an observation, memory if any, heads and value.
+    """What the policies of this package share: features of an observation, memory if any, heads and
+        value.
 
-    A subclass makes its layers, calls `finish`, and says in `features` how observations become (..., width) numbers.
+    A subclass makes its layers, calls `finish`, and says in `features` how observations become
+    (..., width) numbers.
     """
 
     memory: Memory | None
@@ -47,7 +58,11 @@ class NetworkPolicy(nn.Module):
         return () if self.memory is None else self.memory.initial_state(rows)
 
     def forward(
-        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+        self,
+        obs: Observation,
+        state: State = (),
+        reset: Tensor | None = None,
+        action_mask: Tensor | None = None,
     ) -> tuple[Heads, Tensor, State]:
         """See protocol.py."""
         x = self.features(by_key(obs))
@@ -58,8 +73,9 @@ class NetworkPolicy(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """Last layers: one linear map per head and one to the value, in float32 also where the rest runs in bf16 (a rounded
-    log-probability would make the first ratio differ from 1)."""
+    """Last layers: one linear map per head and one to the value, in float32 also where the rest
+    runs in bf16 (a rounded log-probability would make the first ratio differ from 1).
+    """
 
     def __init__(self, features: int, spec: ActionSpec) -> None:
         """Args: features: width of the input; spec: the actions."""
@@ -67,7 +83,8 @@ class ActorCritic(nn.Module):
         sizes = spec.head_sizes if spec.discrete else (spec.dims,)
         self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in sizes)
         self.value = linear(features, 1, gain=1.0)
-        # The spread of continuous actions does not depend on the observation, as usual for PPO: steadier learning.
+        # The spread of continuous actions does not depend on the observation, as usual for PPO:
+        # steadier learning.
         self.log_std = None if spec.discrete else nn.Parameter(torch.zeros(spec.dims))
 
     def forward(self, x: Tensor) -> tuple[Heads, Tensor]:
@@ -76,12 +93,18 @@ class ActorCritic(nn.Module):
             x = x.float()
             heads, value = tuple(head(x) for head in self.heads), self.value(x).squeeze(-1)
             if self.log_std is not None:
-                heads = (torch.cat([heads[0], self.log_std.clamp(*LOG_STD_RANGE).expand_as(heads[0])], dim=-1),)
+                heads = (
+                    torch.cat(
+                        [heads[0], self.log_std.clamp(*LOG_STD_RANGE).expand_as(heads[0])], dim=-1
+                    ),
+                )
             return heads, value
 
 
 def linear(inputs: int, outputs: int, gain: float = math.sqrt(2.0), bias: bool = True) -> nn.Linear:
-    """Return a linear layer with orthogonal weights and no bias at the start (Andrychowicz et al. 2021, "What matters")."""
+    """Return a linear layer with orthogonal weights and no bias at the start (Andrychowicz et al.
+    2021, "What matters").
+    """
     layer = nn.Linear(inputs, outputs, bias=bias)
     nn.init.orthogonal_(layer.weight, gain)
     if bias:
@@ -119,7 +142,10 @@ class MLPPolicy(NetworkPolicy):
         elif ROW in obs:
             row = obs[ROW]
         else:
-            parts = [obs[name].float().flatten(obs[name].dim() - len(shape)) for name, shape in self.fields]
+            parts = [
+                obs[name].float().flatten(obs[name].dim() - len(shape))
+                for name, shape in self.fields
+            ]
             row = torch.cat(parts, dim=-1)
         out: Tensor = self.trunk(row.to(torch.get_default_dtype()))
         return out

@@ -5,19 +5,23 @@
     field (n, k)  --  encoder shared by its objects: Linear, ReLU, Linear  --  max over n, ReLU  --+
     field (k,)    --  Linear, ReLU  ---------------------------------------------------------------+--  trunk  --  heads, value
 
-The order of objects cannot matter and every object shares its encoder's weights (Zaheer et al. 2017, "Deep Sets"). Empty slots
-are all zero. They are masked without a mask: the encoders have no biases but a column of ones for filled slots, so that an
-empty slot comes out as exactly 0, which a maximum followed by ReLU ignores. Path stop 7.
+The order of objects cannot matter and every object shares its encoder's weights (Zaheer et al.
+2017, "Deep Sets"). Empty slots are all zero. They are masked without a mask: the encoders have no
+biases but a column of ones for filled slots, so that an empty slot comes out as exactly 0, which a
+maximum followed by ReLU ignores. Path stop 7.
 
-Fields that `policy.object_attention` names are pooled by attention instead (attention.py), asked by what the plain fields say.
+Fields that `policy.object_attention` names are pooled by attention instead (attention.py), asked by
+what the plain fields say.
 
-Rows may be of any data type: they are stored and cross to the device as they stand, and become float32 there, next to the
-layer that reads them. Whole numbers are divided by the largest that the field can hold, so that they lie in -1..1 as floats
-do by convention; 0 stays 0, an empty slot empty.
+Rows may be of any data type: they are stored and cross to the device as they stand, and become
+float32 there, next to the layer that reads them. Whole numbers are divided by the largest that the
+field can hold, so that they lie in -1..1 as floats do by convention; 0 stays 0, an empty slot
+empty.
 
-On a CPU a fused C kernel encodes the sets (csrc/set_encoder.h: 15 to 20 times faster than the same in torch operations, forward
-and backward); elsewhere, and for other widths than the kernel's, the plain torch form, which is also what an export holds.
-`torch.compile` sees the kernel as one operation, `puffervec::encode_set`, that it does not look into.
+On a CPU a fused C kernel encodes the sets (csrc/set_encoder.h: 15 to 20 times faster than the same
+in torch operations, forward and backward); elsewhere, and for other widths than the kernel's, the
+plain torch form, which is also what an export holds. `torch.compile` sees the kernel as one
+operation, `puffervec::encode_set`, that it does not look into.
 """
 
 from __future__ import annotations
@@ -48,8 +52,9 @@ def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1
     """Encode the objects of each row and take the maximum over them.
 
     Args:
-        objects: (..., n, k) of any data type; an all-zero object is an empty slot. first: (hidden, k + 1), the last column
-            for the constant 1. second: (width, hidden). factor: what the objects' numbers are multiplied with.
+        objects: (..., n, k) of any data type; an all-zero object is an empty slot. first: (hidden,
+            k + 1), the last column for the constant 1. second: (width, hidden). factor: what the
+            objects' numbers are multiplied with.
     Returns:
         (..., width), at least 0; a row without objects gives zeros. float32 from the fused kernel.
     """
@@ -74,8 +79,9 @@ def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
 
 
 class _MaxPool(torch.autograd.Function):
-    """amax over dim -2 with a cheap backward pass: two passes over the input in its own dtype, where autograd's own takes six
-    and widens bf16; a third of the time of an update on a CPU."""
+    """amax over dim -2 with a cheap backward pass: two passes over the input in its own dtype,
+    where autograd's own takes six and widens bf16; a third of the time of an update on a CPU.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -121,7 +127,10 @@ def _rows_of(objects: Tensor) -> tuple[Any, Tensor]:
     if objects.stride(2) != 1 or objects.stride(1) != k:
         objects = objects.contiguous()
     values = ffi.cast("void*", objects.data_ptr())
-    return ffi.new("pv_set_rows*", (values, objects.stride(0), rows, n, k, int(objects.dtype == torch.bfloat16))), objects
+    return ffi.new(
+        "pv_set_rows*",
+        (values, objects.stride(0), rows, n, k, int(objects.dtype == torch.bfloat16)),
+    ), objects
 
 
 def _floats(tensor: Tensor) -> Any:
@@ -129,7 +138,9 @@ def _floats(tensor: Tensor) -> Any:
 
 
 def _encode(objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | None) -> Tensor:
-    """Return (..., width); which object won goes into winners (rows, width) uint8, where it is given."""
+    """Return (..., width); which object won goes into winners (rows, width) uint8, where it is
+    given.
+    """
     rows, flat = _rows_of(_flat(objects))  # which must stay alive
     first_t, second_t = first.detach().t().contiguous(), second.detach().t().contiguous()
     out = torch.empty(len(flat), WIDTH)
@@ -139,17 +150,31 @@ def _encode(objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | No
 
 
 def encoder_into(
-    out: Tensor, winners: Tensor, objects: Tensor, weights: tuple[Tensor, Tensor], transposed: tuple[Tensor, Tensor]
+    out: Tensor,
+    winners: Tensor,
+    objects: Tensor,
+    weights: tuple[Tensor, Tensor],
+    transposed: tuple[Tensor, Tensor],
 ) -> Callable[[], None]:
-    """Return what encodes these objects with these weights into `out` and `winners`, again and again, and allocates nothing.
+    """Return what encodes these objects with these weights into `out` and `winners`, again and
+    again, and allocates nothing.
 
-    Args: objects: (rows, n, k), rows in order of memory; weights: first and second; transposed: room for their transposes. All
-        tensors stay where they are.
+    Args: objects: (rows, n, k), rows in order of memory; weights: first and second; transposed:
+        room for their transposes. All tensors stay where they are.
     """
     rows, flat = _rows_of(objects)
-    pointers = (rows, *(_floats(x) for x in (*transposed, out)), ffi.cast("uint8_t*", winners.data_ptr()))
-    pairs = [(room.unsqueeze(0), weight.t().unsqueeze(0)) for room, weight in zip(transposed, weights, strict=True)]
-    assert flat.data_ptr() == objects.data_ptr(), "else the kernel would read a copy of these objects"
+    pointers = (
+        rows,
+        *(_floats(x) for x in (*transposed, out)),
+        ffi.cast("uint8_t*", winners.data_ptr()),
+    )
+    pairs = [
+        (room.unsqueeze(0), weight.t().unsqueeze(0))
+        for room, weight in zip(transposed, weights, strict=True)
+    ]
+    assert flat.data_ptr() == objects.data_ptr(), (
+        "else the kernel would read a copy of these objects"
+    )
 
     def encode() -> None:
         for room, weight in pairs:
@@ -159,7 +184,9 @@ def encoder_into(
     return encode
 
 
-def _encode_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:
+def _encode_grad(
+    grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor
+) -> tuple[Tensor, Tensor]:
     """Return the gradients of first and second."""
     rows, flat = _rows_of(_flat(objects))
     first_t, second = first.detach().t().contiguous(), second.detach().contiguous()
@@ -167,23 +194,47 @@ def _encode_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, w
     first_grad, second_grad = torch.zeros_like(first_t), torch.zeros_like(second)
     told = ffi.cast("uint8_t*", winners.data_ptr())
     lib.pv_set_encode_grad(
-        rows, _floats(first_t), _floats(second), _floats(out_grad), told, _floats(first_grad), _floats(second_grad)
+        rows,
+        _floats(first_t),
+        _floats(second),
+        _floats(out_grad),
+        told,
+        _floats(first_grad),
+        _floats(second_grad),
     )
     return first_grad.t().contiguous(), second_grad
 
 
 def encoder_grad_into(
-    grads: tuple[Tensor, Tensor], grad: Tensor, objects: Tensor, second: Tensor, winners: Tensor, first_t: Tensor, room: Tensor
+    grads: tuple[Tensor, Tensor],
+    grad: Tensor,
+    objects: Tensor,
+    second: Tensor,
+    winners: Tensor,
+    first_t: Tensor,
+    room: Tensor,
 ) -> Callable[[], None]:
-    """Return what writes the gradients of first and second into `grads`, again and again, and allocates nothing.
+    """Return what writes the gradients of first and second into `grads`, again and again, and
+    allocates nothing.
 
-    Args: grad: of what was encoded, float32; objects: (rows, n, k); both in order of memory; first_t: the first weight
-        transposed; room: for its gradient, likewise. All tensors stay where they are.
+    Args: grad: of what was encoded, float32; objects: (rows, n, k); both in order of memory;
+        first_t: the first weight transposed; room: for its gradient, likewise. All tensors stay
+        where they are.
     """
     rows, flat = _rows_of(objects)
-    assert flat.data_ptr() == objects.data_ptr(), "else the kernel would read a copy of these objects"
+    assert flat.data_ptr() == objects.data_ptr(), (
+        "else the kernel would read a copy of these objects"
+    )
     told = ffi.cast("uint8_t*", winners.data_ptr())
-    pointers = (rows, _floats(first_t), _floats(second), _floats(grad), told, _floats(room), _floats(grads[1]))
+    pointers = (
+        rows,
+        _floats(first_t),
+        _floats(second),
+        _floats(grad),
+        told,
+        _floats(room),
+        _floats(grads[1]),
+    )
     target, source = grads[0].unsqueeze(0), room.t().unsqueeze(0)
 
     def differentiate() -> None:
@@ -197,7 +248,13 @@ def encoder_grad_into(
 
 def _flat(objects: Tensor) -> Tensor:
     """(..., n, k) as (rows, n, k)."""
-    return objects.flatten(0, -3) if objects.dim() > 3 else objects.unsqueeze(0) if objects.dim() == 2 else objects
+    return (
+        objects.flatten(0, -3)
+        if objects.dim() > 3
+        else objects.unsqueeze(0)
+        if objects.dim() == 2
+        else objects
+    )
 
 
 def _winners(objects: Tensor) -> Tensor:
@@ -219,7 +276,7 @@ class _Fused(torch.autograd.Function):
         return None, *_encode_grad(grad, *ctx.saved_tensors)
 
 
-# ---- the same for torch.compile ----------------------------------------------------------------------------------------
+# ---- the same for torch.compile ------------------------------------------------------------------
 
 
 @library.custom_op("puffervec::encode_set", mutates_args=())
@@ -234,12 +291,16 @@ def _(objects: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @library.custom_op("puffervec::encode_set_grad", mutates_args=())
-def _encode_grad_op(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:
+def _encode_grad_op(
+    grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor
+) -> tuple[Tensor, Tensor]:
     return _encode_grad(grad, objects, first, second, winners)
 
 
 @_encode_grad_op.register_fake
-def _(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor) -> tuple[Tensor, Tensor]:
+def _(
+    grad: Tensor, objects: Tensor, first: Tensor, second: Tensor, winners: Tensor
+) -> tuple[Tensor, Tensor]:
     return torch.empty(first.shape), torch.empty(second.shape)
 
 
@@ -263,14 +324,19 @@ class ObjectSetPolicy(NetworkPolicy):
     """Shared per-object encoders, pooled by a maximum or by attention; see the head of this file."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: gives fields and actions; section: object_hidden, object_width and hidden are read."""
+        """Args: group: gives fields and actions; section: object_hidden, object_width and hidden
+        are read.
+        """
         super().__init__()
         if group.observation_plan is not None or not has_object_sets(group):
             raise ConfigError(
-                f"policy.kind is object_set, but {group.name} has no observation field of shape (objects, features)"
+                f"policy.kind is object_set, but {group.name} has no observation field of shape "
+                "(objects, features)"
             )
         width = section.object_width
-        self.flat_fields: list[tuple[str, int, tuple[int, ...]]] = []  # name, first column of a flat row, shape
+        self.flat_fields: list[
+            tuple[str, int, tuple[int, ...]]
+        ] = []  # name, first column of a flat row, shape
         self.factors = {field.name: factor_of(field) for field in group.fields}
         column = 0
         for field in group.fields:
@@ -278,13 +344,17 @@ class ObjectSetPolicy(NetworkPolicy):
             column += math.prod(field.shape)
         self.encoders = nn.ModuleDict()
         plain = [name for name, _, shape in self.flat_fields if len(shape) != 2]
-        self.attended = _attended(section, [name for name, _, _ in self.flat_fields if name not in plain], plain)
+        self.attended = _attended(
+            section, [name for name, _, _ in self.flat_fields if name not in plain], plain
+        )
         for name, _, shape in self.flat_fields:
             if name in self.attended:
                 sizes = (shape[1], width * len(plain), section.object_hidden, width)
                 self.encoders[name] = ObjectAttention(*sizes, factor=self.factors[name])
             elif len(shape) == 2:
-                self.encoders[name] = ObjectEncoder(shape[1], section.object_hidden, width, self.factors[name])
+                self.encoders[name] = ObjectEncoder(
+                    shape[1], section.object_hidden, width, self.factors[name]
+                )
             else:
                 self.encoders[name] = mlp((math.prod(shape), width))
         self.trunk = mlp((width * len(self.flat_fields), *section.hidden))
@@ -302,11 +372,17 @@ class ObjectSetPolicy(NetworkPolicy):
                 part = part if factor == 1.0 else part * factor
             pooled[name] = self.encoders[name](part)
         if self.attended:
-            asked_by = torch.cat([pooled[name] for name, _, shape in self.flat_fields if len(shape) != 2], dim=-1)
+            asked_by = torch.cat(
+                [pooled[name] for name, _, shape in self.flat_fields if len(shape) != 2], dim=-1
+            )
             for name, column, shape in self.flat_fields:
                 if name in self.attended:
-                    pooled[name] = self.encoders[name](self._part(obs, name, column, shape), asked_by)
-        out: Tensor = self.trunk(torch.cat([pooled[name] for name, _, _ in self.flat_fields], dim=-1))
+                    pooled[name] = self.encoders[name](
+                        self._part(obs, name, column, shape), asked_by
+                    )
+        out: Tensor = self.trunk(
+            torch.cat([pooled[name] for name, _, _ in self.flat_fields], dim=-1)
+        )
         return out
 
     @staticmethod
@@ -324,14 +400,22 @@ def _attended(section: PolicySection, tables: list[str], plain: list[str]) -> fr
         return frozenset()
     unknown = [name for name in section.object_attention if name not in tables]
     if unknown:
-        raise ConfigError(f"policy.object_attention has {unknown[0]!r}; the tables of objects are {', '.join(tables)}")
+        raise ConfigError(
+            f"policy.object_attention has {unknown[0]!r}; the tables of objects are "
+            f"{', '.join(tables)}"
+        )
     if not plain:
-        raise ConfigError("policy.object_attention: every field is a table of objects, so nothing asks; leave it empty")
+        raise ConfigError(
+            "policy.object_attention: every field is a table of objects, so nothing asks; leave "
+            "it empty"
+        )
     return frozenset(section.object_attention)
 
 
 def factor_of(field: Field) -> float:
-    """Return what stored numbers of a field are multiplied with: 1 for floats, 1 / 255 for whole bytes."""
+    """Return what stored numbers of a field are multiplied with: 1 for floats, 1 / 255 for whole
+    bytes.
+    """
     if field.dtype.kind not in "iu":
         return 1.0
     held = np.iinfo(field.dtype)
@@ -340,13 +424,19 @@ def factor_of(field: Field) -> float:
 
 
 class ObjectEncoder(nn.Module):
-    """Two layers shared by all objects of a field, then the maximum over the objects: (..., n, k) -> (..., width)."""
+    """Two layers shared by all objects of a field, then the maximum over the objects: (..., n, k)
+    -> (..., width).
+    """
 
     def __init__(self, features: int, hidden: int, width: int, factor: float = 1.0) -> None:
-        """Args: features: k; hidden: width of the first layer; width: of the result; factor: of the objects' numbers."""
+        """Args: features: k; hidden: width of the first layer; width: of the result; factor: of the
+        objects' numbers.
+        """
         super().__init__()
         self.factor = factor
-        self.first = linear(features + 1, hidden, bias=False)  # The extra column is 1 for a filled slot.
+        self.first = linear(
+            features + 1, hidden, bias=False
+        )  # The extra column is 1 for a filled slot.
         self.second = linear(hidden, width, bias=False)
 
     def forward(self, objects: Tensor) -> Tensor:

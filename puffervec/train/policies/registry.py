@@ -21,7 +21,9 @@ from puffervec.workers.python.creators import resolve
 
 
 def draws(policy: nn.Module) -> bool:
-    """Return True where a forward pass draws random numbers, as far as torch's own layers and ours tell."""
+    """Return True where a forward pass draws random numbers, as far as torch's own layers and ours
+    tell.
+    """
     return any(
         isinstance(layer, (_DropoutNd, nn.RReLU, DropPath))
         or (isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)) and layer.dropout > 0)
@@ -39,7 +41,9 @@ def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
         return _own_policy(kind, group, section)
     known = kinds()
     if kind not in known:
-        raise ConfigError(f"policy.kind is {kind!r}: use auto, {', '.join(known)}, or module:Class for your own")
+        raise ConfigError(
+            f"policy.kind is {kind!r}: use auto, {', '.join(known)}, or module:Class for your own"
+        )
     return known[kind](group, section)
 
 
@@ -64,7 +68,8 @@ def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Modul
         raise ConfigError(f"policy.kind {name}: {type(error).__name__}: {error}") from error
     if not isinstance(made, nn.Module) or not isinstance(made, Policy):
         raise ConfigError(
-            f"policy.kind {name} gave a {type(made).__name__}: give an nn.Module with initial_state(rows) and "
-            "forward(obs, state, reset, action_mask), see puffervec.train.policies.protocol"
+            f"policy.kind {name} gave a {type(made).__name__}: give an nn.Module with "
+            "initial_state(rows) and forward(obs, state, reset, action_mask), see "
+            "puffervec.train.policies.protocol"
         )
     return made

@@ -4,7 +4,8 @@
 
     checkpoints/000001234567/        named by agent-steps
         manifest.json                format_version, env id, spec hash, config, counters, policies, sha256 of every other file;
-                                     sequence: the how many-th checkpoint of its folder it is, the highest is the newest
+                                     sequence: the how many-th checkpoint of its folder it is, the
+                                         highest is the newest
         <policy>.safetensors         the weights alone, as torch names them
         optimizer.safetensors        <policy>/<parameter index>/<name>
         random.safetensors           states of the random generators
@@ -19,10 +20,12 @@
         envs-rank1.safetensors
         ahead-rank1.safetensors
 
-A checkpoint is written into a hidden folder beside its place, every file and the folder synced, then renamed: what is on disk
-under the final name is whole. Older ones beyond `keep` are removed when the rename is on the disk. The newest one that verifies
-is taken. Reading allocates no more than a few times the size of the files, which is compared with the free memory before.
-No link is followed below the run folder, or below a checkpoint that lies elsewhere (folder.py). Runs in the learner.
+A checkpoint is written into a hidden folder beside its place, every file and the folder synced,
+then renamed: what is on disk under the final name is whole. Older ones beyond `keep` are removed
+when the rename is on the disk. The newest one that verifies is taken. Reading allocates no more
+than a few times the size of the files, which is compared with the free memory before. No link is
+followed below the run folder, or below a checkpoint that lies elsewhere (folder.py). Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -59,11 +62,20 @@ _NUMBER_LIMIT = 2**53
 _COPIES = 2  # While a file is turned into tensors, its bytes are in memory twice.
 _HIDDEN = ".partial-"
 _NAME = re.compile(r"(\d+)(?:-(\d+))?")
-_KINDS = {"env": str, "config": dict, "counters": dict, "policies": dict, "spec_hash": str, "files": dict}
+_KINDS = {
+    "env": str,
+    "config": dict,
+    "counters": dict,
+    "policies": dict,
+    "spec_hash": str,
+    "files": dict,
+}
 
 
 class SaveError(PuffervecError, OSError):
-    """A checkpoint could not be written; those before it are untouched. The message says why and what to do."""
+    """A checkpoint could not be written; those before it are untouched. The message says why and
+    what to do.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,11 +90,14 @@ class Checkpoint:
 
 
 def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint under `parent` and remove all but the `keep` saved last; return its folder.
+    """Write a checkpoint under `parent` and remove all but the `keep` saved last; return its
+    folder.
 
     Raises: SaveError where the disk refuses; whatever was there before is still there and whole.
     """
-    files = {f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()}
+    files = {
+        f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()
+    }
     wanted = sum(map(len, files.values())) + _MANIFEST_ROOM
     before: list[tuple[int, str]] | None = None
     try:
@@ -94,15 +109,22 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
             for _, old in before[: max(0, len(before) + 1 - keep)]:
                 saved.remove(old)
     except OSError as error:
-        raise SaveError(f"cannot save a checkpoint: {reason(error, parent, wanted)}; {_kept(parent, before)}") from error
+        raise SaveError(
+            f"cannot save a checkpoint: {reason(error, parent, wanted)}; {_kept(parent, before)}"
+        ) from error
     return parent / name
 
 
 def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
     # Clones, because the format has no word for weights that two layers share.
-    data: bytes = dump_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    data: bytes = dump_tensors(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    )
     if _head_bytes(data) > HEAD_LIMIT:
-        raise SaveError(f"{len(tensors)} tensors have a head of more than {HEAD_LIMIT} bytes: use fewer envs or tensors")
+        raise SaveError(
+            f"{len(tensors)} tensors have a head of more than {HEAD_LIMIT} bytes: use fewer envs "
+            "or tensors"
+        )
     return data
 
 
@@ -111,8 +133,12 @@ def _head_bytes(data: bytes) -> int:
     return int.from_bytes(data[:8], "little")
 
 
-def _write(saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int) -> str:
-    """Write the files out of sight, then let them appear. Nothing of it is left where an error is raised before that."""
+def _write(
+    saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int
+) -> str:
+    """Write the files out of sight, then let them appear. Nothing of it is left where an error is
+    raised before that.
+    """
     saved.sweep(_HIDDEN, REMOVED)  # Of a run that was killed; the run's lock keeps others out.
     final = _free_name(saved, f"{manifest['counters']['agent_steps']:012d}")
     partial = _free_name(saved, f"{_HIDDEN}{os.getpid()}")
@@ -122,7 +148,12 @@ def _write(saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes
             for name, data in files.items():
                 fresh.write(name, [data])
             hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-            whole = {"format_version": FORMAT_VERSION, "sequence": sequence, **manifest, "files": hashes}
+            whole = {
+                "format_version": FORMAT_VERSION,
+                "sequence": sequence,
+                **manifest,
+                "files": hashes,
+            }
             fresh.write(MANIFEST, [(json.dumps(whole, indent=2) + "\n").encode()])
             fresh.sync()
         saved.rename(partial, final)
@@ -135,23 +166,30 @@ def _write(saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes
 
 
 def _free_name(saved: Folder, name: str) -> str:
-    """A name that nothing has yet: the same step saved again gets a number, so that nothing whole is ever moved away."""
+    """A name that nothing has yet: the same step saved again gets a number, so that nothing whole
+    is ever moved away.
+    """
     names = (f"{name}-{n}" if n else name for n in itertools.count())
     return next(name for name in names if saved.kind(name) == "nothing")
 
 
 def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
-    """Say which checkpoint is still there. before: as `_saved` has found them, None where it could not look."""
+    """Say which checkpoint is still there. before: as `_saved` has found them, None where it could
+    not look.
+    """
     if before is None:
         return "earlier ones are untouched"
-    return f"the checkpoint {parent / before[-1][1]} is kept" if before else "there is no earlier one"
+    return (
+        f"the checkpoint {parent / before[-1][1]} is kept" if before else "there is no earlier one"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- finding
 
 
 def _saved(saved: Folder) -> list[tuple[int, str]]:
-    """Names of checkpoint folders with their sequence, in the order of saving; -1 and first: no readable manifest.
+    """Names of checkpoint folders with their sequence, in the order of saving; -1 and first: no
+    readable manifest.
 
     The order is not that of the steps: a run may go on from an older checkpoint than its last.
     """
@@ -173,14 +211,18 @@ def _sequence(saved: Folder, name: str) -> int:
 
 
 def listed(parent: Path) -> list[Path]:
-    """Return the checkpoints under `parent` in the order of saving; none where it is no folder. Raises: CheckpointError."""
+    """Return the checkpoints under `parent` in the order of saving; none where it is no folder.
+    Raises: CheckpointError.
+    """
     try:
         with Folder(parent) as saved:
             return [parent / name for sequence, name in _saved(saved) if sequence >= 0]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise CheckpointError(f"cannot read {parent}: {getattr(error, 'strerror', None) or error}") from error
+        raise CheckpointError(
+            f"cannot read {parent}: {getattr(error, 'strerror', None) or error}"
+        ) from error
 
 
 def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | None:
@@ -194,12 +236,16 @@ def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | No
             while True:
                 names = saved.names()
                 found, damaged = _first_whole(saved, _saved(saved))
-                if found is not None or names == saved.names():  # Else the run that writes here has replaced them meanwhile.
+                if (
+                    found is not None or names == saved.names()
+                ):  # Else the run that writes here has replaced them meanwhile.
                     break
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise CheckpointError(f"cannot read {parent}: {getattr(error, 'strerror', None) or error}") from error
+        raise CheckpointError(
+            f"cannot read {parent}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     for text in damaged if note else ():
         assert note is not None
         note(text)
@@ -237,7 +283,9 @@ def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Folder]:
-    """Open a checkpoint: from its run folder where it lies in one, else as the user has named it. Raises: CheckpointError."""
+    """Open a checkpoint: from its run folder where it lies in one, else as the user has named it.
+    Raises: CheckpointError.
+    """
     try:
         if path.parent.name == CHECKPOINTS:
             with Folder(path.parent.parent) as run, run.below(CHECKPOINTS) as saved:
@@ -255,7 +303,9 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
     file = folder.path / MANIFEST
     with _open(folder, MANIFEST) as (stream, size):
         if size > MANIFEST_LIMIT:
-            raise CheckpointError(f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint")
+            raise CheckpointError(
+                f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint"
+            )
         data = stream.read(MANIFEST_LIMIT)
     try:
         manifest = json.loads(data.decode())
@@ -263,7 +313,9 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
         raise CheckpointError(f"cannot read {file}: {error}") from error
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
     if version != FORMAT_VERSION:
-        raise CheckpointError(f"{file} has format_version {version!r}: this version reads {FORMAT_VERSION}")
+        raise CheckpointError(
+            f"{file} has format_version {version!r}: this version reads {FORMAT_VERSION}"
+        )
     manifest.setdefault("sequence", 0)
     _check_manifest(file, manifest)
     if verify:
@@ -271,30 +323,57 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
         for name, digest in manifest["files"].items():
             with _open(folder, name) as (stream, size):
                 together += size
-                if together > psutil.virtual_memory().total:  # a file with a hole may claim terabytes
-                    raise CheckpointError(f"{folder.path} cannot be read: its files are larger than this machine's memory")
-                _compare(folder.path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest)
+                if (
+                    together > psutil.virtual_memory().total
+                ):  # a file with a hole may claim terabytes
+                    raise CheckpointError(
+                        f"{folder.path} cannot be read: its files are larger than this machine's "
+                        "memory"
+                    )
+                _compare(
+                    folder.path / name, hashlib.file_digest(stream, "sha256").hexdigest(), digest
+                )
     return dict(manifest)
 
 
 def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse a manifest whose entries are not of the kinds that readers rely on, or that names files elsewhere."""
+    """Refuse a manifest whose entries are not of the kinds that readers rely on, or that names
+    files elsewhere.
+    """
     missing = [key for key in _KINDS if key not in manifest]
     if missing:
         raise CheckpointError(f"{file} lacks {', '.join(missing)}")
     for key, kind in _KINDS.items():
         if not isinstance(manifest[key], kind):
-            raise CheckpointError(f"{file}: {key} is {shown(manifest[key])}: must be {'text' if kind is str else 'a table'}")
+            raise CheckpointError(
+                f"{file}: {key} is {shown(manifest[key])}: must be "
+                f"{'text' if kind is str else 'a table'}"
+            )
     for key, value in {"sequence": manifest["sequence"], **manifest["counters"]}.items():
         kinds = (int, float) if key.endswith("_s") else int
-        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < _NUMBER_LIMIT or math.isnan(value):
-            raise CheckpointError(f"{file}: {key} is {shown(value)}: must be a number from 0 to 2**53")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, kinds)
+            or not 0 <= value < _NUMBER_LIMIT
+            or math.isnan(value)
+        ):
+            raise CheckpointError(
+                f"{file}: {key} is {shown(value)}: must be a number from 0 to 2**53"
+            )
     for name, policy in manifest["policies"].items():
-        if not isinstance(policy, dict) or not all(isinstance(policy.get(key), str) for key in ("class", "group")):
+        if not isinstance(policy, dict) or not all(
+            isinstance(policy.get(key), str) for key in ("class", "group")
+        ):
             raise CheckpointError(f"{file}: the policy {name!r} has no class and group")
     for name, digest in manifest["files"].items():
-        if os.path.basename(name) != name or not name.endswith(".safetensors") or not name.isprintable():
-            raise CheckpointError(f"{file} names {name!r}: only safetensors files in the same folder are read")
+        if (
+            os.path.basename(name) != name
+            or not name.endswith(".safetensors")
+            or not name.isprintable()
+        ):
+            raise CheckpointError(
+                f"{file} names {name!r}: only safetensors files in the same folder are read"
+            )
         if not isinstance(digest, str):
             raise CheckpointError(f"{file}: the hash of {name} is {shown(digest)}: must be text")
 
@@ -306,7 +385,9 @@ def _compare(path: Path, found: str, expected: str) -> None:
 
 @contextlib.contextmanager
 def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises: CheckpointError."""
+    """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises:
+    CheckpointError.
+    """
     try:
         with os.fdopen(folder.open(name), "rb") as stream:
             yield stream, os.fstat(stream.fileno()).st_size
@@ -321,7 +402,8 @@ def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
     """Return a checkpoint with its tensors on the CPU.
 
     Args: only: file stems to load; None: all.
-    Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not what the manifest says.
+    Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not
+        what the manifest says.
     """
     tensors = {}
     with _opened(path) as folder:
@@ -334,16 +416,21 @@ def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
 
 
 def _decoded(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
-    """Return the tensors of a file. The library checks shapes, offsets and overlaps against the file's real size."""
+    """Return the tensors of a file. The library checks shapes, offsets and overlaps against the
+    file's real size.
+    """
     path = folder.path / name
     with _open(folder, name) as (stream, size):
         head = _head_bytes(stream.read(8))
         if size < 8 or head > min(size - 8, HEAD_LIMIT):
-            raise CheckpointError(f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}")
+            raise CheckpointError(
+                f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}"
+            )
         free = psutil.virtual_memory().available
         if size * _COPIES > free:
             raise CheckpointError(
-                f"{path} has {size} bytes, and {free} bytes of memory are available: twice its size is needed"
+                f"{path} has {size} bytes, and {free} bytes of memory are available: twice its "
+                "size is needed"
             )
         stream.seek(0)
         data = stream.read(size)

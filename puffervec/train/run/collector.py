@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The part of a trainer that simulates: the vec env, the policies that act in it, and what is known of finished episodes.
+"""The part of a trainer that simulates: the vec env, the policies that act in it, and what is known
+of finished episodes.
 
-The states of Python envs cannot be saved: a run in them goes on with new episodes. So does one whose last step holds numbers
-that are not finite, which would only come back. Runs in the learner.
+The states of Python envs cannot be saved: a run in them goes on with new episodes. So does one
+whose last step holds numbers that are not finite, which would only come back. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -48,9 +49,18 @@ class Collector(Tally):
             if ahead:
                 policy = actor_of(policy)
             storage = new_storage(setup, name) if ahead or name not in learned else learned[name]
-            self.slots[name] = Slot(name, policy, rows.group, storage, rows.agents, policy_wrapper(rows.settings.train.plan))
+            self.slots[name] = Slot(
+                name,
+                policy,
+                rows.group,
+                storage,
+                rows.agents,
+                policy_wrapper(rows.settings.train.plan),
+            )
         self.rollout = Rollout(vec, self.slots, setup.device, setup.bf16, actions, pool)
-        self.ahead = Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
+        self.ahead = (
+            Ahead(self.rollout, learner.policies, self._learned) if section.asynchronous else None
+        )
 
     @property
     def full(self) -> bool:
@@ -64,10 +74,14 @@ class Collector(Tally):
             scale.forget()
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next roll-out. Returns: False where `stop()` was true on the way, on any rank."""
+        """Give the learner the next roll-out. Returns: False where `stop()` was true on the way, on
+        any rank.
+        """
         whole = (self.ahead or self.rollout).collect(stop)
         whole = not self.ranks.agree(not whole)[0]
-        if whole or self.ahead is None:  # Else they belong to the roll-out that is kept for a checkpoint.
+        if (
+            whole or self.ahead is None
+        ):  # Else they belong to the roll-out that is kept for a checkpoint.
             counted = self.counted(self.rollout.episodes, self.rollout.numeric, whole)
             self.rollout.episodes.clear()
             self.rollout.numeric.clear()
@@ -100,11 +114,17 @@ class Collector(Tally):
     # ------------------------------------------------------------------------------------------------ state
 
     def state(self) -> dict[str, Tensors]:
-        """Return the files `returns`, `episodes`, and where the envs can be gone on with `envs` and `ahead`."""
+        """Return the files `returns`, `episodes`, and where the envs can be gone on with `envs` and
+        `ahead`.
+        """
         files = super().state()
         if self.rollout.full and self.vec.spec.save_bytes:
             envs = self._envs()
-            if all(bool(tensor.isfinite().all()) for tensor in envs.values() if tensor.is_floating_point()):
+            if all(
+                bool(tensor.isfinite().all())
+                for tensor in envs.values()
+                if tensor.is_floating_point()
+            ):
                 files["envs"] = envs
                 if self.ahead is not None and self.ahead.ready:
                     files["ahead"] = self.ahead.tensors()
@@ -112,22 +132,36 @@ class Collector(Tally):
 
     def _envs(self) -> Tensors:
         blobs = enumerate(self.vec.save())
-        tensors = {f"env/{index}": torch.frombuffer(bytearray(blob), dtype=torch.uint8) for index, blob in blobs}
+        tensors = {
+            f"env/{index}": torch.frombuffer(bytearray(blob), dtype=torch.uint8)
+            for index, blob in blobs
+        }
         for name, slot in self.slots.items():
-            tensors |= {f"last/{name}/{key}": value[-1].clone() for key, value in slot.storage.tensors().items()}
+            tensors |= {
+                f"last/{name}/{key}": value[-1].clone()
+                for key, value in slot.storage.tensors().items()
+            }
             for index, turn in enumerate(self.rollout.turns):
                 tensors[f"reset/{name}/{index}"] = turn.reset[name]
-                tensors |= {f"state/{name}/{index}/{i}": part for i, part in enumerate(turn.states[name])}
+                tensors |= {
+                    f"state/{name}/{index}/{i}": part for i, part in enumerate(turn.states[name])
+                }
                 before = slot.storage.last_states.get(index, ())
                 tensors |= {f"before/{name}/{index}/{i}": part for i, part in enumerate(before)}
         scales = self.return_scales.items()
-        return tensors | {f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in scales}
+        return tensors | {
+            f"returns/{name}": torch.from_numpy(scale.returns.copy()) for name, scale in scales
+        }
 
     def load_state(self, files: Files) -> list[str]:
         """Go on from `state`. Without `envs` in it the caller has to `begin` new episodes."""
         super().load_state(files)
         if "envs" not in files:
-            why = "the run was stopped inside a roll-out" if self.vec.spec.save_bytes else "this env cannot save them"
+            why = (
+                "the run was stopped inside a roll-out"
+                if self.vec.spec.save_bytes
+                else "this env cannot save them"
+            )
             return [f"goes on with new episodes: env states were not saved ({why})"]
         try:
             self._load_envs(files["envs"])
@@ -138,7 +172,9 @@ class Collector(Tally):
         return []
 
     def _load_envs(self, tensors: Tensors) -> None:
-        self.vec.load([tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)])
+        self.vec.load(
+            [tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)]
+        )
         for _ in self.rollout.turns:
             self.vec.recv()  # The rows of the last step: they are in the storage already.
         for name, slot in self.slots.items():
@@ -149,7 +185,9 @@ class Collector(Tally):
                 now = turn.states[name]
                 state, slot.storage.last_states[index] = (
                     tuple(
-                        fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(self.device, part.dtype)
+                        fitting(tensors, f"{kind}/{name}/{index}/{i}", part).to(
+                            self.device, part.dtype
+                        )
                         for i, part in enumerate(now)
                     )
                     for kind in ("state", "before")
@@ -157,5 +195,7 @@ class Collector(Tally):
                 for kept, found in zip(now, state, strict=True):
                     kept.copy_(found)  # in place: a CUDA graph may know where it stands
         for name, scale in self.return_scales.items():
-            scale.returns = fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
+            scale.returns = (
+                fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()
+            )
         self.rollout.full = True

@@ -4,7 +4,8 @@
 
     diverged.json           statistics of the roll-out that the policies learned from last, the losses and the counters
     diverged.safetensors    that roll-out: `<policy>.<array>` (T+1, rows, ...), `<policy>.state.<i>` (rows, ...) before step 0,
-                            `<policy>.rows` the numbers of the rows, those first that are not finite, as many as fit MOST_BYTES
+                            `<policy>.rows` the numbers of the rows, those first that are not
+                            finite, as many as fit MOST_BYTES
 
 A run that went on and diverged again leaves diverged-2.json and so on; nothing is written over.
 """
@@ -37,9 +38,14 @@ class Diverged(PuffervecError, ArithmeticError):
 
 
 def diverged(
-    path: Path, bad: Sequence[str], storages: Mapping[str, Storage], counters: Mapping[str, Any], losses: Mapping[str, float]
+    path: Path,
+    bad: Sequence[str],
+    storages: Mapping[str, Storage],
+    counters: Mapping[str, Any],
+    losses: Mapping[str, float],
 ) -> Diverged:
-    """Leave the roll-out's statistics in the file `path` (.json) and its arrays beside it, if the disk lets it.
+    """Leave the roll-out's statistics in the file `path` (.json) and its arrays beside it, if the
+    disk lets it.
 
     Returns the error to raise.
     Args: bad: names of what is not finite; storages: by policy.
@@ -48,7 +54,9 @@ def diverged(
     arrays: dict[str, Tensor] = {}
     for policy, storage in storages.items():
         arrays |= {f"{policy}.{name}": tensor.float() for name, tensor in storage.tensors().items()}
-        arrays |= {f"{policy}.state.{i}": part.float() for i, part in enumerate(storage.first_state())}
+        arrays |= {
+            f"{policy}.state.{i}": part.float() for i, part in enumerate(storage.first_state())
+        }
     stats = {
         name: {
             "finite": float(tensor.isfinite().float().mean()),
@@ -57,21 +65,33 @@ def diverged(
         }
         for name, tensor in arrays.items()
     }
-    values = {"losses": {k: repr(v) for k, v in losses.items()}, "counters": dict(counters), "rollout": stats}
+    values = {
+        "losses": {k: repr(v) for k, v in losses.items()},
+        "counters": dict(counters),
+        "rollout": stats,
+    }
     with contextlib.suppress(OSError), Folder(path.parent) as folder:
         folder.write(path.name, [(json.dumps(values, indent=2) + "\n").encode()])
         if times <= MOST_TIMES:
             folder.write(path.with_suffix(ARRAYS).name, [dump_tensors(_kept(storages))])
     return Diverged(
-        f"{', '.join(bad)} is not a finite number after {counters['agent_steps']} agent-steps: the last checkpoint is"
-        f" kept; statistics of the roll-out are in {path}, its arrays beside it; {_advice(arrays)}"
+        f"{', '.join(bad)} is not a finite number after {counters['agent_steps']} agent-steps: "
+        f"the last checkpoint is kept; statistics of the roll-out are in {path}, its arrays "
+        f"beside it; {_advice(arrays)}"
     )
 
 
 def _free(path: Path) -> tuple[Path, int]:
     """Return the first of path, path-2, ... that nothing has yet, and the how many-th it is."""
-    names = ((path.with_stem(f"{path.stem}-{times}") if times > 1 else path, times) for times in itertools.count(1))
-    return next((name, n) for name, n in names if not any(map(os.path.lexists, (name, name.with_suffix(ARRAYS)))))
+    names = (
+        (path.with_stem(f"{path.stem}-{times}") if times > 1 else path, times)
+        for times in itertools.count(1)
+    )
+    return next(
+        (name, n)
+        for name, n in names
+        if not any(map(os.path.lexists, (name, name.with_suffix(ARRAYS))))
+    )
 
 
 def _kept(storages: Mapping[str, Storage]) -> dict[str, Tensor]:
@@ -94,9 +114,13 @@ def _kept(storages: Mapping[str, Storage]) -> dict[str, Tensor]:
 
 
 def _advice(arrays: Mapping[str, Tensor]) -> str:
-    """Say where numbers that are not finite come from: the env, or else the policy. arrays: (T+1, rows, ...) by name."""
+    """Say where numbers that are not finite come from: the env, or else the policy. arrays: (T+1,
+    rows, ...) by name.
+    """
     for name, tensor in arrays.items():
-        if name.partition(".")[2].startswith(("obs", "rewards")) and not bool(tensor.isfinite().all()):
+        if name.partition(".")[2].startswith(("obs", "rewards")) and not bool(
+            tensor.isfinite().all()
+        ):
             step, row = (~tensor.isfinite()).nonzero()[0, :2].tolist()
             return f"{name} came from the env so, first in row {row} of step {step}: look there"
     return "try a smaller train.lr or --train.precision fp32"

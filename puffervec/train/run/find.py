@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where a run goes on: the newest whole checkpoint of a folder, of the newest run, or of the run that a torchrun job began."""
+"""Where a run goes on: the newest whole checkpoint of a folder, of the newest run, or of the run
+that a torchrun job began.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ from puffervec.train.run.rundir import CHECKPOINTS
 Result = TypeVar("Result")
 
 
-def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] | None = None) -> Path:
-    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for the run in `runs` that was
-    started or resumed last.
+def find_checkpoint(
+    where: str | Path, runs: Path, note: Callable[[str], None] | None = None
+) -> Path:
+    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for
+    the run in `runs` that was started or resumed last.
 
     Args: note: told of each damaged checkpoint that is passed over.
     Raises: CheckpointError where there is none; the message says what was looked at.
@@ -34,7 +38,9 @@ def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] |
                 return found
         raise CheckpointError(f"no run in {runs} has a whole checkpoint")
     path = Path(where)
-    if os.path.lexists(path / MANIFEST):  # which is False where a name cannot be one, while a Path would raise
+    if os.path.lexists(
+        path / MANIFEST
+    ):  # which is False where a name cannot be one, while a Path would raise
         return path
     found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
     if found is None:
@@ -44,11 +50,15 @@ def find_checkpoint(where: str | Path, runs: Path, note: Callable[[str], None] |
 
 
 def read_newest(
-    where: str | Path, runs: Path, read: Callable[[Path], Result], note: Callable[[str], None] | None = None
+    where: str | Path,
+    runs: Path,
+    read: Callable[[Path], Result],
+    note: Callable[[str], None] | None = None,
 ) -> tuple[Path, Result]:
     """Return what `find_checkpoint` finds and what `read` makes of it.
 
-    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile is looked for again.
+    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile
+    is looked for again.
     Raises: CheckpointError.
     """
     while True:
@@ -63,8 +73,8 @@ def read_newest(
 def _newest_first(runs: Path) -> list[Path]:
     """Return the run folders in `runs`, the one that was started or resumed last first.
 
-    Other commands write into run folders too (plots, evaluations), so only `run.json` tells, which each start replaces.
-    Folders without it come last. Links are left out: nobody has named them.
+    Other commands write into run folders too (plots, evaluations), so only `run.json` tells, which
+    each start replaces. Folders without it come last. Links are left out: nobody has named them.
     """
     found = []
     with contextlib.suppress(OSError), Folder(runs) as folder:
@@ -76,7 +86,8 @@ def _newest_first(runs: Path) -> list[Path]:
 
 
 def run_folder_of(checkpoint: Path) -> Path | None:
-    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy that was put aside does.
+    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy
+    that was put aside does.
 
     >>> run_folder_of(Path("runs/one/checkpoints/000000000512")), run_folder_of(Path("/models/best"))
     (PosixPath('runs/one'), None)
@@ -88,11 +99,15 @@ def run_folder_of(checkpoint: Path) -> Path | None:
 
 
 def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | None:
-    """Return the run folder that this job has begun in `runs`, and its newest whole checkpoint; None where there is none.
+    """Return the run folder that this job has begun in `runs`, and its newest whole checkpoint;
+    None where there is none.
 
-    Args: wanted: the job's names. An --rdzv-id counts after a failure only: it may have been used for another job before.
+    Args: wanted: the job's names. An --rdzv-id counts after a failure only: it may have been used
+        for another job before.
     """
-    sought = {name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))}
+    sought = {
+        name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))
+    }
     if not sought:
         return None
     for path in _newest_first(runs):

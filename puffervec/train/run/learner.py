@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The part of a trainer that learns: policies, each with an updater and the roll-out to learn from; and the random generators.
+"""The part of a trainer that learns: policies, each with an updater and the roll-out to learn from;
+and the random generators.
 
 Runs in the learner.
 """
@@ -31,14 +32,22 @@ from puffervec.train.run.state import POOL, Files, Tensors, fitting
 
 
 def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Return the policies of a run on its device: the given ones, those that the config describes, and opponents.
+    """Return the policies of a run on its device: the given ones, those that the config describes,
+        and opponents.
 
-    Raises: ConfigError where columns of their pictures cannot be shared as `train.tensor_parallel` says.
+    Raises: ConfigError where columns of their pictures cannot be shared as `train.tensor_parallel`
+        says.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.config.train.seed)
-        built = {name: given[name] if name in given else rows.build() for name, rows in setup.rows.items()}
-    built |= {name: found.build(setup.rows[name], setup.own_seed) for name, found in setup.opponents.items()}
+        built = {
+            name: given[name] if name in given else rows.build()
+            for name, rows in setup.rows.items()
+        }
+    built |= {
+        name: found.build(setup.rows[name], setup.own_seed)
+        for name, found in setup.opponents.items()
+    }
     for name, rows in setup.rows.items():
         if not rows.settings.role.learns:
             built[name].eval()
@@ -54,15 +63,18 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
 def new_storage(setup: Setup, name: str) -> Storage:
     """Return room for what an update of a policy learns from."""
     config = setup.config
-    return storage_of(setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16)
+    return storage_of(
+        setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16
+    )
 
 
 class Generators:
     """Generators of actions (on the device) and of shuffles (on the CPU), and torch's own.
 
-    Layers that draw, as dropout does, take from torch's: with such layers of torch's one thread works (policies/registry.py:
-    draws); `nn.functional.dropout` in a policy of one's own needs `train.threads` 1 for it. With `train.asynchronous` roll-out
-    and update draw from it at once, and no two runs of such policies are alike.
+    Layers that draw, as dropout does, take from torch's: with such layers of torch's one thread
+    works (policies/registry.py: draws); `nn.functional.dropout` in a policy of one's own needs
+    `train.threads` 1 for it. With `train.asynchronous` roll-out and update draw from it at once,
+    and no two runs of such policies are alike.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
@@ -91,7 +103,10 @@ class Generators:
         if tensors["actions"].shape == self.actions.get_state().shape:
             self.actions.set_state(tensors["actions"])
         else:  # The generators of CPU and CUDA are of different kinds.
-            notes = [f"actions are drawn anew from the seed: those of the checkpoint were not drawn on {self.device.type}"]
+            notes = [
+                "actions are drawn anew from the seed: those of the checkpoint were not drawn on "
+                f"{self.device.type}"
+            ]
         self.shuffle.set_state(tensors["shuffle"])
         if "torch" in tensors:
             torch.set_rng_state(tensors["torch"])
@@ -102,7 +117,9 @@ class Generators:
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """What an update did; losses: named `losses/<name>`, with several policies `losses/<policy>/<name>`."""
+    """What an update did; losses: named `losses/<name>`, with several policies
+    `losses/<policy>/<name>`.
+    """
 
     losses: dict[str, float]
     valid: int
@@ -132,9 +149,20 @@ class Learner:
             section, storage = rows.settings.train, new_storage(setup, name)
             self._sections[name] = section
             self.updaters[name] = Updater(
-                policy, storage, section, setup.minibatches, setup.bf16, shuffle, pool, setup.ranks, setup.team, setup.behind
+                policy,
+                storage,
+                section,
+                setup.minibatches,
+                setup.bf16,
+                shuffle,
+                pool,
+                setup.ranks,
+                setup.team,
+                setup.behind,
             )
-        self._constants = frozenset(self._not_finite())  # A policy's own infinities, as in a mask of attention.
+        self._constants = frozenset(
+            self._not_finite()
+        )  # A policy's own infinities, as in a mask of attention.
 
     @property
     def storages(self) -> dict[str, Storage]:
@@ -147,14 +175,18 @@ class Learner:
         return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
 
     def rates(self, agent_steps: int, used: float) -> dict[str, tuple[float, float]]:
-        """Return step size and weight of the entropy of each policy's next update. Args: as of `TrainSection.lr_at`."""
+        """Return step size and weight of the entropy of each policy's next update. Args: as of
+        `TrainSection.lr_at`.
+        """
         return {
             name: (section.lr_at(agent_steps, used), value_at(section.entropy_coef, agent_steps))
             for name, section in self._sections.items()
         }
 
     def update(self, agent_steps: int, used: float, stop: Callable[[], bool]) -> Learned:
-        """Improve the policies with the roll-out in their storages. Args: as of `rates`; the first rank's hold for all."""
+        """Improve the policies with the roll-out in their storages. Args: as of `rates`; the first
+        rank's hold for all.
+        """
         begin = time.perf_counter()
         losses: dict[str, float] = {}
         rates, valid, finished = self.rates(agent_steps, self.ranks.broadcast_object(used)), 0, True
@@ -172,26 +204,44 @@ class Learner:
         for name, storage in self.storages.items():
             encoder = getattr(self.policies[name], "encoder", None)
             if isinstance(encoder, RowEncoder):
-                encoder.observe({key: part[1:] for key, part in storage.obs.items()}, storage.masks[1:] != 0, self.ranks)
+                encoder.observe(
+                    {key: part[1:] for key, part in storage.obs.items()},
+                    storage.masks[1:] != 0,
+                    self.ranks,
+                )
         self.seconds += time.perf_counter() - begin
 
     def outside_bounds(self) -> list[str]:
-        """Return a sentence for each policy whose observations in the roll-out lie outside of their bounds."""
-        found = (outside_bounds(self._groups[name], storage) for name, storage in self.storages.items())
+        """Return a sentence for each policy whose observations in the roll-out lie outside of their
+        bounds.
+        """
+        found = (
+            outside_bounds(self._groups[name], storage) for name, storage in self.storages.items()
+        )
         return list(dict.fromkeys(filter(None, found)))
 
     def not_finite(self) -> list[str]:
-        """Return the names of weights, buffers and numbers of the optimizers that are no longer finite: `<file>.<name>`."""
+        """Return the names of weights, buffers and numbers of the optimizers that are no longer
+        finite: `<file>.<name>`.
+        """
         return [name for name in self._not_finite() if name not in self._constants]
 
     def _not_finite(self) -> list[str]:
-        named = {f"{stem}.{key}": tensor for stem, tensors in self.state().items() for key, tensor in tensors.items()}
+        named = {
+            f"{stem}.{key}": tensor
+            for stem, tensors in self.state().items()
+            for key, tensor in tensors.items()
+        }
         return [name for name, tensor in named.items() if not bool(tensor.isfinite().all())]
 
     def state(self) -> dict[str, Tensors]:
-        """Return a file per policy with its weights and buffers, `optimizer`: <policy>/<parameter index>/<name>, and with pools
-        of opponents `pool`: <policy>/<number>/<name> of all but the newest."""
-        files: dict[str, Tensors] = {name: dict(newest(policy).state_dict()) for name, policy in self.policies.items()}
+        """Return a file per policy with its weights and buffers, `optimizer`: <policy>/<parameter
+        index>/<name>, and with pools of opponents `pool`: <policy>/<number>/<name> of all but the
+        newest.
+        """
+        files: dict[str, Tensors] = {
+            name: dict(newest(policy).state_dict()) for name, policy in self.policies.items()
+        }
         older = {
             f"{name}/{index}/{key}": part
             for name, policy in self.policies.items()
@@ -211,7 +261,9 @@ class Learner:
     def load_state(self, files: Files) -> list[str]:
         """Go on from `state`."""
         for name, policy in self.policies.items():
-            newest(policy).load_state_dict(files[name])  # The others of a pool were made with theirs.
+            newest(policy).load_state_dict(
+                files[name]
+            )  # The others of a pool were made with theirs.
             if name in self.updaters:
                 _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
         return []

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Frozen policies of other runs that play one side (`[policies.NAME] opponent`): found once, when a run begins.
+"""Frozen policies of other runs that play one side (`[policies.NAME] opponent`): found once, when a
+run begins.
 
     opponent = "runs/one"                    the newest checkpoint of a run, or one checkpoint
     opponent = "runs/one/checkpoints"        a pool: every checkpoint in there, the newest last
     opponent = ["runs/one", "runs/two"]      a pool
 
-Their weights are part of the run's own checkpoints, so it goes on, and is evaluated and exported, when those runs are gone.
-Runs in the learner.
+Their weights are part of the run's own checkpoints, so it goes on, and is evaluated and exported,
+when those runs are gone. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Opponents:
     """What plays for one policy of a run: one network, or a pool with the newest last.
 
     Attributes:
-        weights: of each. sources: the checkpoint folder and the SHA-256 of the weights of each, for the manifest.
+        weights: of each. sources: the checkpoint folder and the SHA-256 of the weights of each, for
+        the manifest.
         section: what describes the networks.
     """
 
@@ -48,8 +50,12 @@ class Opponents:
     section: PolicySection
 
     def build(self, rows: PolicyRows, seed: int) -> nn.Module:
-        """Return the network, or the pool. seed: of who plays. Raises: CheckpointError where weights do not fit."""
-        own = dataclasses.replace(rows, settings=dataclasses.replace(rows.settings, policy=self.section))
+        """Return the network, or the pool. seed: of who plays. Raises: CheckpointError where
+        weights do not fit.
+        """
+        own = dataclasses.replace(
+            rows, settings=dataclasses.replace(rows.settings, policy=self.section)
+        )
         cpu = torch.device("cpu")
         parts = [
             with_weights(Path(source["checkpoint"]), "an opponent", own, weights, None, cpu)
@@ -63,17 +69,25 @@ class Opponents:
 def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opponents]:
     """Return the opponents that a new run's settings name, by policy.
 
-    Raises: ConfigError, CheckpointError: there is none, or its observations, actions or rows are not those of this run.
+    Raises: ConfigError, CheckpointError: there is none, or its observations, actions or rows are
+        not those of this run.
     """
     found = {}
     for name, rows in policy_rows(spec, config).items():
         if places := rows.settings.role.opponent:
             paths = _listed(name, places, config.log.folder, ranks)
             parts = [_read(path, name, rows, config, spec) for path in paths]
-            if different := [path for path, part in zip(paths, parts, strict=True) if part[2] != parts[0][2]]:
+            if different := [
+                path for path, part in zip(paths, parts, strict=True) if part[2] != parts[0][2]
+            ]:
                 both = f"{paths[0]} and {different[0]}"
-                raise ConfigError(f"policies.{name}.opponent: the networks of {both} differ: a pool has networks of one kind")
-            found[name] = Opponents(tuple(part[0] for part in parts), tuple(part[1] for part in parts), parts[0][2])
+                raise ConfigError(
+                    f"policies.{name}.opponent: the networks of {both} differ: a pool has "
+                    "networks of one kind"
+                )
+            found[name] = Opponents(
+                tuple(part[0] for part in parts), tuple(part[1] for part in parts), parts[0][2]
+            )
     return found
 
 
@@ -82,31 +96,45 @@ def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Oppo
 
     Raises: CheckpointError where the settings name others, or the checkpoint lacks one.
     """
-    before = config_from_tables(found.manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False)
+    before = config_from_tables(
+        found.manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
+    )
     opponents = {}
     for name, entry in found.manifest["policies"].items():
         now, then = config.of_policy(name).role.opponent, before.of_policy(name).role.opponent
         if now != then:
             raise CheckpointError(
-                f"policies.{name}.opponent is {list(now)}, of the checkpoint {list(then)}: leave it as it was; only a new run "
-                "takes another"
+                f"policies.{name}.opponent is {list(now)}, of the checkpoint {list(then)}: leave "
+                "it as it was; only a new run takes another"
             )
         if then:
             sources = tuple(entry.get("opponents", ()))
             pool = found.tensors.get(POOL, {})
             older = [
-                {key.removeprefix(f"{name}/{i}/"): part for key, part in pool.items() if key.startswith(f"{name}/{i}/")}
+                {
+                    key.removeprefix(f"{name}/{i}/"): part
+                    for key, part in pool.items()
+                    if key.startswith(f"{name}/{i}/")
+                }
                 for i in range(len(sources) - 1)
             ]
-            opponents[name] = Opponents((*older, actor_weights(found, name)), sources, before.of_policy(name).policy)
+            opponents[name] = Opponents(
+                (*older, actor_weights(found, name)), sources, before.of_policy(name).policy
+            )
     return opponents
 
 
 def with_networks(config: TrainConfig, opponents: Mapping[str, Opponents]) -> TrainConfig:
-    """Return the config with what describes the opponents' networks, so that the run's checkpoints say it."""
+    """Return the config with what describes the opponents' networks, so that the run's checkpoints
+    say it.
+    """
     common = table_of(config.policy)
     tables = {
-        name: {key: value for key, value in table_of(found.section).items() if key != "map" and value != common[key]}
+        name: {
+            key: value
+            for key, value in table_of(found.section).items()
+            if key != "map" and value != common[key]
+        }
         for name, found in opponents.items()
     }
     kept = dict(config.policies)
@@ -134,7 +162,11 @@ def _listed(name: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[
 
 
 def _checkpoints(place: str, runs: Path) -> list[Path]:
-    if place != "latest" and not os.path.lexists(Path(place) / ckpt.MANIFEST) and (listed := ckpt.listed(Path(place))):
+    if (
+        place != "latest"
+        and not os.path.lexists(Path(place) / ckpt.MANIFEST)
+        and (listed := ckpt.listed(Path(place)))
+    ):
         return listed
     return [find_checkpoint(place, runs)]
 
@@ -142,25 +174,43 @@ def _checkpoints(place: str, runs: Path) -> list[Path]:
 def _read(
     path: Path, name: str, rows: PolicyRows, config: TrainConfig, spec: EnvSpec
 ) -> tuple[Tensors, dict[str, str], PolicySection]:
-    """Return weights, source and network of the policy that acts for these rows in the run of a checkpoint."""
+    """Return weights, source and network of the policy that acts for these rows in the run of a
+    checkpoint.
+    """
     manifest = ckpt.read_manifest(path)
     if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(spec):
         raise ConfigError(
-            f"policies.{name}.opponent: {path} is of {manifest['env']} with other observations or actions than this run has"
+            f"policies.{name}.opponent: {path} is of {manifest['env']} with other observations or "
+            "actions than this run has"
         )
-    theirs = config_from_tables(manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False)
+    theirs = config_from_tables(
+        manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
+    )
     theirs = dataclasses.replace(theirs, env=config.env)
     found = ckpt.read(path, only=tuple(manifest["policies"]))
     acting = policy_rows(spec, as_trained(theirs, spec.groups, manifest, found.tensors))
-    own = name if name in acting else next((other for other, theirs in acting.items() if _acts_for(theirs, rows)), None)
+    own = (
+        name
+        if name in acting
+        else next((other for other, theirs in acting.items() if _acts_for(theirs, rows)), None)
+    )
     if own is None or not _acts_for(acting[own], rows):
-        raise ConfigError(f"policies.{name}.opponent: no policy of {path} acts for its agents: it has {', '.join(acting)}")
+        raise ConfigError(
+            f"policies.{name}.opponent: no policy of {path} acts for its agents: it has "
+            f"{', '.join(acting)}"
+        )
     digest = manifest["files"][f"{own}.safetensors"]
-    return actor_weights(found, own), {"checkpoint": str(path), "policy": own, "sha256": digest}, acting[own].section
+    return (
+        actor_weights(found, own),
+        {"checkpoint": str(path), "policy": own, "sha256": digest},
+        acting[own].section,
+    )
 
 
 def _acts_for(theirs: PolicyRows, rows: PolicyRows) -> bool:
     """Whether a policy acts for the agents of these rows, and perhaps for more."""
     if theirs.group.name != rows.group.name:
         return False
-    return theirs.agents is None or (rows.agents is not None and set(rows.agents) <= set(theirs.agents))
+    return theirs.agents is None or (
+        rows.agents is not None and set(rows.agents) <= set(theirs.agents)
+    )

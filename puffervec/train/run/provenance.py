@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Where a run comes from: `run.json` of the run folder, with one entry per start.
 
-Each entry has the command, versions, machine, git commit and seeds, so that a number can be made again. docs/run-folder.md
-lists the keys. Runs in the learner, before any worker starts.
+Each entry has the command, versions, machine, git commit and seeds, so that a number can be made
+again. docs/run-folder.md lists the keys. Runs in the learner, before any worker starts.
 """
 
 from __future__ import annotations
@@ -30,19 +30,27 @@ from puffervec.train.device.device import usable_cores
 
 RUN_FILE = "run.json"
 MOST_BYTES = 2**22  # Of the file: some thousand starts.
-_GIT_S = 5.0  # Longer than a repository of any size needs; one on a network that is gone takes for ever.
+_GIT_S = (
+    5.0  # Longer than a repository of any size needs; one on a network that is gone takes for ever.
+)
 
 
 def record_start(folder: Path, facts: dict[str, Any]) -> str:
-    """Add a start to `run.json`, which is replaced as a whole, and return the run's id, 16 hexadecimal digits.
+    """Add a start to `run.json`, which is replaced as a whole, and return the run's id, 16
+    hexadecimal digits.
 
-    Args: facts: what the caller knows beside what is found here: env, device, seeds, what it is resumed from.
+    Args: facts: what the caller knows beside what is found here: env, device, seeds, what it is
+    resumed from.
     Raises: OSError.
     """
     with Folder(folder) as opened:
         before = _read(opened)
         known, starts = before.get("run_id"), before.get("starts")
-        run_id = known if isinstance(known, str) and known.isalnum() and len(known) <= 64 else uuid.uuid4().hex[:16]
+        run_id = (
+            known
+            if isinstance(known, str) and known.isalnum() and len(known) <= 64
+            else uuid.uuid4().hex[:16]
+        )
         entries = [*(starts if isinstance(starts, list) else []), {**circumstances(), **facts}]
         text = json.dumps({"schema_version": 1, "run_id": run_id, "starts": entries}, indent=2)
         opened.replace(RUN_FILE, [(text + "\n").encode()])
@@ -50,10 +58,18 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
 
 
 def jobs_of(folder: Folder) -> set[str]:
-    """Return the names of the torchrun jobs that a run folder's starts belong to, as ranks.py gives them. Raises: OSError."""
+    """Return the names of the torchrun jobs that a run folder's starts belong to, as ranks.py gives
+    them. Raises: OSError.
+    """
     starts = _read(folder).get("starts")
-    jobs = [start.get("job") for start in starts if isinstance(start, dict)] if isinstance(starts, list) else []
-    return {name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)}
+    jobs = (
+        [start.get("job") for start in starts if isinstance(start, dict)]
+        if isinstance(starts, list)
+        else []
+    )
+    return {
+        name for names in jobs if isinstance(names, list) for name in names if isinstance(name, str)
+    }
 
 
 def _read(folder: Folder) -> dict[str, Any]:
@@ -85,7 +101,9 @@ def circumstances() -> dict[str, Any]:
 
 
 def _now() -> str:
-    """Return the local time with its offset; UTC where TZ has an offset that Python cannot represent, of a day or more."""
+    """Return the local time with its offset; UTC where TZ has an offset that Python cannot
+    represent, of a day or more.
+    """
     try:
         now = datetime.datetime.now().astimezone()
     except ValueError:
@@ -94,7 +112,8 @@ def _now() -> str:
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return the commit that `folder` is at and whether tracked files were changed since; None outside of git.
+    """Return the commit that `folder` is at and whether tracked files were changed since; None
+    outside of git.
 
     Runs no program that the repository names (filters, hooks, file-system monitors). `changed` is
     None where git cannot tell without the repository's settings. A file that a filter rewrites, as
@@ -137,8 +156,18 @@ def _changes(commit: str, top: str, objects: str, index: str) -> str | None:
 
 
 def _git(folder: Path, environment: dict[str, str], *arguments: str) -> str | None:
-    """Return what git prints, None where it fails or takes long. It writes nothing: no locks, no refreshed index."""
-    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
+    """Return what git prints, None where it fails or takes long. It writes nothing: no locks, no
+    refreshed index.
+    """
+    command = [
+        "git",
+        "--no-optional-locks",
+        "-c",
+        "core.fsmonitor=false",
+        "-C",
+        str(folder),
+        *arguments,
+    ]
     with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
         done = subprocess.run(
             command,
@@ -156,13 +185,17 @@ def _git(folder: Path, environment: dict[str, str], *arguments: str) -> str | No
 
 def device_name(device: torch.device) -> str:
     """Return the device with its model where it is a GPU: `cuda:0 NVIDIA L4`."""
-    return f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
+    return (
+        f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
+    )
 
 
 def cpu_name() -> str:
     """Return the CPU's model as the kernel names it, "" where it does not."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in (
+            Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        ):
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return ""

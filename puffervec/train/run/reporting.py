@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From counters and clocks to a line of metrics per update: to the log, the trackers and the dashboard; and notes.
+"""From counters and clocks to a line of metrics per update: to the log, the trackers and the
+dashboard; and notes.
 
-The learner's time falls into keys.TIME_PARTS, which are measured one after the other on one clock; `other` is what lies between
-them. It is a difference and never cut off at 0, so a part that were counted twice would show. Rates and time left come from
-what this process did, totals from the run, over all its resumes. Runs in the learner.
+The learner's time falls into keys.TIME_PARTS, which are measured one after the other on one clock;
+`other` is what lies between them. It is a difference and never cut off at 0, so a part that were
+counted twice would show. Rates and time left come from what this process did, totals from the run,
+over all its resumes. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ RATE_WINDOW_S = 30.0  # The time left follows the speed of the last half minute.
 class Totals:
     """Sums since the process was started (times, env turns) or the run (steps).
 
-    seconds: by name of keys.TIME_PARTS, without log and other. turns: vector steps, each of all halves.
+    seconds: by name of keys.TIME_PARTS, without log and other. turns: vector steps, each of all
+        halves.
     """
 
     agent_steps: int
@@ -44,7 +47,9 @@ class Totals:
 
 
 class Reporting:
-    """Where the metrics of a run go. Made last: a process with the threads of trackers is no good one to fork."""
+    """Where the metrics of a run go. Made last: a process with the threads of trackers is no good
+    one to fork.
+    """
 
     def __init__(
         self,
@@ -56,18 +61,31 @@ class Reporting:
         dashboard: Dashboard | None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Args: about: the run in one line; dashboard: None: as `config.log.dashboard` says. Raises: ConfigError."""
+        """Args: about: the run in one line; dashboard: None: as `config.log.dashboard` says.
+        Raises: ConfigError.
+        """
         config, log = setup.config, setup.config.log
         self._config, self._log, metric = config, files.log, vec.env.training.metric
-        opened = trackers.open_trackers(log, files.folder, counters.agent_steps, files.run_id, config.tables(), metric)
+        opened = trackers.open_trackers(
+            log, files.folder, counters.agent_steps, files.run_id, config.tables(), metric
+        )
         self.dashboard = dashboard or make_dashboard(config, about, metric)
         self._trackers = trackers.Trackers(opened, log.print_interval_s, self.note)
-        self._usage = Usage([process.pid for process in getattr(vec, "processes", ())], setup.device, log.print_interval_s)
+        self._usage = Usage(
+            [process.pid for process in getattr(vec, "processes", ())],
+            setup.device,
+            log.print_interval_s,
+        )
         # Where bf16 would have been used and cannot be, say early how long it will take.
         slow = setup.device.type == "cpu" and not setup.bf16
         self._solved_after = vec.env.training.solved_after if slow else 0
         if files.goes_on:
-            files.log.mark(RESUMED, step=counters.agent_steps, update=counters.updates, elapsed_s=counters.elapsed_s)
+            files.log.mark(
+                RESUMED,
+                step=counters.agent_steps,
+                update=counters.updates,
+                elapsed_s=counters.elapsed_s,
+            )
         self._vec, self._clock = vec, clock
         self._log_s, self._losing_lines = 0.0, False
         self.restart(Totals(0, 0, 0, {}))
@@ -83,7 +101,9 @@ class Reporting:
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the time of the block as `log`: a checkpoint, or a report. `spans` and `restart` must not be called in it."""
+        """Count the time of the block as `log`: a checkpoint, or a report. `spans` and `restart`
+        must not be called in it.
+        """
         begin = self._clock()
         try:
             yield
@@ -91,10 +111,14 @@ class Reporting:
             self._log_s += self._clock() - begin
 
     def spans(self, totals: Totals) -> dict[str, float]:
-        """Return what was done since the last report: `span_s`, rates, shares of the time, the overlap; then begin anew."""
+        """Return what was done since the last report: `span_s`, rates, shares of the time, the
+        overlap; then begin anew.
+        """
         now, before = self._clock(), self.totals
         span = max(1e-9, now - self._at_s)
-        seconds = {name: value - before.seconds.get(name, 0.0) for name, value in totals.seconds.items()}
+        seconds = {
+            name: value - before.seconds.get(name, 0.0) for name, value in totals.seconds.items()
+        }
         seconds["log"] = self._log_s - self._log_before_s
         seconds["other"] = span - math.fsum(seconds.values())
         self._at_s, self.totals, self._log_before_s = now, totals, self._log_s
@@ -110,7 +134,9 @@ class Reporting:
         }
 
     def _overlap(self, seconds: Mapping[str, float], turns: int) -> dict[str, float]:
-        """Time of a roll-out / the longer of: policy, simulation. 1 is perfect; policy and simulation in turn give up to 2."""
+        """Time of a roll-out / the longer of: policy, simulation. 1 is perfect; policy and
+        simulation in turn give up to 2.
+        """
         step_s = step_seconds(self._vec)
         if step_s is None or turns <= 0:
             return {}
@@ -126,18 +152,28 @@ class Reporting:
         """Seconds until the budget is used up, at the speed of now; infinite where nothing moves."""
         section, speed = self._config.train, self.speed()
         left = max(0, section.total_timesteps - agent_steps) / speed if speed > 0 else math.inf
-        return min(left, max(0.0, section.time_limit_s - elapsed_s)) if section.time_limit_s > 0 else left
+        return (
+            min(left, max(0.0, section.time_limit_s - elapsed_s))
+            if section.time_limit_s > 0
+            else left
+        )
 
     def note(self, text: str) -> None:
         """Show a message that stays."""
         self.dashboard.note(printable(text))
 
     def report(
-        self, counters: Counters, totals: Totals, values: Mapping[str, float], progress: Callable[[], float]
+        self,
+        counters: Counters,
+        totals: Totals,
+        values: Mapping[str, float],
+        progress: Callable[[], float],
     ) -> dict[str, float]:
-        """Write and show one line of metrics; return it. The time since the last one goes into `counters`.
+        """Write and show one line of metrics; return it. The time since the last one goes into
+        `counters`.
 
-        Args: values: the metrics that others than the clocks give; progress: share of the budget that is used up.
+        Args: values: the metrics that others than the clocks give; progress: share of the budget
+            that is used up.
         """
         spans = self.spans(totals)
         with self.counted():  # Of the next span.
@@ -159,10 +195,15 @@ class Reporting:
         return metrics
 
     def _write(self, metrics: Mapping[str, float]) -> None:
-        """Log a line and hand it to the trackers. A lost log is said once: it must not end a run that can still learn."""
+        """Log a line and hand it to the trackers. A lost log is said once: it must not end a run
+        that can still learn.
+        """
         lost = not self._log.write(metrics)
         if lost and not self._losing_lines:
-            self.note(f"cannot write metrics to {self._log.path}: {self._log.reason}; the run goes on without them")
+            self.note(
+                f"cannot write metrics to {self._log.path}: {self._log.reason}; the run goes on "
+                "without them"
+            )
         if not lost and self._losing_lines:
             self.note(f"metrics are written again; {self._log.dropped} lines were dropped")
         self._losing_lines = lost
@@ -172,7 +213,9 @@ class Reporting:
         """Hand over what is held back, and say what was lost."""
         self._trackers.flush()
         if self._log.dropped:
-            self.note(f"{self._log.dropped} lines of metrics were dropped: {self._log.path} lacks them")
+            self.note(
+                f"{self._log.dropped} lines of metrics were dropped: {self._log.path} lacks them"
+            )
 
     def close(self) -> None:
         """Leave the terminal as it was and close the trackers; may be called twice."""
@@ -181,20 +224,28 @@ class Reporting:
 
 
 def step_seconds(vec: Any) -> float | None:
-    """Return how long the workers of `vec` took for their last vector step: for each half the slowest of them.
+    """Return how long the workers of `vec` took for their last vector step: for each half the
+        slowest of them.
 
-    A sample of one step, and only where there are workers and at least two halves to overlap; else None.
+    A sample of one step, and only where there are workers and at least two halves to overlap; else
+    None.
     """
     if vec.num_buffers < 2 or not vec.workers.several:
         return None
-    return sum(float((times[:, 1] - times[:, 0]).max()) for times in map(vec.timing, range(vec.num_buffers))) * 1e-9
+    return (
+        sum(
+            float((times[:, 1] - times[:, 0]).max())
+            for times in map(vec.timing, range(vec.num_buffers))
+        )
+        * 1e-9
+    )
 
 
 def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:
     """Return a line on how long the preset will take where the CPU works in float32."""
     minutes = steps / max(1.0, agent_steps_per_s) / 60
     return (
-        "note: this run works in float32; bf16 needs a CPU with avx512_bf16 or amx_bf16. The preset of"
-        f" {target} does well after {steps:,} agent-steps: an estimated {minutes:.0f} min at the measured"
-        f" {agent_steps_per_s:,.0f} agent-steps/s"
+        "note: this run works in float32; bf16 needs a CPU with avx512_bf16 or amx_bf16. The "
+        f"preset of {target} does well after {steps:,} agent-steps: an estimated {minutes:.0f} "
+        f"min at the measured {agent_steps_per_s:,.0f} agent-steps/s"
     )

@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The run folder: where a run leaves config, metrics and checkpoints, and the lock that lets only one trainer write there.
+"""The run folder: where a run leaves config, metrics and checkpoints, and the lock that lets only
+one trainer write there.
 
     runs/drive-20251121-120000-s1/   config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
 
-docs/run-folder.md says what is in each. A folder may come from a stranger: links in it are never followed, special files never
-opened (folder.py). The run folder itself is what the user has named, so its own path may lead through links.
+docs/run-folder.md says what is in each. A folder may come from a stranger: links in it are never
+followed, special files never opened (folder.py). The run folder itself is what the user has named,
+so its own path may lead through links.
 
-Runs in the learner, before any worker starts, so that a folder that cannot be written is refused while nothing is lost.
+Runs in the learner, before any worker starts, so that a folder that cannot be written is refused
+while nothing is lost.
 """
 
 from __future__ import annotations
@@ -28,7 +31,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from puffervec.errors import ConfigError
 from puffervec.system.folder import Folder, make_folder, replace_file, said
 from puffervec.train.config import algorithms
-from puffervec.train.config.sections import LogSection, PolicySection, RoleSection, TrainConfig, TrainSection, shown
+from puffervec.train.config.sections import (
+    LogSection,
+    PolicySection,
+    RoleSection,
+    TrainConfig,
+    TrainSection,
+    shown,
+)
 from puffervec.train.metrics.log import METRICS_FILE, JsonLog
 from puffervec.train.run import provenance
 
@@ -40,7 +50,12 @@ Result = TypeVar("Result")
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
 _LOCK_FILE = "run.lock"
-_WRITTEN = (CONFIG_FILE, provenance.RUN_FILE, METRICS_FILE, CHECKPOINTS)  # Looked at before the start.
+_WRITTEN = (
+    CONFIG_FILE,
+    provenance.RUN_FILE,
+    METRICS_FILE,
+    CHECKPOINTS,
+)  # Looked at before the start.
 
 
 def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
@@ -59,7 +74,9 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
             return path
         except FileExistsError:
             if log.name or not path.is_dir():
-                raise ConfigError(f"log.name: {path} exists already: choose another name, or --resume {path}") from None
+                raise ConfigError(
+                    f"log.name: {path} exists already: choose another name, or --resume {path}"
+                ) from None
             path = log.folder / f"{name}-{attempt}"  # Two runs within one second.
         except OSError as error:
             raise ConfigError(f"log.folder: cannot make {path}: {error.strerror}") from error
@@ -67,8 +84,10 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
 
 
 class RunLock:
-    """Holds a run folder for this process until closed; the kernel lets go of it when the process ends, however that
-    happens. Children do not hold it: programs they run do not get the descriptor, and forks close it."""
+    """Holds a run folder for this process until closed; the kernel lets go of it when the process
+    ends, however that happens. Children do not hold it: programs they run do not get the
+    descriptor, and forks close it.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Take the lock.
@@ -88,24 +107,35 @@ class RunLock:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._sign()
         except BlockingIOError:
-            owner = os.read(self._fd, 1000).decode("utf-8", "replace").strip() or "an unknown process"
+            owner = (
+                os.read(self._fd, 1000).decode("utf-8", "replace").strip() or "an unknown process"
+            )
             self.close()
             raise ConfigError(
-                f"another trainer is using {folder}: {owner}; wait for it, stop it, or use another folder"
+                f"another trainer is using {folder}: {owner}; wait for it, stop it, or use "
+                "another folder"
             ) from None
         except OSError as error:
             self.close()
-            raise ConfigError(f"cannot lock {self._path}: {error.strerror}; log.folder must be on a disk that can") from error
+            raise ConfigError(
+                f"cannot lock {self._path}: {error.strerror}; log.folder must be on a disk that can"
+            ) from error
         _held.add(self)
 
     def _sign(self) -> None:
-        note = {"pid": os.getpid(), "host": socket.gethostname(), "started": f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}"}
+        note = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "started": f"{datetime.datetime.now():%Y-%m-%d %H:%M:%S}",
+        }
         os.ftruncate(self._fd, 0)
         os.write(self._fd, ", ".join(f"{k} {v}" for k, v in note.items()).encode())
 
     @property
     def lost(self) -> bool:
-        """True where the lock's file is no longer the one that was locked: the run folder was deleted or replaced."""
+        """True where the lock's file is no longer the one that was locked: the run folder was
+        deleted or replaced.
+        """
         try:
             there, mine = os.stat(self._path, follow_symlinks=False), os.fstat(self._fd)
         except OSError:
@@ -124,7 +154,9 @@ _held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 def _let_go_in_fork() -> None:
-    """A forked child shares the lock while it has the descriptor: it could keep a new trainer out after its parent's end."""
+    """A forked child shares the lock while it has the descriptor: it could keep a new trainer out
+    after its parent's end.
+    """
     for lock in list(_held):
         lock._finalizer()  # Closed, not unlocked: that would be for the parent too.
 
@@ -133,7 +165,9 @@ os.register_at_fork(after_in_child=_let_go_in_fork)
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """Leave the resolved config in the run folder; one that is there is replaced as a whole. Raises: OSError."""
+    """Leave the resolved config in the run folder; one that is there is replaced as a whole.
+    Raises: OSError.
+    """
     text = json.dumps({"target": config.target, **config.tables()}, indent=2)
     replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
@@ -161,11 +195,15 @@ class RunFiles:
             if self.lock is not None:
                 self.lock.close()
             if isinstance(error, OSError):
-                raise ConfigError(f"cannot write to the run folder {folder}: {said(error)}") from error
+                raise ConfigError(
+                    f"cannot write to the run folder {folder}: {said(error)}"
+                ) from error
             raise
 
     def _take(self) -> None:
-        """Make the folder if it is missing, lock it and note config and start. Raises: OSError, ConfigError."""
+        """Make the folder if it is missing, lock it and note config and start. Raises: OSError,
+        ConfigError.
+        """
         setup = self._setup
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = RunLock(self.folder)
@@ -182,7 +220,8 @@ class RunFiles:
         self.run_id = provenance.record_start(self.folder, facts)
 
     def refind(self, note: Callable[[str], None]) -> None:
-        """Where the folder was deleted under the run, make and lock it again: what was learned must not be lost with it.
+        """Where the folder was deleted under the run, make and lock it again: what was learned must
+            not be lost with it.
 
         Raises: ConfigError.
         """
@@ -193,7 +232,9 @@ class RunFiles:
         try:
             self._take()
         except OSError as error:
-            raise ConfigError(f"cannot save: the run folder {self.folder} is gone: {said(error)}") from error
+            raise ConfigError(
+                f"cannot save: the run folder {self.folder} is gone: {said(error)}"
+            ) from error
         note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
 
     def close(self) -> None:
@@ -211,34 +252,61 @@ def config_from_tables(
 ) -> TrainConfig:
     """Return the config kept in a manifest or config file.
 
-    Args: trusted: names of code as the user has given them. An env "module:factory", a policy "module:Class" and an algorithm
-        "module:NAME" are imported and called with settings from the same file, so the file alone does not decide that. env:
-        what makes the Python env, in place of the name in the file. learns: False: an algorithm that is not installed does
-        not matter, and its settings are left out.
-    Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code that the user has not named.
+    Args: trusted: names of code as the user has given them. An env "module:factory", a policy
+        "module:Class" and an algorithm "module:NAME" are imported and called with settings from the
+        same file, so the file alone does not decide that. env: what makes the Python env, in place
+        of the name in the file. learns: False: an algorithm that is not installed does not matter,
+        and its settings are left out.
+    Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code
+        that the user has not named.
     """
     tables = dict(values)
     target = tables.pop("target", None)
     if not isinstance(target, str) or not target:
         raise ConfigError(f"the run's config names no env: target is {shown(target)}")
     if env is None:
-        again = "puffer-train NAME --resume RUN, puffer-train eval RUN --env NAME, or load_policy(RUN, env='NAME')"
+        again = (
+            "puffer-train NAME --resume RUN, puffer-train eval RUN --env NAME, or "
+            "load_policy(RUN, env='NAME')"
+        )
         _check_trusted("env", target, trusted, again)
     tables = _as_they_were(tables)
     single = tables.get("policies")
-    learning = [table for table in (tables.get("train"), *(single if isinstance(single, dict) else {}).values())]
-    names = [table["algorithm"] for table in learning if isinstance(table, dict) and isinstance(table.get("algorithm"), str)]
+    learning = [
+        table
+        for table in (tables.get("train"), *(single if isinstance(single, dict) else {}).values())
+    ]
+    names = [
+        table["algorithm"]
+        for table in learning
+        if isinstance(table, dict) and isinstance(table.get("algorithm"), str)
+    ]
     if not learns and not set(names) <= set(algorithms.names()):
         tables |= _without_algorithms(tables)
     else:
         for name in names:
-            _check_trusted("algorithm", name, trusted, f"puffer-train {target} --resume RUN --train.algorithm NAME")
+            _check_trusted(
+                "algorithm",
+                name,
+                trusted,
+                f"puffer-train {target} --resume RUN --train.algorithm NAME",
+            )
     config = TrainConfig.bare(env or target).merged(tables)
-    again = f"puffer-train {target} --resume RUN --policy.kind NAME, puffer-train eval RUN --policy NAME, or "
-    for kind in (config.policy.kind, *(config.of_policy(name).policy.kind for name in config.policies)):
+    again = (
+        f"puffer-train {target} --resume RUN --policy.kind NAME, puffer-train eval RUN --policy "
+        "NAME, or "
+    )
+    for kind in (
+        config.policy.kind,
+        *(config.of_policy(name).policy.kind for name in config.policies),
+    ):
         _check_trusted("policy", kind, trusted, again + "load_policy(RUN, policy='NAME')")
-    for entry in config.policy.map if len(config.policy.map) == 1 and "=" not in config.policy.map[0] else ():
-        _check_trusted("policy map", entry, trusted, f"puffer-train {target} --resume RUN --policy.map NAME")
+    for entry in (
+        config.policy.map if len(config.policy.map) == 1 and "=" not in config.policy.map[0] else ()
+    ):
+        _check_trusted(
+            "policy map", entry, trusted, f"puffer-train {target} --resume RUN --policy.map NAME"
+        )
     config.check()
     return config
 
@@ -249,28 +317,45 @@ def _without_algorithms(tables: dict[str, Any]) -> dict[str, Any]:
     shared = {field.name for kind in kinds for field in dataclasses.fields(kind)} - {"algorithm"}
 
     def kept(table: Any) -> Any:
-        return {name: value for name, value in table.items() if name in shared} if isinstance(table, dict) else table
+        return (
+            {name: value for name, value in table.items() if name in shared}
+            if isinstance(table, dict)
+            else table
+        )
 
     single = tables.get("policies", {})
-    cut = {name: kept(table) for name, table in single.items()} if isinstance(single, dict) else single
+    cut = (
+        {name: kept(table) for name, table in single.items()}
+        if isinstance(single, dict)
+        else single
+    )
     return {"train": kept(tables.get("train", {})), "policies": cut}
 
 
 def _check_trusted(what: str, name: str, trusted: Collection[str | None], how: str) -> None:
-    """Raise ConfigError where a run names code that the user has not. how: to allow it, with NAME for the name."""
+    """Raise ConfigError where a run names code that the user has not. how: to allow it, with NAME
+    for the name.
+    """
     if ":" in name and name not in trusted:
         raise ConfigError(
-            f"this run's {what} is {name!r}: code that would be imported and called. If you want that, name it yourself: "
-            + how.replace("NAME", name)
+            f"this run's {what} is {name!r}: code that would be imported and called. If you want "
+            "that, name it yourself: " + how.replace("NAME", name)
         )
 
 
 def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return tables of an older version with the values that settings had before there were such settings, and without those
-    that there are no more."""
+    """Return tables of an older version with the values that settings had before there were such
+    settings, and without those that there are no more.
+    """
     train = tables.get("train")
-    if isinstance(train, dict) and train.get("priority_alpha") == 0:  # another value is refused: its runs drew rows otherwise
-        kept = {name: value for name, value in train.items() if name not in ("priority_alpha", "priority_beta")}
+    if (
+        isinstance(train, dict) and train.get("priority_alpha") == 0
+    ):  # another value is refused: its runs drew rows otherwise
+        kept = {
+            name: value
+            for name, value in train.items()
+            if name not in ("priority_alpha", "priority_beta")
+        }
         tables = {**tables, "train": kept}
     policy = tables.get("policy")
     if isinstance(policy, dict) and "memory" in policy:

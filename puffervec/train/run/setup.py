@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run is, settled before it starts: config, device, env and the checkpoint that it goes on from.
+"""What a run is, settled before it starts: config, device, env and the checkpoint that it goes on
+from.
 
-Bad input is refused here, while no run folder is made, no worker runs and the device is not in use. What is `auto` is decided
-here too (startup.py, for which workers may run for a second). Runs in the learner.
+Bad input is refused here, while no run folder is made, no worker runs and the device is not in use.
+What is `auto` is decided here too (startup.py, for which workers may run for a second). Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -44,9 +46,11 @@ class Setup:
     Attributes:
         minibatches: per epoch.
         checkpoint: the folder to go on from; None: a new run.
-        folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to be made.
+        folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to
+        be made.
         chosen: what startup.py has measured.
-        rows: what each policy acts for, by its name. team: the ranks that share columns with this one in updates.
+        rows: what each policy acts for, by its name. team: the ranks that share columns with this
+        one in updates.
         opponents: what plays for those that do not learn.
     """
 
@@ -87,10 +91,14 @@ class Setup:
         return make_vec(self.config, self.env_seed)
 
     def run_folder(self) -> Path:
-        """Return the folder of the run, of all ranks; a new one is made where none is given. Raises: ConfigError."""
+        """Return the folder of the run, of all ranks; a new one is made where none is given.
+        Raises: ConfigError.
+        """
         folder = self.folder
         if folder is None and self.ranks.first:
-            folder = rundir.new_run_folder(self.config.log, self.config.target, self.config.train.seed)
+            folder = rundir.new_run_folder(
+                self.config.log, self.config.target, self.config.train.seed
+            )
         return Path(self.ranks.broadcast_object(str(folder)))
 
 
@@ -102,7 +110,9 @@ def set_up(
     ranks: Ranks,
     policy_map: AgentMap | None = None,
 ) -> tuple[Setup, ckpt.Checkpoint | None]:
-    """Check everything and decide what is `auto`; return it with what is in the checkpoint. Args, Raises: as of `Trainer`."""
+    """Check everything and decide what is `auto`; return it with what is in the checkpoint. Args,
+    Raises: as of `Trainer`.
+    """
     config.check()
     trackers.require(config.log)
     if not ranks.first:  # Only the first one logs.
@@ -116,7 +126,9 @@ def set_up(
     spec_hash = target.spec_hash(spec)
     bf16 = use_bf16(config.train.precision, device)
     _refuse(config, spec, device, bf16, policies)
-    settings = {name: table for name, table in config.tables().items() if name not in ("log", "ray")}
+    settings = {
+        name: table for name, table in config.tables().items() if name not in ("log", "ray")
+    }
     match(ranks, "settings", json.dumps([config.target, spec_hash, bf16, settings]))
     ranks.use(device)
     team = ranks.team(config.train.tensor_parallel)
@@ -130,23 +142,51 @@ def set_up(
         config = state.as_trained(config, spec.groups, found.manifest, found.tensors)
         folder, opponents = find.run_folder_of(checkpoint) or folder, of_checkpoint(config, found)
     if mixed := [name for name in opponents if name in policies]:
-        raise ConfigError(f"policies: {mixed[0]!r} is played by an opponent: leave it out, or policies.{mixed[0]}.opponent")
+        raise ConfigError(
+            f"policies: {mixed[0]!r} is played by an opponent: leave it out, or "
+            f"policies.{mixed[0]}.opponent"
+        )
     config = with_networks(config, opponents)
     manifest = None if found is None else found.manifest
-    chosen = startup.choose(config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1)
+    chosen = startup.choose(
+        config, spec, device, make_vec, policies, manifest, measure=ranks.size == 1
+    )
     config, rows = chosen.config, policy_rows(spec, chosen.config)
-    return Setup(config, ranks, device, spec_hash, minibatches, checkpoint, folder, chosen, rows, team, opponents), found
+    return Setup(
+        config,
+        ranks,
+        device,
+        spec_hash,
+        minibatches,
+        checkpoint,
+        folder,
+        chosen,
+        rows,
+        team,
+        opponents,
+    ), found
 
 
-def _refuse(config: TrainConfig, spec: EnvSpec, device: torch.device, bf16: bool, policies: Mapping[str, nn.Module]) -> None:
+def _refuse(
+    config: TrainConfig,
+    spec: EnvSpec,
+    device: torch.device,
+    bf16: bool,
+    policies: Mapping[str, nn.Module],
+) -> None:
     """Raise ConfigError for what the env, this machine or a given policy cannot do."""
     rows = policy_rows(spec, config)
     if joint := [own.group for own in rows.values() if own.section.joint]:
         refuse_joint(joint)
     if not any(own.settings.role.learns for own in rows.values()):
-        raise ConfigError(f"none of the policies {', '.join(rows)} is to be trained: let one have to_train and no opponent")
+        raise ConfigError(
+            f"none of the policies {', '.join(rows)} is to be trained: let one have to_train and "
+            "no opponent"
+        )
     obs_dtype, copies = torch.bfloat16 if bf16 else None, 2 if config.train.asynchronous else 1
-    refuse_large(rows.values(), config.learned_envs, config.train.horizon, device, obs_dtype, copies=copies)
+    refuse_large(
+        rows.values(), config.learned_envs, config.train.horizon, device, obs_dtype, copies=copies
+    )
     state.check_names(rows)
     refuse_large_policies(rows, policies, device)
     try_policies(rows, policies)
@@ -160,14 +200,20 @@ def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Ch
     if found.manifest["env"] != config.target:
         raise CheckpointError(f"{path} is of env {found.manifest['env']!r}, not {config.target!r}")
     if found.manifest["spec_hash"] != spec_hash:
-        raise CheckpointError(f"{path} was made with other observations or actions than these env settings give")
+        raise CheckpointError(
+            f"{path} was made with other observations or actions than these env settings give"
+        )
     return found
 
 
 def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
     """Start the workers of a run; env i gets seed + i. seed: None: that of the config."""
     v = config.vec.resolved(config.python)
-    batches = {"batch_size": v.batch_size} if v.batch_size else {"num_buffers": v.num_buffers, "split": v.split}
+    batches = (
+        {"batch_size": v.batch_size}
+        if v.batch_size
+        else {"num_buffers": v.num_buffers, "split": v.split}
+    )
     return puffervec.make(
         config.creator or config.target,
         env_kwargs=config.env,

@@ -1,16 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How the state of a run lies in the files of a checkpoint: each part of the trainer says its own, by file stem.
+"""How the state of a run lies in the files of a checkpoint: each part of the trainer says its own,
+by file stem.
 
     learner.py      <policy>, optimizer, pool        the same on all ranks: the first one's are kept
     collector.py    returns, episodes                likewise
                     envs, ahead                      of each rank: envs-rank1 and so on
     (Generators)    random                           likewise
 
-With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same kind with the same torch:
-`Saver.numerics` is what the sums depend on. Where `time_limit_s` lets the step size fall with the clock (it does
-not with `train.deterministic`), no two runs are alike; and a run that was stopped inside an update lost the rest of it. Runs in
-the learner.
+With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same
+kind with the same torch: `Saver.numerics` is what the sums depend on. Where `time_limit_s` lets the
+step size fall with the clock (it does not with `train.deterministic`), no two runs are alike; and a
+run that was stopped inside an update lost the rest of it. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Part(Protocol):
     def load_state(self, files: Files) -> list[str]:
         """Put `state` into a freshly started run; return in words what cannot be gone on with.
 
-        Raises: KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError where it does not fit.
+        Raises: KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError where it
+            does not fit.
         """
 
 
@@ -71,13 +73,16 @@ def fitting(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
 
 
 def check_names(policies: Iterable[str]) -> None:
-    """Raise ConfigError for names of policies (row groups, or in `policy.map`) under which weights cannot be saved."""
+    """Raise ConfigError for names of policies (row groups, or in `policy.map`) under which weights
+    cannot be saved.
+    """
     for name in policies:
         stem = re.sub(r"-rank\d+$", "", name)
         if stem in (*OWN, *_SHARED) or not re.fullmatch(r"\w[\w.-]{0,99}", name):
             raise ConfigError(
-                f"the row group or policy {name!r} has a name that its weights cannot be saved under: use letters, digits, _, "
-                f"- and ., up to 100, and none of {', '.join((*_SHARED, *OWN))}"
+                f"the row group or policy {name!r} has a name that its weights cannot be saved "
+                "under: use letters, digits, _, - and ., up to 100, and none of "
+                f"{', '.join((*_SHARED, *OWN))}"
             )
 
 
@@ -89,25 +94,39 @@ def stem_of(stem: str, rank: int) -> str:
 def stems_for(rank: int, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the file stems of a checkpoint that a rank goes on from: all but those of other ranks."""
     stems = [name.removesuffix(".safetensors") for name in manifest["files"]]
-    others = {stem for stem in stems for own in OWN if stem.partition("-rank")[0] == own} - {stem_of(own, rank) for own in OWN}
+    others = {stem for stem in stems for own in OWN if stem.partition("-rank")[0] == own} - {
+        stem_of(own, rank) for own in OWN
+    }
     return tuple(stem for stem in stems if stem not in others)
 
 
 def as_trained(
-    config: TrainConfig, groups: Iterable[GroupSpec], manifest: Mapping[str, Any], tensors: Mapping[str, Any]
+    config: TrainConfig,
+    groups: Iterable[GroupSpec],
+    manifest: Mapping[str, Any],
+    tensors: Mapping[str, Any],
 ) -> TrainConfig:
-    """Return the config of a checkpoint so that it describes the checkpoint's own policies, though defaults have changed.
+    """Return the config of a checkpoint so that it describes the checkpoint's own policies, though
+    defaults have changed.
 
-    Numbers of C envs were not scaled at first, and all leaves of a Python env beside a picture went to the mlp.
+    Numbers of C envs were not scaled at first, and all leaves of a Python env beside a picture went
+    to the mlp.
     Args: groups: of the env; manifest, tensors: of the checkpoint.
     Raises: CheckpointError where `policy.map` is another.
     """
     before = tuple(manifest["config"].get("policy", {}).get("map", ()))
     if config.policy.map != before:
-        raise CheckpointError(f"policy.map is {list(config.policy.map)}, of the checkpoint {list(before)}: leave it as it was")
+        raise CheckpointError(
+            f"policy.map is {list(config.policy.map)}, of the checkpoint {list(before)}: leave it "
+            "as it was"
+        )
     changed: dict[str, Any] = {}
     made = {name: entry["class"] for name, entry in manifest["policies"].items() if name in tensors}
-    if not config.python and "MLPPolicy" in made.values() and not any("encoder.count" in tensors[name] for name in made):
+    if (
+        not config.python
+        and "MLPPolicy" in made.values()
+        and not any("encoder.count" in tensors[name] for name in made)
+    ):
         changed["normalize"] = False
     kinds = {fitting_kind(group) for group in groups}
     if config.policy.kind == "auto" and kinds == {"cnn"} and set(made.values()) == {"MLPPolicy"}:
@@ -121,7 +140,9 @@ def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:
     Raises: CheckpointError where the checkpoint has no such policy.
     """
     if name not in found.tensors:
-        raise CheckpointError(f"the checkpoint has no policy {name!r}: it has {', '.join(found.manifest['policies'])}")
+        raise CheckpointError(
+            f"the checkpoint has no policy {name!r}: it has {', '.join(found.manifest['policies'])}"
+        )
     return found.tensors[name]
 
 
@@ -139,7 +160,13 @@ class Saver:
     """Writes a run's checkpoints, and puts one into a run that was just started."""
 
     def __init__(
-        self, setup: Setup, files: RunFiles, learner: Learner, collector: Part, generators: Generators, threads: int
+        self,
+        setup: Setup,
+        files: RunFiles,
+        learner: Learner,
+        collector: Part,
+        generators: Generators,
+        threads: int,
     ) -> None:
         """Args: threads: of the learner, for the manifest."""
         self._parts: tuple[Part, ...] = (learner, collector, generators)
@@ -157,7 +184,8 @@ class Saver:
         self._last_s = time.monotonic()
 
     def save(self, counters: Counters, elapsed_s: float, note: Callable[[str], None]) -> Path:
-        """Write a checkpoint; return its folder. All ranks must call it. Raises: checkpoint.SaveError.
+        """Write a checkpoint; return its folder. All ranks must call it. Raises:
+        checkpoint.SaveError.
 
         Args: elapsed_s: of the run by now; note: told where the run folder was deleted.
         """
@@ -169,7 +197,9 @@ class Saver:
                 self._files.refind(note)
                 manifest = self._manifest(dataclasses.replace(counters, elapsed_s=elapsed_s))
                 found = ckpt.Checkpoint(manifest, tensors)
-                path = ckpt.write(self._files.folder / CHECKPOINTS, found, self._setup.config.log.keep_checkpoints)
+                path = ckpt.write(
+                    self._files.folder / CHECKPOINTS, found, self._setup.config.log.keep_checkpoints
+                )
             except (OSError, ConfigError) as error:
                 failure = error
         shared, words = ranks.broadcast_object([path and str(path), failure and str(failure)])
@@ -180,13 +210,19 @@ class Saver:
         return Path(shared)
 
     def state(self) -> dict[str, Tensors]:
-        """Return the state of all parts by file stem. All ranks must call it; the first one gets that of all."""
+        """Return the state of all parts by file stem. All ranks must call it; the first one gets
+        that of all.
+        """
         files = {stem: tensors for part in self._parts for stem, tensors in part.state().items()}
         if self._setup.ranks.size == 1:
             return files
         own = {stem: files.pop(stem) for stem in OWN if stem in files}
-        named = {f"{stem}/{name}": tensor for stem, part in own.items() for name, tensor in part.items()}
-        packed = dump_tensors({name: tensor.cpu().contiguous().clone() for name, tensor in named.items()})
+        named = {
+            f"{stem}/{name}": tensor for stem, part in own.items() for name, tensor in part.items()
+        }
+        packed = dump_tensors(
+            {name: tensor.cpu().contiguous().clone() for name, tensor in named.items()}
+        )
         for rank, data in enumerate(self._setup.ranks.gather(packed)):
             for key, tensor in load_tensors(data).items():
                 stem, _, name = key.partition("/")
@@ -194,12 +230,16 @@ class Saver:
         return files
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`; return in words what cannot be gone on with. Raises: CheckpointError where it does not fit."""
+        """Go on from `state`; return in words what cannot be gone on with. Raises: CheckpointError
+        where it does not fit.
+        """
         rank = self._setup.ranks.rank
         mine = {stem: tensors for stem, tensors in files.items() if stem not in OWN}
         mine |= {stem: files[name] for stem in OWN if (name := stem_of(stem, rank)) in files}
         try:
-            if rank == 0 and "random" not in mine:  # That of other ranks is missing where fewer of them saved.
+            if (
+                rank == 0 and "random" not in mine
+            ):  # That of other ranks is missing where fewer of them saved.
                 raise KeyError("random")
             return [note for part in self._parts for note in part.load_state(mine)]
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
@@ -213,7 +253,10 @@ class Saver:
             "config": {"target": config.target, **config.tables()},
             "counters": vars(counters),
             "policies": {
-                name: {"class": type(newest(policy)).__name__, "group": self._setup.rows[name].group.name}
+                name: {
+                    "class": type(newest(policy)).__name__,
+                    "group": self._setup.rows[name].group.name,
+                }
                 | ({"opponents": list(opponents[name].sources)} if name in opponents else {})
                 for name, policy in self._learner.policies.items()
             },
@@ -222,8 +265,10 @@ class Saver:
         }
 
     def numerics(self) -> dict[str, Any]:
-        """Return what the bytes of a run depend on beside its config and checkpoint, for the manifest; and, for the reader, the
-        numbers of threads, which they do not depend on (device.py)."""
+        """Return what the bytes of a run depend on beside its config and checkpoint, for the
+        manifest; and, for the reader, the numbers of threads, which they do not depend on
+        (device.py).
+        """
         return {
             "torch": torch.__version__,
             "device": self._setup.device.type,
@@ -236,7 +281,8 @@ class Saver:
         }
 
     def restore(self, found: ckpt.Checkpoint) -> tuple[Counters, list[str]]:
-        """Put a checkpoint into the run; return its counters, and in words how the run may differ from one never stopped.
+        """Put a checkpoint into the run; return its counters, and in words how the run may differ
+        from one never stopped.
 
         Raises: CheckpointError where it does not fit.
         """
@@ -246,8 +292,13 @@ class Saver:
             changed = [key for key in _DECISIVE if key in before and before[key] != now[key]]
             words = ", ".join(f"{key} {str(before[key])[:40]} -> {now[key]}" for key in changed)
             if changed:
-                notes.append(f"goes on, but the last bits of numbers may differ from a run that was never stopped: {words}")
+                notes.append(
+                    "goes on, but the last bits of numbers may differ from a run that was never "
+                    f"stopped: {words}"
+                )
         known = {field.name for field in dataclasses.fields(Counters)}
-        counters = Counters(**{key: value for key, value in found.manifest["counters"].items() if key in known})
+        counters = Counters(
+            **{key: value for key, value in found.manifest["counters"].items() if key in known}
+        )
         self.updates = counters.updates
         return counters, notes

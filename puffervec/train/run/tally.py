@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run knows of the roll-outs behind it: finished episodes, numbers in infos, the scale of rewards.
+"""What a run knows of the roll-outs behind it: finished episodes, numbers in infos, the scale of
+rewards.
 
-Of roll-outs that this process collects, and of those that hosts send (scale/): these count where the envs are, and only sums
-and rows of numbers travel. Runs in the learner, and on hosts.
+Of roll-outs that this process collects, and of those that hosts send (scale/): these count where
+the envs are, and only sums and rows of numbers travel. Runs in the learner, and on hosts.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ _INFO = "info/"
 
 @dataclasses.dataclass(frozen=True)
 class EpisodeFacts:
-    """What episodes of an env leave. Attributes: records, rates, types, by_place: as of `EpisodeWindow`; agents: as of
-    `InfoMeans`, None of C envs."""
+    """What episodes of an env leave. Attributes: records, rates, types, by_place: as of
+    `EpisodeWindow`; agents: as of `InfoMeans`, None of C envs.
+    """
 
     records: tuple[str, ...] = ()
     rates: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -39,8 +41,9 @@ class EpisodeFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """A roll-out in numbers that can travel. Attributes: episodes: of `EpisodeWindow.rows`; infos: of `InfoMeans.sums`, as
-    JSON; scales: by policy, of `ReturnScale.sums`."""
+    """A roll-out in numbers that can travel. Attributes: episodes: of `EpisodeWindow.rows`; infos:
+    of `InfoMeans.sums`, as JSON; scales: by policy, of `ReturnScale.sums`.
+    """
 
     episodes: bytes
     infos: bytes
@@ -48,7 +51,9 @@ class Counted:
 
 
 def facts_of(vec: Any, policies: Sequence[str], python: bool) -> EpisodeFacts:
-    """Return what episodes of a vec env leave. Args: policies: by name; python: its envs are, and keep no records."""
+    """Return what episodes of a vec env leave. Args: policies: by name; python: its envs are, and
+    keep no records.
+    """
     rates, kinds = ({}, tuple(policies)) if python else (_rates(vec), vec.env.agent_types)
     types = tuple(kinds) if len(kinds) > 1 and not rates else ()
     agents = tuple(getattr(vec.driver_env, "possible_agents", ())) if python else None
@@ -59,19 +64,28 @@ def facts_of(vec: Any, policies: Sequence[str], python: bool) -> EpisodeFacts:
 def _rates(vec: Any) -> dict[str, str]:
     """Return the rates of a C env's records, with those that its settings make it leave."""
     training, names = vec.env.training, set(vec.spec.record_names)
-    return {**training.rates, **{name: of for name, of in training.more_rates.items() if names.issuperset(of.split("/"))}}
+    return {
+        **training.rates,
+        **{name: of for name, of in training.more_rates.items() if names.issuperset(of.split("/"))},
+    }
 
 
 class Tally:
     """What a run knows of the roll-outs behind it."""
 
-    def __init__(self, rows: Mapping[str, PolicyRows], storages: Mapping[str, Storage], ranks: Ranks) -> None:
-        """Args: rows: by policy; storages: what is learned from, by policy; ranks: whose roll-outs count together."""
+    def __init__(
+        self, rows: Mapping[str, PolicyRows], storages: Mapping[str, Storage], ranks: Ranks
+    ) -> None:
+        """Args: rows: by policy; storages: what is learned from, by policy; ranks: whose roll-outs
+        count together.
+        """
         self.ranks, self._learned = ranks, storages
         # By policy: what one kind of agents earns says nothing of another's.
         sections = {name: own.settings.train for name, own in rows.items() if name in storages}
         self.return_scales = {
-            name: ReturnScale(storages[name].rows, own.gamma) for name, own in sections.items() if own.scale_rewards
+            name: ReturnScale(storages[name].rows, own.gamma)
+            for name, own in sections.items()
+            if own.scale_rewards
         }
 
     def expect(self, facts: EpisodeFacts) -> None:
@@ -79,10 +93,16 @@ class Tally:
         self.episodes = EpisodeWindow(facts.records, facts.rates, facts.types, facts.by_place)
         self.info_means = None if facts.agents is None else InfoMeans(facts.agents)
 
-    def counted(self, episodes: Iterable[np.ndarray], numeric: Iterable[NumericInfos], whole: bool = True) -> Counted:
-        """Return a roll-out in numbers: of its episodes and, where a `whole` one is in the storages, of its rewards."""
+    def counted(
+        self, episodes: Iterable[np.ndarray], numeric: Iterable[NumericInfos], whole: bool = True
+    ) -> Counted:
+        """Return a roll-out in numbers: of its episodes and, where a `whole` one is in the
+        storages, of its rewards.
+        """
         infos = {} if self.info_means is None else self.info_means.sums(numeric)
-        scales = {name: self._sums(name, scale) for name, scale in self.return_scales.items() if whole}
+        scales = {
+            name: self._sums(name, scale) for name, scale in self.return_scales.items() if whole
+        }
         return Counted(self.episodes.rows(episodes).tobytes(), json.dumps(infos).encode(), scales)
 
     def _sums(self, name: str, scale: ReturnScale) -> tuple[float, float]:
@@ -99,7 +119,9 @@ class Tally:
                     self.info_means.add_sums(json.loads(data))
 
     def scale_rewards(self, parts: Sequence[Counted]) -> None:
-        """Scale the rewards in the storages; nothing else reads them after the records. All ranks must call it."""
+        """Scale the rewards in the storages; nothing else reads them after the records. All ranks
+        must call it.
+        """
         for name, scale in self.return_scales.items():
             totals, counts = zip(*(part.scales[name] for part in parts), strict=True)
             scale.add(*self.ranks.sums([sum(totals), sum(counts)]))
@@ -114,14 +136,21 @@ class Tally:
         files: dict[str, Tensors] = {}
         if self.return_scales:
             files["returns"] = {
-                _scale_name(name): torch.tensor([scale.mean_square, scale.rollouts], dtype=torch.float64)
+                _scale_name(name): torch.tensor(
+                    [scale.mean_square, scale.rollouts], dtype=torch.float64
+                )
                 for name, scale in self.return_scales.items()
             }
-        files["episodes"] = {"window": torch.from_numpy(self.episodes.state()), "total": torch.tensor([self.episodes.total])}
+        files["episodes"] = {
+            "window": torch.from_numpy(self.episodes.state()),
+            "total": torch.tensor([self.episodes.total]),
+        }
         if self.episodes.by_place:
             files["episodes"]["ages"] = torch.from_numpy(self.episodes.ages())
         infos = {} if self.info_means is None else self.info_means.state()
-        files["episodes"] |= {f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()}
+        files["episodes"] |= {
+            f"{_INFO}{name}": torch.from_numpy(part) for name, part in infos.items()
+        }
         return files
 
     def load_state(self, files: Files) -> list[str]:
@@ -134,7 +163,11 @@ class Tally:
             ages = tensors["ages"].numpy() if "ages" in tensors else None
             self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()), ages)
             if self.info_means is not None:
-                infos = {name.removeprefix(_INFO): part.numpy() for name, part in tensors.items() if name.startswith(_INFO)}
+                infos = {
+                    name.removeprefix(_INFO): part.numpy()
+                    for name, part in tensors.items()
+                    if name.startswith(_INFO)
+                }
                 self.info_means.load_state(infos)
         return []
 

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policies of a checkpoint as networks: for evaluation, export and use, and for other runs, to train on or as opponents.
+"""The policies of a checkpoint as networks: for evaluation, export and use, and for other runs, to
+train on or as opponents.
 
-A checkpoint may come from a stranger: nothing in it is imported or called that the caller has not named. Runs in the learner.
+A checkpoint may come from a stranger: nothing in it is imported or called that the caller has not
+named. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -33,10 +35,11 @@ def load_policies(
 ) -> tuple[TrainConfig, dict[str, nn.Module]]:
     """Return the config and the policies of a checkpoint folder; of a pool of opponents the newest.
 
-    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have imported; env: what makes the
-        Python env, in place of the name that the checkpoint has for it; made: networks to put the weights into, by policy;
-        adapt: from the run's config to the one that the policies are used with. Only that one's env is looked at: the run's
-        scenes may be gone.
+    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have
+        imported; env: what makes the Python env, in place of the name that the checkpoint has for
+        it; made: networks to put the weights into, by policy;
+        adapt: from the run's config to the one that the policies are used with. Only that one's env
+        is looked at: the run's scenes may be gone.
     Raises: CheckpointError, ConfigError.
     """
     manifest = ckpt.read_manifest(path)
@@ -51,27 +54,44 @@ def load_policies(
     policies = {}
     for name in names:
         if name not in rows:
-            raise CheckpointError(f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}")
+            raise CheckpointError(
+                f"{path}: the env has no rows for the policy {name!r}, only for {', '.join(rows)}"
+            )
         weights, given = actor_weights(found, name), (made or {}).get(name)
         policies[name] = with_weights(path, name, rows[name], weights, given, device)
     return config, policies
 
 
 def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
-    """Return the policies that a new run with this config trains, on the CPU, with the weights that a checkpoint folder has.
+    """Return the policies that a new run with this config trains, on the CPU, with the weights that
+    a checkpoint folder has.
 
     Raises: CheckpointError: it has no policy of that name, or one of another size.
     """
-    rows = {name: rows for name, rows in policy_rows(env_spec(config), config).items() if rows.settings.role.learns}
+    rows = {
+        name: rows
+        for name, rows in policy_rows(env_spec(config), config).items()
+        if rows.settings.role.learns
+    }
     found = ckpt.read(path, only=tuple(ckpt.read_manifest(path)["policies"]))
     cpu = torch.device("cpu")
-    return {name: with_weights(path, name, own, actor_weights(found, name), None, cpu).train() for name, own in rows.items()}
+    return {
+        name: with_weights(path, name, own, actor_weights(found, name), None, cpu).train()
+        for name, own in rows.items()
+    }
 
 
 def with_weights(
-    path: Path, name: str, rows: PolicyRows, weights: Tensors, given: nn.Module | None, device: torch.device
+    path: Path,
+    name: str,
+    rows: PolicyRows,
+    weights: Tensors,
+    given: nn.Module | None,
+    device: torch.device,
 ) -> nn.Module:
-    """Return a policy with weights of a checkpoint, in evaluation mode. Raises: CheckpointError where they do not fit."""
+    """Return a policy with weights of a checkpoint, in evaluation mode. Raises: CheckpointError
+    where they do not fit.
+    """
     if given is None:
         _check_sizes(path, rows, weights)
         given = rows.build()
@@ -82,17 +102,27 @@ def with_weights(
     except RuntimeError as error:
         raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
     if bad := _not_finite(policy) - constants:
-        raise CheckpointError(f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run")
+        raise CheckpointError(
+            f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run"
+        )
     return policy.eval()
 
 
 def _not_finite(policy: nn.Module) -> set[str]:
-    return {name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())}
+    return {
+        name for name, tensor in policy.state_dict().items() if not bool(tensor.isfinite().all())
+    }
 
 
 def _check_sizes(path: Path, rows: PolicyRows, weights: Tensors) -> None:
-    """Refuse a config whose policy is not of the size of the weights, before any memory is taken for it."""
+    """Refuse a config whose policy is not of the size of the weights, before any memory is taken
+    for it.
+    """
     with torch.device("meta"):
         planned = rows.build().state_dict()
-    if {name: tuple(w.shape) for name, w in planned.items()} != {name: tuple(w.shape) for name, w in weights.items()}:
-        raise CheckpointError(f"{path}: the weights do not fit: env or [policy] settings are not those of its run")
+    if {name: tuple(w.shape) for name, w in planned.items()} != {
+        name: tuple(w.shape) for name, w in weights.items()
+    }:
+        raise CheckpointError(
+            f"{path}: the weights do not fit: env or [policy] settings are not those of its run"
+        )

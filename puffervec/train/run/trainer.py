@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer: `collect()` a roll-out, `update()` the policies, log, save, repeat. Python first; the command line is a thin
-caller.
+"""The trainer: `collect()` a roll-out, `update()` the policies, log, save, repeat. Python first;
+the command line is a thin caller.
 
     from puffervec.train import Trainer, TrainConfig
 
     with Trainer(TrainConfig.of("tag_grid", train={"total_timesteps": 1_000_000})) as trainer:
         trainer.train()
 
-The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py). The parts, in the order in which they start:
+The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py). The parts, in
+the order in which they start:
 
     setup.py        what is settled before anything is started
     rundir.py       the run folder, locked
@@ -33,7 +34,13 @@ from torch import nn
 
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train.config.sections import TrainConfig
-from puffervec.train.device.device import ThreadPool, deterministic_kernels, in_pieces, one_torch_thread, usable_cores
+from puffervec.train.device.device import (
+    ThreadPool,
+    deterministic_kernels,
+    in_pieces,
+    one_torch_thread,
+    usable_cores,
+)
 from puffervec.train.device.ranks import Ranks, of_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
@@ -54,7 +61,8 @@ class Trainer:
 
     Attributes:
         config: of the run, with what was `auto` decided; chosen: what was measured for that.
-        ranks, device, folder: the processes that train together, where this one's policies are, the run folder.
+        ranks, device, folder: the processes that train together, where this one's policies are, the
+        run folder.
         counters: agent-steps and so on, over all resumes.
         learner, collector, saver, reporting: the parts.
         policies, slots: by policy name; vec: the vec env.
@@ -71,18 +79,21 @@ class Trainer:
         ranks: Ranks | None = None,
         policy_map: AgentMap | None = None,
     ) -> None:
-        """Set everything up; starts the workers. Under torchrun all ranks must make one, and call the same methods in the same
-        order; the first rank's folder and checkpoint hold for all.
+        """Set everything up; starts the workers. Under torchrun all ranks must make one, and call
+        the same methods in the same order; the first rank's folder and checkpoint hold for all.
 
         Args:
-            policies: by policy name, in place of those that `config.policy` describes; the names are those of `policy.map`,
-                else of the row groups, or `default` where there is one group.
-            checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME) is used again.
+            policies: by policy name, in place of those that `config.policy` describes; the names
+                are those of `policy.map`, else of the row groups, or `default` where there is one
+                group.
+            checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME)
+            is used again.
             folder: run folder, where there is no such; None makes one as `config.log` says.
             dashboard: where progress is shown; None: as `config.log.dashboard` says.
-            ranks: the processes that train together; None: those that torchrun has started, else this one alone.
-            policy_map: in place of `policy.map`: it is given an agent (a parallel env: the name, a C env: the row) and returns
-                the name of the agent's policy.
+            ranks: the processes that train together; None: those that torchrun has started, else
+            this one alone.
+            policy_map: in place of `policy.map`: it is given an agent (a parallel env: the name, a
+                C env: the row) and returns the name of the agent's policy.
         Raises:
             RankLost: another rank is gone.
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
@@ -91,7 +102,12 @@ class Trainer:
         ranks = ranks or of_environment(config.train.rank_timeout_s)
         self._check(config, ranks)
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
-        self.config, self.ranks, self.device, self.chosen = setup.config, ranks, setup.device, setup.chosen
+        self.config, self.ranks, self.device, self.chosen = (
+            setup.config,
+            ranks,
+            setup.device,
+            setup.chosen,
+        )
         self.counters = Counters()
         self.stop_requested = False
         self._opponents = setup.opponents
@@ -106,14 +122,23 @@ class Trainer:
             self._begin(setup, found, dashboard)
         except BaseException as error:
             self.close()
-            if setup.folder is None and ranks.first and isinstance(error, (PuffervecError, KeyboardInterrupt)):
-                shutil.rmtree(self.folder, ignore_errors=True)  # Nothing but the config of a run that never began is in it.
+            if (
+                setup.folder is None
+                and ranks.first
+                and isinstance(error, (PuffervecError, KeyboardInterrupt))
+            ):
+                shutil.rmtree(
+                    self.folder, ignore_errors=True
+                )  # Nothing but the config of a run that never began is in it.
             raise
 
     def _check(self, config: TrainConfig, ranks: Ranks) -> None:
         """Raise where this is no trainer for these settings, before anything is made."""
         if config.ray.address:
-            raise ConfigError(f"ray.address is {config.ray.address!r}: make a puffervec.wings.ray.RayTrainer, or leave it out")
+            raise ConfigError(
+                f"ray.address is {config.ray.address!r}: make a puffervec.wings.ray.RayTrainer, "
+                "or leave it out"
+            )
 
     def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
         """Start the workers and assemble the parts that a checkpoint keeps."""
@@ -122,7 +147,8 @@ class Trainer:
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
         threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
-        # Threads would draw from the one generator, and send a team's messages, in the order in which they come.
+        # Threads would draw from the one generator, and send a team's messages, in the order in
+        # which they come.
         alone = setup.team.size > 1 or any(map(draws, self.policies.values()))
         self.pool = ThreadPool(1 if alone else threads)
         self._open.callback(self.pool.close)
@@ -130,7 +156,9 @@ class Trainer:
         self.collector = self._make_collector(setup, generators)
         self._open.callback(self.collector.close)
         self.slots = self.collector.slots
-        self.saver = Saver(setup, self.files, self.learner, self.collector, generators, self.pool.count)
+        self.saver = Saver(
+            setup, self.files, self.learner, self.collector, generators, self.pool.count
+        )
 
     def _make_vec(self, setup: Setup) -> Any:
         return setup.make_vec()
@@ -138,15 +166,21 @@ class Trainer:
     def _make_collector(self, setup: Setup, generators: Generators) -> Any:
         return Collector(setup, self.vec, self.learner, generators.actions, self.pool)
 
-    def _begin(self, setup: Setup, found: ckpt.Checkpoint | None, dashboard: Dashboard | None) -> None:
+    def _begin(
+        self, setup: Setup, found: ckpt.Checkpoint | None, dashboard: Dashboard | None
+    ) -> None:
         """Start new episodes, or go on from a checkpoint; then begin to report."""
         notes: list[str] = []
         if found is not None:
             self.counters, notes = self.saver.restore(found)
         if not self.collector.full:  # Other episodes than those of the start.
             self.begin(setup.env_seed + self.counters.agent_steps)
-        self.ranks.broadcast([part for policy in self.policies.values() for part in policy.state_dict().values()])
-        self.reporting = Reporting(setup, self.files, self.vec, self.counters, self.describe(), dashboard)
+        self.ranks.broadcast(
+            [part for policy in self.policies.values() for part in policy.state_dict().values()]
+        )
+        self.reporting = Reporting(
+            setup, self.files, self.vec, self.counters, self.describe(), dashboard
+        )
         self._open.callback(self.reporting.close)
         self.reporting.restart(self._totals())
         for note in notes:
@@ -159,48 +193,63 @@ class Trainer:
         self.collector.begin(seed)
 
     def collect(self) -> bool:
-        """Simulate one roll-out with the current policies. Returns False where a stop was requested on the way, on any rank."""
+        """Simulate one roll-out with the current policies. Returns False where a stop was requested
+        on the way, on any rank.
+        """
         with one_torch_thread():
             whole: bool = self.collector.collect(lambda: self.stop_requested)
             return whole
 
     def update(self) -> dict[str, float]:
-        """Improve the policies with the roll-out collected last; return losses, named `losses/<name>` (several policies:
-        `losses/<policy>/<name>`).
+        """Improve the policies with the roll-out collected last; return losses, named
+        `losses/<name>` (several policies: `losses/<policy>/<name>`).
 
         Raises: Diverged where a loss is not finite.
         """
         first = self.counters.updates == 0
         with one_torch_thread():
-            if first:  # Later ones are observed after the update, so that the log-probabilities of a roll-out stay true.
+            # Later ones are observed after the update, so that the log-probabilities of a roll-out
+            # stay true.
+            if first:
                 self.learner.observe()
                 for line in self.learner.outside_bounds():
                     self.reporting.note(line)
             self.collector.go_ahead()
-            learned = self.learner.update(self.counters.agent_steps, self._used(), lambda: self.stop_requested)
+            learned = self.learner.update(
+                self.counters.agent_steps, self._used(), lambda: self.stop_requested
+            )
             if not first:
                 self.learner.observe()
         if bad := [name for name, value in learned.losses.items() if not math.isfinite(value)]:
             raise self._diverged(bad, learned.losses)
         self.counters.agent_steps += learned.valid
-        self.counters.env_steps += self.config.learned_envs * self.config.train.horizon * self.ranks.size
+        self.counters.env_steps += (
+            self.config.learned_envs * self.config.train.horizon * self.ranks.size
+        )
         self.counters.updates += 1
         if not learned.finished:
-            self.reporting.note("stopped inside an update: a run that goes on from here is not byte for byte one never stopped")
+            self.reporting.note(
+                "stopped inside an update: a run that goes on from here is not byte for byte one "
+                "never stopped"
+            )
         return learned.losses
 
     def report(self, losses: Mapping[str, float]) -> dict[str, float]:
-        """Write a line of metrics to the log and the trackers, show it, and return it. losses: of the last update."""
+        """Write a line of metrics to the log and the trackers, show it, and return it. losses: of
+        the last update.
+        """
         values = {**self._rates(), **self.collector.means(), **losses}
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
-        """Write a checkpoint and return its folder. All ranks must call it; the first one writes, for all.
+        """Write a checkpoint and return its folder. All ranks must call it; the first one writes,
+        for all.
 
-        Between a whole update and the next roll-out that makes resuming exact: env states and the last step are saved too.
-        Inside a roll-out they are left out; an update that was cut short counts, and what it had not learned is lost.
-        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError where the disk refuses.
-            Nothing is lost by either.
+        Between a whole update and the next roll-out that makes resuming exact: env states and the
+        last step are saved too. Inside a roll-out they are left out; an update that was cut short
+        counts, and what it had not learned is lost.
+        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError
+            where the disk refuses. Nothing is lost by either.
         """
         with self.reporting.counted():
             if bad := self.learner.not_finite():
@@ -211,11 +260,13 @@ class Trainer:
     def train(self) -> dict[str, float]:
         """Run until the budget is used up or a stop is requested; save and return the last metrics.
 
-        Raises: Diverged; WorkerError and its kin where an env fails; checkpoint.SaveError where the disk refuses the last
-            checkpoint. The last good one stays in all cases.
+        Raises: Diverged; WorkerError and its kin where an env fails; checkpoint.SaveError where the
+            disk refuses the last checkpoint. The last good one stays in all cases.
         """
         metrics: dict[str, float] = {}
-        if self._totals() == self.reporting.totals:  # Nothing was done since: what went by was not training.
+        if (
+            self._totals() == self.reporting.totals
+        ):  # Nothing was done since: what went by was not training.
             self.reporting.restart(self._totals())
         while not self.ranks.agree(self.stop_requested or self.progress() >= 1.0)[0]:
             if not self.collect():
@@ -238,7 +289,9 @@ class Trainer:
             self.reporting.note(f"{error}; the run goes on and tries again in {interval_s:g} s")
 
     def _diverged(self, bad: list[str], losses: Mapping[str, float]) -> Diverged:
-        path = self.folder / ("diverged.json" if self.ranks.first else f"diverged-rank{self.ranks.rank}.json")
+        path = self.folder / (
+            "diverged.json" if self.ranks.first else f"diverged-rank{self.ranks.rank}.json"
+        )
         return diverged(path, bad, self.learner.storages, vars(self.counters), losses)
 
     # ------------------------------------------------------------------------------------------------ progress
@@ -278,28 +331,45 @@ class Trainer:
 
     def _totals(self) -> Totals:
         times = self.collector.times
-        seconds = {"env": times.env, "copy": times.copy, "forward": times.forward, "update": self.learner.seconds}
-        return Totals(self.counters.agent_steps, self.counters.env_steps, self.collector.turns, seconds)
+        seconds = {
+            "env": times.env,
+            "copy": times.copy,
+            "forward": times.forward,
+            "update": self.learner.seconds,
+        }
+        return Totals(
+            self.counters.agent_steps, self.counters.env_steps, self.collector.turns, seconds
+        )
 
     def request_stop(self) -> None:
-        """Let `train` end at the next vector step or gradient step, with a checkpoint. Safe in a signal handler."""
+        """Let `train` end at the next vector step or gradient step, with a checkpoint. Safe in a
+        signal handler.
+        """
         self.stop_requested = True
 
     def describe(self) -> str:
-        """Return the run in one line: env, rows, workers, device, precision, threads, parameters, opponents."""
-        parameters = sum(p.numel() for policy in self.policies.values() for p in policy.parameters())
+        """Return the run in one line: env, rows, workers, device, precision, threads, parameters,
+        opponents.
+        """
+        parameters = sum(
+            p.numel() for policy in self.policies.values() for p in policy.parameters()
+        )
         return (
-            f"{self.config.target}: {self._played_by()}, {self.device} {self.config.train.precision}"
-            f" with {self.pool.count} threads, {parameters:,} parameters"
+            f"{self.config.target}: {self._played_by()}, {self.device} "
+            f"{self.config.train.precision} with {self.pool.count} threads, {parameters:,} "
+            "parameters"
             + (f", on each of {self.ranks.size} ranks" if self.ranks.size > 1 else "")
-            + "".join(f", {name} played by {len(found.weights)} of other runs" for name, found in self._opponents.items())
+            + "".join(
+                f", {name} played by {len(found.weights)} of other runs"
+                for name, found in self._opponents.items()
+            )
         )
 
     def _played_by(self) -> str:
         vec = self.vec
         return (
-            f"{vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with {vec.num_workers} workers and"
-            f" {vec.num_buffers} buffers"
+            f"{vec.num_envs} envs, {vec.num_agents} rows, {type(vec).__name__.lower()} with "
+            f"{vec.num_workers} workers and {vec.num_buffers} buffers"
         )
 
     def close(self) -> None:

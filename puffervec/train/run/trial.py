@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One call of a policy that a user wrote, before workers start: what it gives back must be what the trainer takes."""
+"""One call of a policy that a user wrote, before workers start: what it gives back must be what the
+trainer takes.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ ROWS = 2
 _COPIES = 4  # Weights, gradients and two moments.
 
 
-def refuse_large_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
-    """Raise ConfigError where the policies that settings describe would not fit into the memory of `device`.
+def refuse_large_policies(
+    rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
+) -> None:
+    """Raise ConfigError where the policies that settings describe would not fit into the memory of
+    `device`.
 
     Allocates nothing. Args: rows, given: as of `try_policies`.
     """
@@ -39,8 +44,10 @@ def refuse_large_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn
 def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module]) -> None:
     """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
 
-    Args: rows: by the names of their policies. given: those that do not come from the settings; copies of them are called.
-    Raises: ConfigError that says what came back and what was expected, or which policy there is no such rows for.
+    Args: rows: by the names of their policies. given: those that do not come from the settings;
+    copies of them are called.
+    Raises: ConfigError that says what came back and what was expected, or which policy there is no
+        such rows for.
     """
     _check_given(rows, given)
     for name, own in rows.items():
@@ -55,11 +62,15 @@ def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module])
 def _check_given(rows: Mapping[str, PolicyRows], given: Mapping[str, Any]) -> None:
     for name, policy in given.items():
         if name not in rows:
-            raise ConfigError(f"policies: this env has no rows for a policy {name!r}{suggest(str(name), list(rows))}")
+            raise ConfigError(
+                "policies: this env has no rows for a policy "
+                f"{name!r}{suggest(str(name), list(rows))}"
+            )
         if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
             raise ConfigError(
-                f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with initial_state(rows) and "
-                "forward(obs, state, reset, action_mask), see puffervec.train.policies.protocol"
+                f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with "
+                "initial_state(rows) and forward(obs, state, reset, action_mask), see "
+                "puffervec.train.policies.protocol"
             )
 
 
@@ -70,19 +81,31 @@ def _try(who: str, policy: Any, storage: Storage) -> None:
         before = policy.initial_state(ROWS)
         heads, value, after = forward(policy, obs, before, torch.ones(ROWS, dtype=torch.bool), mask)
     except Exception as error:
-        raise ConfigError(f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}") from error
-    _expect(who, "heads", heads, [(ROWS, size) for size in storage.spec.head_sizes], f"for {_action(storage)}")
+        raise ConfigError(
+            f"{who} fails at {ROWS} rows of zeros: {type(error).__name__}: {error}"
+        ) from error
+    _expect(
+        who,
+        "heads",
+        heads,
+        [(ROWS, size) for size in storage.spec.head_sizes],
+        f"for {_action(storage)}",
+    )
     _expect(who, "value", [value], [(ROWS,)], "one number per row")
-    _expect(who, "state", after, [tuple(part.shape) for part in before], "as initial_state gives it")
+    _expect(
+        who, "state", after, [tuple(part.shape) for part in before], "as initial_state gives it"
+    )
 
 
 def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], why: str) -> None:
     parts = found if isinstance(found, (tuple, list)) else [found]
-    given = [tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts]
+    given = [
+        tuple(part.shape) if isinstance(part, Tensor) else type(part).__name__ for part in parts
+    ]
     if given != list(shapes):
         raise ConfigError(
-            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, {why}:"
-            " see puffervec.train.policies.protocol"
+            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, "
+            f"{why}: see puffervec.train.policies.protocol"
         )
 
 
@@ -93,5 +116,8 @@ def _words(shapes: Sequence[Any]) -> str:
 def _action(storage: Storage) -> str:
     spec = storage.spec
     if spec.kind == "joint":
-        return f"a joint action of {' x '.join(map(str, spec.parts))} choices (ActionSpec.of(group, section.joint))"
+        return (
+            f"a joint action of {' x '.join(map(str, spec.parts))} choices (ActionSpec.of(group, "
+            "section.joint))"
+        )
     return f"a {spec.kind.replace('_', '-')} action"

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env's drawing shows, step by step: shapes, trails, events, numbers. Runs in the learner; draws nothing itself.
+"""What an env's drawing shows, step by step: shapes, trails, events, numbers. Runs in the learner;
+draws nothing itself.
 
 vec.peek(0)  --Episode.add-->  Moment  --painter.picture_of-->  a picture
 """
@@ -26,8 +27,8 @@ Point = tuple[float, float]
 class Moment:
     """All that a picture shows.
 
-    trails: shapes that have one, each with the places where it was, the newest last. events: those of the episode so far, each
-    with its step.
+    trails: shapes that have one, each with the places where it was, the newest last. events: those
+    of the episode so far, each with its step.
     """
 
     step: int
@@ -40,7 +41,9 @@ class Moment:
 class Episode:
     """One episode of an env as its drawing shows it. name: of the env, for errors."""
 
-    def __init__(self, name: str, make: Callable[[Any, State], Drawing], config: Any, state: State) -> None:
+    def __init__(
+        self, name: str, make: Callable[[Any, State], Drawing], config: Any, state: State
+    ) -> None:
         """Args: make: `NativeEnv.drawing`. state: after the reset.
 
         Raises: ConfigError: the drawing failed, or gave something that cannot be drawn.
@@ -48,7 +51,10 @@ class Episode:
         self._name = name
         self.drawing = self.guarded(lambda: make(config, state))
         if not isinstance(self.drawing, Drawing):
-            raise ConfigError(f"{name}: its drawing is {self.drawing!r}: `drawing` must return a puffervec.contract.drawing.Drawing")
+            raise ConfigError(
+                f"{name}: its drawing is {self.drawing!r}: `drawing` must return a "
+                "puffervec.contract.drawing.Drawing"
+            )
         self.checked(self.drawing.still)
         self._ways: dict[str, deque[Point]] = {}
         self._events: list[tuple[int, Event]] = []
@@ -64,35 +70,55 @@ class Episode:
     def numbers(self, state: State) -> dict[str, float]:
         """The numbers of any state of such an episode."""
         numbers = self.drawing.numbers
-        return {} if numbers is None else self.guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
+        return (
+            {}
+            if numbers is None
+            else self.guarded(lambda: {name: float(x) for name, x in numbers(state).items()})
+        )
 
     def _seen(self, step: int, state: State, before: State | None) -> Moment:
         shapes = self.checked(self.guarded(lambda: tuple(self.drawing.shapes(state, before))))
         self._events += [(step, shape) for shape in shapes if isinstance(shape, Event)]
         shapes = tuple(shape for shape in shapes if not isinstance(shape, Event))
-        trailing = {s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))}
-        self._ways = {name: self._ways.get(name) or deque(maxlen=shape.trail + 1) for name, shape in trailing.items()}
+        trailing = {
+            s.name: s for s in shapes if s.name and s.trail > 0 and isinstance(s, (Circle, Box))
+        }
+        self._ways = {
+            name: self._ways.get(name) or deque(maxlen=shape.trail + 1)
+            for name, shape in trailing.items()
+        }
         for name, shape in trailing.items():
             self._ways[name].append((float(shape.x), float(shape.y)))
         trails = tuple((shape, tuple(self._ways[name])) for name, shape in trailing.items())
         return Moment(step, shapes, trails, tuple(self._events), self.numbers(state))
 
     def guarded(self, work: Callable[[], Result]) -> Result:
-        """Run code of the env's drawing. Whatever it raises becomes a ConfigError with its own words."""
+        """Run code of the env's drawing. Whatever it raises becomes a ConfigError with its own
+        words.
+        """
         try:
             return work()
         except PuffervecError as error:
             raise ConfigError(f"{self._name}: its drawing failed: {error}") from error
         except Exception as error:
-            raise ConfigError(f"{self._name}: its drawing failed: {type(error).__name__}: {error}") from error
+            raise ConfigError(
+                f"{self._name}: its drawing failed: {type(error).__name__}: {error}"
+            ) from error
 
     def checked(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
-        """Return what the drawing gave. Raises: ConfigError: it is no shape, or has a number that is not finite."""
+        """Return what the drawing gave. Raises: ConfigError: it is no shape, or has a number that
+        is not finite.
+        """
         for shape in shapes:
             if not isinstance(shape, Shape):
-                raise ConfigError(f"{self._name}: its drawing gave {shape!r}: give shapes of puffervec.contract.drawing")
+                raise ConfigError(
+                    f"{self._name}: its drawing gave {shape!r}: give shapes of "
+                    "puffervec.contract.drawing"
+                )
             if not all(map(math.isfinite, _numbers(shape))):
-                raise ConfigError(f"{self._name}: its drawing gave {shape!r}: all numbers must be finite")
+                raise ConfigError(
+                    f"{self._name}: its drawing gave {shape!r}: all numbers must be finite"
+                )
         return tuple(shapes)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures as files: PNG, GIF and MP4, as bytes. MP4 takes pictures one by one; a GIF keeps a byte of each pixel."""
+"""Pictures as files: PNG, GIF and MP4, as bytes. MP4 takes pictures one by one; a GIF keeps a byte
+of each pixel.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ def png(picture: Image.Image) -> bytes:
 
 def gif(pictures: Iterable[Image.Image], fps: float) -> bytes:
     """Return a GIF file that begins anew at its end. GIFs count in hundredths of a second."""
-    frames = [picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE) for picture in pictures]
+    frames = [
+        picture.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        for picture in pictures
+    ]
     out = io.BytesIO()
     times_ms = [10 * round(100 / fps)] * (len(frames) - 1) + [LAST_MS]
     frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=times_ms, loop=0)
@@ -57,7 +62,9 @@ def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
         path, frames = Path(folder) / "film.mp4", iter(pictures)
         first = next(frames)
         try:
-            with contextlib.closing(imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, **_H264)) as writer:
+            with contextlib.closing(
+                imageio_ffmpeg.write_frames(str(path), first.size, fps=fps, **_H264)
+            ) as writer:
                 writer.send(None)
                 for picture in itertools.chain([first], frames):
                     writer.send(picture.tobytes())
@@ -67,7 +74,9 @@ def mp4(pictures: Iterable[Image.Image], fps: float) -> bytes:
 
 
 class Camera:
-    """What a film shows of the world: all of it, or what is around an agent; once that is gone, the place where it was last."""
+    """What a film shows of the world: all of it, or what is around an agent; once that is gone, the
+    place where it was last.
+    """
 
     def __init__(self, drawing: Drawing, follow: str | None = None) -> None:
         """Args: follow: the name of an agent's shape; None for all of the view."""

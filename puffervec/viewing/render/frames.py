@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of an env while it runs, for `render_mode="rgb_array"`: the `Recorder` of every env with a `NativeEnv.drawing`."""
+"""Pictures of an env while it runs, for `render_mode="rgb_array"`: the `Recorder` of every env with
+a `NativeEnv.drawing`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def recorder_of(native: NativeEnv, vec: Any) -> Recorder | None:
-    """Return what draws a vector env of one env in this process; None where its type cannot be drawn.
+    """Return what draws a vector env of one env in this process; None where its type cannot be
+    drawn.
 
     Raises:
         MissingExtraError: no package to draw with.
@@ -29,10 +32,14 @@ def recorder_of(native: NativeEnv, vec: Any) -> Recorder | None:
 
 
 class Frames:
-    """Draws the first env of a vector env while it runs; see puffervec.contract.evaluation.Recorder."""
+    """Draws the first env of a vector env while it runs; see
+    puffervec.contract.evaluation.Recorder.
+    """
 
     def __init__(self, vec: Any) -> None:
-        """Args: vec: its env type has a drawing. Raises: MissingExtraError: Pillow is not installed."""
+        """Args: vec: its env type has a drawing. Raises: MissingExtraError: Pillow is not
+        installed.
+        """
         extras.require("drawing", "PIL")
         self._vec = vec
         self._episode: Episode | None = None
@@ -47,14 +54,18 @@ class Frames:
 
     def begin(self) -> None:
         """Begin an episode."""
-        self._episode = Episode(self._vec.env.name, self._vec.env.drawing, self._vec.config, self._vec.peek(0))
+        self._episode = Episode(
+            self._vec.env.name, self._vec.env.drawing, self._vec.config, self._vec.peek(0)
+        )
 
     def add(self) -> None:
         """Look at the newest state."""
         self.episode.add(self._vec.peek(0))
 
     def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first reset."""
+        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first
+        reset.
+        """
         import numpy as np
 
         from puffervec.viewing.render.painter import picture_of, size_of

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Paints moments of an episode with Pillow: a picture with title and legend, and sheets of several. Runs in the learner.
+"""Paints moments of an episode with Pillow: a picture with title and legend, and sheets of several.
+Runs in the learner.
 
-Everything is painted at twice its size and then made smaller, which smooths its edges. All sizes in names are of the result.
+Everything is painted at twice its size and then made smaller, which smooths its edges. All sizes in
+names are of the result.
 """
 
 from __future__ import annotations
@@ -51,17 +53,27 @@ class Sample:
 
 
 def picture_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
-    """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in pixels."""
+    """Return a picture with a head: title, step and numbers, legend. Args: size: of the world, in
+    pixels.
+    """
     words, legends = captions(drawing, moment, size[0]), samples_of(drawing, size[0])
     return headed(world_of(drawing, moment, size), title, words, legends, drawing.colours)
 
 
 def frame_of(drawing: Drawing, moment: Moment, title: str, size: tuple[int, int]) -> Image.Image:
-    """Return the same as `picture_of` in a picture of a given size. Args: size: of all of it, in pixels."""
+    """Return the same as `picture_of` in a picture of a given size. Args: size: of all of it, in
+    pixels.
+    """
     width = size[0] - 2 * MARGIN_PX
     words, legends = captions(drawing, moment, width), samples_of(drawing, width)
     height = size[1] - (1 + len(words) + len(legends)) * LINE_PX - 2 * MARGIN_PX
-    return headed(world_of(drawing, moment, (width, max(height, LEAST_PX))), title, words, legends, drawing.colours)
+    return headed(
+        world_of(drawing, moment, (width, max(height, LEAST_PX))),
+        title,
+        words,
+        legends,
+        drawing.colours,
+    )
 
 
 def title_of(title: str, drawing: Drawing) -> str:
@@ -77,7 +89,9 @@ def headed(
     colours: Mapping[str, str],
     scale: float = 1.0,
 ) -> Image.Image:
-    """Return a picture of the world below its title, lines of words, and a line for each legend. Args: scale: of the head."""
+    """Return a picture of the world below its title, lines of words, and a line for each legend.
+    Args: scale: of the head.
+    """
     line, top, width = round(scale * LINE_PX), round(scale * (MARGIN_PX - 4)), world.width
     head = (1 + len(words) + len(legends)) * line + MARGIN_PX
     picture = Image.new("RGB", (width + 2 * MARGIN_PX, world.height + head + MARGIN_PX), PAPER)
@@ -85,7 +99,9 @@ def headed(
     for number, (text, font_px) in enumerate(
         [(title, round(scale * TITLE_PX)), *((text, round(scale * FONT_PX)) for text in words)]
     ):
-        draw.text((MARGIN_PX, top + number * line), _shortened(text, font_px, width), INK, _font(font_px))
+        draw.text(
+            (MARGIN_PX, top + number * line), _shortened(text, font_px, width), INK, _font(font_px)
+        )
     for number, samples in enumerate(legends, 1 + len(words)):
         _draw_legend(picture, samples, colours, (MARGIN_PX, top + number * line), scale)
     picture.paste(world, (MARGIN_PX, head))
@@ -93,12 +109,16 @@ def headed(
 
 
 def samples_of(drawing: Drawing, width: int) -> list[list[Sample]]:
-    """Return the legend of a drawing, its colours and what they stand for, as lines. Args: width: in pixels."""
+    """Return the legend of a drawing, its colours and what they stand for, as lines. Args: width:
+    in pixels.
+    """
     samples = [Sample(role, (Box(6, 6.5, 12, 12, role=role),)) for role in drawing.colours]
     return _in_lines(samples, [_width_of(sample) for sample in samples], GAP_PX, width)
 
 
-def _in_lines(items: Sequence[Item], widths: Sequence[float], gap: float, width: float) -> list[list[Item]]:
+def _in_lines(
+    items: Sequence[Item], widths: Sequence[float], gap: float, width: float
+) -> list[list[Item]]:
     """Put items side by side, with gaps between, into as many lines as they need."""
     lines: list[list[Item]] = []
     used = math.inf
@@ -130,13 +150,17 @@ def sheet_of(drawing: Drawing, moments: Sequence[Moment], title: str) -> Image.I
     for number, moment in enumerate(moments):
         x, y = MARGIN_PX + number % across * (PANEL_PX + GAP_PX), head + number // across * row_px
         for line, text in enumerate(captions(drawing, moment, PANEL_PX)):
-            draw.text((x, y + line * LINE_PX), _shortened(text, FONT_PX, PANEL_PX), INK, _font(FONT_PX))
+            draw.text(
+                (x, y + line * LINE_PX), _shortened(text, FONT_PX, PANEL_PX), INK, _font(FONT_PX)
+            )
         sheet.paste(world_of(drawing, moment, panel), (x, y + lines * LINE_PX))
     return sheet
 
 
 def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
-    """Return step and numbers as lines of words: as many lines for every moment of an episode. Args: width: in pixels."""
+    """Return step and numbers as lines of words: as many lines for every moment of an episode.
+    Args: width: in pixels.
+    """
     texts, widths = [f"step {moment.step}"], [_font(FONT_PX).getlength("step 0000")]
     if drawing.step_s:
         texts.insert(0, f"{moment.step * drawing.step_s:.{digits_of(drawing.step_s)}f} s")
@@ -145,7 +169,9 @@ def captions(drawing: Drawing, moment: Moment, width: int) -> list[str]:
         of = f" of {drawing.wholes[name]:.4g}" if name in drawing.wholes else ""
         texts.append(f"{name} {value:.4g}{of}")
         widths.append(_font(FONT_PX).getlength(f"{name} {WIDEST}{of}"))
-    return [GAP.join(line) for line in _in_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)]
+    return [
+        GAP.join(line) for line in _in_lines(texts, widths, _font(FONT_PX).getlength(GAP), width)
+    ]
 
 
 def digits_of(step_s: float) -> int:
@@ -158,7 +184,8 @@ def digits_of(step_s: float) -> int:
 
 
 def scale_bar(left: float, bottom: float, width: float, px: float, unit: str = "m") -> list[Shape]:
-    """Return a bar of a round length in the lower left corner, an eighth of the picture's width at most, with its length.
+    """Return a bar of a round length in the lower left corner, an eighth of the picture's width at
+    most, with its length.
 
     Args: left, bottom, width: of the view, in world units. px: world units of a pixel.
     """
@@ -200,29 +227,47 @@ class _Brush:
         self._draw = ImageDraw.Draw(self.image)
         self._colours = {"paper": PAPER, **drawing.colours}
         left, bottom, right, top = drawing.view
-        self._scale = min(self.image.width / (right - left), self.image.height / (top - bottom))  # pixels per unit
+        self._scale = min(
+            self.image.width / (right - left), self.image.height / (top - bottom)
+        )  # pixels per unit
         self._left = self.image.width / 2 - self._scale * (left + right) / 2
         self._bottom = self.image.height / 2 + self._scale * (bottom + top) / 2
 
     def seen(self) -> tuple[float, float, float, float]:
-        """Return left, bottom and width of what the picture shows, and the size of one of its pixels, in world units."""
+        """Return left, bottom and width of what the picture shows, and the size of one of its
+        pixels, in world units.
+        """
         width = self.image.width / self._scale
-        return -self._left / self._scale, (self._bottom - self.image.height) / self._scale, width, FINER / self._scale
+        return (
+            -self._left / self._scale,
+            (self._bottom - self.image.height) / self._scale,
+            width,
+            FINER / self._scale,
+        )
 
     def paint(self, shape: Shape) -> None:
         colour = mixed(self._colours.get(shape.role, INK), FADED if shape.faded else 1.0)
         match shape:
             case Circle():
-                (x, y), radius = self._at((shape.x, shape.y)), max(shape.radius * self._scale, 2.5 * FINER)
+                (x, y), radius = (
+                    self._at((shape.x, shape.y)),
+                    max(shape.radius * self._scale, 2.5 * FINER),
+                )
                 box = (x - radius, y - radius, x + radius, y + radius)
                 self._draw.ellipse(box, **self._look(shape, colour))
             case Box():
-                self._draw.polygon([self._at(corner) for corner in _corners(shape)], **self._look(shape, colour))
+                self._draw.polygon(
+                    [self._at(corner) for corner in _corners(shape)], **self._look(shape, colour)
+                )
                 if shape.front:
-                    screen = Box(*_ahead(shape, 0.2), 0.15 * shape.width, 0.7 * shape.height, shape.angle_rad)
+                    screen = Box(
+                        *_ahead(shape, 0.2), 0.15 * shape.width, 0.7 * shape.height, shape.angle_rad
+                    )
                     self._draw.polygon([self._at(corner) for corner in _corners(screen)], PAPER)
             case Polygon():
-                self._draw.polygon([self._at(point) for point in shape.points], **self._look(shape, colour))
+                self._draw.polygon(
+                    [self._at(point) for point in shape.points], **self._look(shape, colour)
+                )
             case Line():
                 width = max(round(shape.width * self._scale), round(1.2 * FINER))
                 points = [self._at(point) for point in shape.points]
@@ -235,13 +280,24 @@ class _Brush:
             case Text():
                 size = round(shape.height * self._scale) if shape.height else FONT_PX * FINER
                 at, font = self._at((shape.x, shape.y)), _font(max(size, 1))
-                self._draw.text(at, shape.text, colour, font, anchor="mm", stroke_width=2 * FINER, stroke_fill=PAPER)
+                self._draw.text(
+                    at,
+                    shape.text,
+                    colour,
+                    font,
+                    anchor="mm",
+                    stroke_width=2 * FINER,
+                    stroke_fill=PAPER,
+                )
 
     def paint_event(self, event: Event, size: float = 1.0) -> None:
         """Args: size: a share of the largest one, and of the colour."""
         (x, y), unit = self._at((event.x, event.y)), size * FINER
         colour = mixed(self._colours.get(event.role, INK), size)
-        for arm, width, paint in ((8 * unit, round(6 * unit), PAPER), (7 * unit, round(3 * unit), colour)):
+        for arm, width, paint in (
+            (8 * unit, round(6 * unit), PAPER),
+            (7 * unit, round(3 * unit), colour),
+        ):
             self._draw.line((x - arm, y - arm, x + arm, y + arm), paint, width)
             self._draw.line((x - arm, y + arm, x + arm, y - arm), paint, width)
 
@@ -265,32 +321,47 @@ class _Brush:
 
     def _at(self, point: Point) -> Point:
         """Pixels of a point of the world."""
-        return self._left + float(point[0]) * self._scale, self._bottom - float(point[1]) * self._scale
+        return self._left + float(point[0]) * self._scale, self._bottom - float(
+            point[1]
+        ) * self._scale
 
 
 def _corners(box: Box) -> list[Point]:
     cos, sin = math.cos(box.angle_rad), math.sin(box.angle_rad)
-    halves = [(sx * box.width / 2, sy * box.height / 2) for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1))]
+    halves = [
+        (sx * box.width / 2, sy * box.height / 2) for sx, sy in ((1, 1), (-1, 1), (-1, -1), (1, -1))
+    ]
     return [(box.x + x * cos - y * sin, box.y + x * sin + y * cos) for x, y in halves]
 
 
 def _ahead(box: Box, share: float) -> Point:
     """The place that lies that share of the width ahead of the middle."""
-    return box.x + share * box.width * math.cos(box.angle_rad), box.y + share * box.width * math.sin(box.angle_rad)
+    return box.x + share * box.width * math.cos(
+        box.angle_rad
+    ), box.y + share * box.width * math.sin(box.angle_rad)
 
 
 def _draw_legend(
-    picture: Image.Image, samples: Sequence[Sample], colours: Mapping[str, str], at: tuple[int, int], scale: float = 1.0
+    picture: Image.Image,
+    samples: Sequence[Sample],
+    colours: Mapping[str, str],
+    at: tuple[int, int],
+    scale: float = 1.0,
 ) -> None:
     """As many samples as one line has room for."""
     (x, y), font_px = at, round(scale * FONT_PX)
     for sample in samples:
-        end, size = x + _width_of(sample, scale), (round(scale * sample.width), round(scale * SAMPLE_PX))
+        end, size = (
+            x + _width_of(sample, scale),
+            (round(scale * sample.width), round(scale * SAMPLE_PX)),
+        )
         if end > picture.width:
             return
         drawing = Drawing((0, 0, sample.width, SAMPLE_PX), lambda state, before: (), colours)
         picture.paste(world_of(drawing, Moment(0, sample.shapes), size), (x, y + 1))
-        ImageDraw.Draw(picture).text((x + size[0] + round(5 * scale), y), _label_of(sample, scale), INK, _font(font_px))
+        ImageDraw.Draw(picture).text(
+            (x + size[0] + round(5 * scale), y), _label_of(sample, scale), INK, _font(font_px)
+        )
         x = end + round(scale * GAP_PX)
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What the agents of the first env are given: the fields of their rows, and the pictures among them. Runs in the learner."""
+"""What the agents of the first env are given: the fields of their rows, and the pictures among
+them. Runs in the learner.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Picture = NDArray[np.uint8]  # (height, width) or (height, width, 3)
 
 
 def rows_of(vec: VectorEnv) -> dict[str, Any]:
-    """Return what all rows observe by field, (rows, ...) each; by "group/field" where there are several groups. Views."""
+    """Return what all rows observe by field, (rows, ...) each; by "group/field" where there are
+    several groups. Views.
+    """
     groups, found = vec.spec.groups, dict[str, Any]()
     for group in groups:
         prefix = "" if len(groups) == 1 else f"{group.name}/"
@@ -45,7 +49,8 @@ def fields_of(group: GroupSpec, observations: Any) -> dict[str, Any]:
 
 
 def pictures_of(episode: Episode, vec: VectorEnv, state: State) -> dict[int, Picture]:
-    """Return by row the picture that its agent is given: what the drawing says, else the first field that is one.
+    """Return by row the picture that its agent is given: what the drawing says, else the first
+        field that is one.
 
     Raises: ConfigError: the drawing failed, or gave something that is no picture.
     """
@@ -57,8 +62,8 @@ def pictures_of(episode: Episode, vec: VectorEnv, state: State) -> dict[int, Pic
     for name, picture in given.items():
         if name not in rows or not is_picture(picture):
             raise ConfigError(
-                f"{vec.env.name}: its drawing gave {_told(picture)} as the picture of {name!r}: give, by names of agents, "
-                "uint8 of (height, width) or (height, width, 3)"
+                f"{vec.env.name}: its drawing gave {_told(picture)} as the picture of {name!r}: "
+                "give, by names of agents, uint8 of (height, width) or (height, width, 3)"
             )
     return {rows[name]: picture for name, picture in given.items()}
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The runs that a page shows: found in folders that the user has named, followed, and told of as JSON. Imports no torch."""
+"""The runs that a page shows: found in folders that the user has named, followed, and told of as
+JSON. Imports no torch.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ MANIFEST = "manifest.json"  # of a checkpoint
 MOST_RUNS = 100  # of a folder: the newest
 MOST_CHECKPOINTS = 1000  # of a run that are looked at: those with the most steps
 MOST_JSON = 1 << 22
-_CHECKPOINT_NAME = re.compile(r"([0-9]+)(?:-([0-9]+))?")  # agent-steps, and a number where the same step was saved again
+_CHECKPOINT_NAME = re.compile(
+    r"([0-9]+)(?:-([0-9]+))?"
+)  # agent-steps, and a number where the same step was saved again
 # What a page hands out of a run folder, by the end of its name.
 SERVED = {
     ".json": "application/json", ".jsonl": "text/plain", ".csv": "text/plain", ".png": "image/png", ".gif": "image/gif",
@@ -59,7 +63,10 @@ class Run:
     name: str
     metrics: Follower
     about: dict[str, Any] = field(default_factory=dict)  # run.json, {} where there is none
-    _saved: tuple[list[str], str | None] = ([], None)  # names of its checkpoints, and the newest of them
+    _saved: tuple[list[str], str | None] = (
+        [],
+        None,
+    )  # names of its checkpoints, and the newest of them
 
     def to_json(self, number: int) -> dict[str, Any]:
         """What a page says of it, all but its curves."""
@@ -73,7 +80,8 @@ class Run:
             "error": metrics.error,
             "remark": metrics.remark,
             "version": metrics.version,
-            "training": metrics.age_s is not None and metrics.age_s < max(QUIET_SPANS * span, QUIET_S),
+            "training": metrics.age_s is not None
+            and metrics.age_s < max(QUIET_SPANS * span, QUIET_S),
             "age_s": metrics.age_s,
             **newest(metrics),
             "keys": curve_keys(metrics),
@@ -83,8 +91,14 @@ class Run:
         }
 
     def checkpoint(self) -> str | None:
-        """Return the name of the checkpoint saved last. Manifests are read again only where names have changed."""
-        with contextlib.suppress(OSError), Folder(self.path) as folder, folder.below(CHECKPOINTS) as saved:
+        """Return the name of the checkpoint saved last. Manifests are read again only where names
+        have changed.
+        """
+        with (
+            contextlib.suppress(OSError),
+            Folder(self.path) as folder,
+            folder.below(CHECKPOINTS) as saved,
+        ):
             names = saved.names()
             if names != self._saved[0]:
                 self._saved = names, _saved_last(saved, names)
@@ -94,7 +108,9 @@ class Run:
     def files(self) -> list[str]:
         """Names of the files in its folder that a page may ask for."""
         with contextlib.suppress(OSError), Folder(self.path) as folder:
-            return [name for name in folder.names() if served_as(name) and folder.kind(name) == "file"]
+            return [
+                name for name in folder.names() if served_as(name) and folder.kind(name) == "file"
+            ]
         return []
 
 
@@ -134,7 +150,9 @@ class Board:
 
     def _add(self, path: Path) -> None:
         if path not in [run.path for run in self.runs]:
-            self.runs.append(Run(path, name_of(path), Follower(path / METRICS_FILE), read_json(path, "run.json")))
+            self.runs.append(
+                Run(path, name_of(path), Follower(path / METRICS_FILE), read_json(path, "run.json"))
+            )
 
     def to_json(self) -> dict[str, Any]:
         """All that a page says of runs, all but their curves, and what their metrics are."""
@@ -150,14 +168,23 @@ class Board:
 def ranked(keys: Iterable[str]) -> list[str]:
     """Return metrics, each once: the env's own, those of episodes, and the others as they came."""
     first = (ENV, EPISODE)
-    return sorted(dict.fromkeys(keys), key=lambda key: next((i for i, head in enumerate(first) if key.startswith(head)), 2))
+    return sorted(
+        dict.fromkeys(keys),
+        key=lambda key: next((i for i, head in enumerate(first) if key.startswith(head)), 2),
+    )
 
 
 def told_of(key: str) -> dict[str, Any]:
-    """What a page says of a metric: its unit, its meaning, and whether it is shown where nobody chose."""
+    """What a page says of a metric: its unit, its meaning, and whether it is shown where nobody
+    chose.
+    """
     known = METRICS.get(base(key))
     usual = key.startswith(ENV) or (known is not None and known.usual)
-    return {"unit": unit_of(base(key)), "meaning": known.meaning if known is not None else "", "usual": usual}
+    return {
+        "unit": unit_of(base(key)),
+        "meaning": known.meaning if known is not None else "",
+        "usual": usual,
+    }
 
 
 def newest(metrics: Follower) -> dict[str, float | None]:
@@ -176,9 +203,11 @@ def time_meanings() -> dict[str, str]:
 
 
 def time_shares(metrics: Follower) -> dict[str, float]:
-    """Return the mean share of the whole run's time of each of its parts: lines stand for spans of unequal length.
+    """Return the mean share of the whole run's time of each of its parts: lines stand for spans of
+        unequal length.
 
-    Times that go back count as none, and shares are cut to [-1, 1], so that no file makes a number that JSON has no word for.
+    Times that go back count as none, and shares are cut to [-1, 1], so that no file makes a number
+    that JSON has no word for.
     """
     ends = metrics.column(ELAPSED_S)
     known = np.isfinite(ends)
@@ -186,7 +215,10 @@ def time_shares(metrics: Follower) -> dict[str, float]:
     if not spans.any():
         return {}
     weights = spans / spans.max()
-    parts = {part: np.nan_to_num(metrics.column(key)[known]).clip(-1.0, 1.0) for part, key in TIME_PARTS.items()}
+    parts = {
+        part: np.nan_to_num(metrics.column(key)[known]).clip(-1.0, 1.0)
+        for part, key in TIME_PARTS.items()
+    }
     return {part: float((shares * weights).sum() / weights.sum()) for part, shares in parts.items()}
 
 
@@ -194,13 +226,18 @@ def is_run(path: Path) -> bool:
     """Whether a folder is that of a run."""
     try:
         with Folder(path) as folder:
-            return any(folder.kind(name) == "file" for name in RUN_FILES) or folder.kind(CHECKPOINTS) == "folder"
+            return (
+                any(folder.kind(name) == "file" for name in RUN_FILES)
+                or folder.kind(CHECKPOINTS) == "folder"
+            )
     except OSError:
         return False
 
 
 def runs_in(holder: Path) -> list[Path]:
-    """Return the run folders in a folder, the newest last. Links are left out: nobody has named them."""
+    """Return the run folders in a folder, the newest last. Links are left out: nobody has named
+    them.
+    """
     found = []
     with contextlib.suppress(OSError), Folder(holder) as folder:
         for name in folder.names():
@@ -211,7 +248,9 @@ def runs_in(holder: Path) -> list[Path]:
 
 
 def newest_checkpoint(run: Path) -> str | None:
-    """Return the name of the checkpoint of a run folder that was saved last, None where there is none."""
+    """Return the name of the checkpoint of a run folder that was saved last, None where there is
+    none.
+    """
     with contextlib.suppress(OSError), Folder(run) as folder, folder.below(CHECKPOINTS) as saved:
         return _saved_last(saved, saved.names())
     return None
@@ -220,26 +259,35 @@ def newest_checkpoint(run: Path) -> str | None:
 def _saved_last(saved: Folder, names: Iterable[str]) -> str | None:
     """Return the name of the checkpoint that was saved last.
 
-    A run that was resumed from an older checkpoint leaves folders with more steps than the newest one has, so the order is that
-    of `sequence` in the manifests, as in puffervec/train/run/checkpoint.py.
+    A run that was resumed from an older checkpoint leaves folders with more steps than the newest
+    one has, so the order is that of `sequence` in the manifests, as in
+    puffervec/train/run/checkpoint.py.
     """
     named = [found for name in names if (found := _CHECKPOINT_NAME.fullmatch(name))]
-    by_steps = sorted(named, key=lambda found: (int(found[1]), int(found[2] or 0)))[-MOST_CHECKPOINTS:]
+    by_steps = sorted(named, key=lambda found: (int(found[1]), int(found[2] or 0)))[
+        -MOST_CHECKPOINTS:
+    ]
     orders = [(_sequence(saved, found[0]), place) for place, found in enumerate(by_steps)]
     newest = max(((order, place) for order, place in orders if order is not None), default=None)
     return None if newest is None else by_steps[newest[1]][0]
 
 
 def _sequence(saved: Folder, name: str) -> int | None:
-    """Return the how many-th checkpoint of its run this is, 0 where an older version wrote it, None where it is none."""
+    """Return the how many-th checkpoint of its run this is, 0 where an older version wrote it, None
+    where it is none.
+    """
     with contextlib.suppress(OSError), saved.below(name) as folder:
-        sequence = _table(folder, MANIFEST).get("sequence", 0) if folder.kind(MANIFEST) == "file" else None
+        sequence = (
+            _table(folder, MANIFEST).get("sequence", 0) if folder.kind(MANIFEST) == "file" else None
+        )
         return sequence if isinstance(sequence, int) else None
     return None
 
 
 def name_of(path: Path) -> str:
-    """The name of a run folder, also where the path is `.`; what is no text in it is shown as it can be."""
+    """The name of a run folder, also where the path is `.`; what is no text in it is shown as it
+    can be.
+    """
     return os.fsencode(path.name or path.absolute().name).decode("utf-8", "replace")
 
 
@@ -251,9 +299,13 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 def _table(folder: Folder, name: str) -> dict[str, Any]:
-    """Return a JSON table, {} where there is none. NaN and infinity, which are no JSON, become None: pages cannot hold them."""
+    """Return a JSON table, {} where there is none. NaN and infinity, which are no JSON, become
+    None: pages cannot hold them.
+    """
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        found = json.loads(folder.read(name, MOST_JSON), parse_constant=lambda word: None, parse_float=_finite)
+        found = json.loads(
+            folder.read(name, MOST_JSON), parse_constant=lambda word: None, parse_float=_finite
+        )
         return found if isinstance(found, dict) else {}
     return {}
 

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which episodes are worth looking at: those that an evaluation says went worst, or that somebody asks for by name.
+"""Which episodes are worth looking at: those that an evaluation says went worst, or that somebody
+asks for by name.
 
-Runs in the learner. An env whose evaluation tells the tasks of its parts (`Evaluation.replay`, `Report.tasks`) is played on
-these; of others, some episodes with seeds of their own are played.
+Runs in the learner. An env whose evaluation tells the tasks of its parts (`Evaluation.replay`,
+`Report.tasks`) is played on these; of others, some episodes with seeds of their own are played.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ WORST = "worst:5"
 
 @dataclass(frozen=True)
 class Choice:
-    """An episode to play. name: "" for the drawing's own. score: None where nobody has evaluated it; measure: what it is."""
+    """An episode to play. name: "" for the drawing's own. score: None where nobody has evaluated
+    it; measure: what it is.
+    """
 
     seed: int
     name: str = ""
@@ -53,7 +56,8 @@ def has_parts(target: str) -> bool:
 
 
 def choose(config: TrainConfig, actor: Actor, which: str = WORST, seed: int = 0) -> list[Choice]:
-    """Return the episodes that `which` means (see `chosen`), after an evaluation where it needs one.
+    """Return the episodes that `which` means (see `chosen`), after an evaluation where it needs
+    one.
 
     Args: config: as it is evaluated (`as_evaluated`).
     Raises: ConfigError: it means nothing.
@@ -74,12 +78,24 @@ def chosen(report: Report, which: str, seed: int = 0) -> list[Choice]:
     names, found = report.names(), []
     for name in report.chosen(which):
         task, score = report.tasks[names.index(name)], report.score_of(name)
-        found.append(Choice(seed + task, name, task, None if math.isnan(score) else score, report.score or "score"))
+        found.append(
+            Choice(
+                seed + task,
+                name,
+                task,
+                None if math.isnan(score) else score,
+                report.score or "score",
+            )
+        )
     return found
 
 
-def played(config: TrainConfig, actor: Actor, choices: list[Choice], most_steps: int = MOST_STEPS) -> Iterator[Replay]:
-    """Play episodes, one after the other. Args: config: as of `choose`. Raises: ConfigError: the env cannot be drawn."""
+def played(
+    config: TrainConfig, actor: Actor, choices: list[Choice], most_steps: int = MOST_STEPS
+) -> Iterator[Replay]:
+    """Play episodes, one after the other. Args: config: as of `choose`. Raises: ConfigError: the
+    env cannot be drawn.
+    """
     env = native_env(config.target)
     if env is None:
         raise ConfigError(f"{config.target} does not say how it is drawn (NativeEnv.drawing)")
@@ -87,12 +103,22 @@ def played(config: TrainConfig, actor: Actor, choices: list[Choice], most_steps:
     share = min(MOST_BYTES, PAGE_BYTES // max(len(choices), 1))
     for number, choice in enumerate(choices):
         with progress_part(number, len(choices)):
-            found = play(env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps)
-        yield replay_of(found, title=choice.name, score=choice.score, measure=choice.measure, picture_bytes=share)
+            found = play(
+                env, settings, actor, task=choice.task, seed=choice.seed, most_steps=most_steps
+            )
+        yield replay_of(
+            found,
+            title=choice.name,
+            score=choice.score,
+            measure=choice.measure,
+            picture_bytes=share,
+        )
 
 
 def shown_settings(env: NativeEnv, config: Any, actor: Actor) -> Any:
-    """Return the settings with which an env is looked at: with what a baseline asks for, and what the env itself does."""
+    """Return the settings with which an env is looked at: with what a baseline asks for, and what
+    the env itself does.
+    """
     overrides = getattr(actor, "overrides", {})
     config = dataclasses.replace(config, **overrides) if overrides else config
     own = env.own_evaluation()

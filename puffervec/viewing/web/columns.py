@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Numbers as few bytes: whole multiples of a power of ten, as differences, in planes of bytes, for zlib. Runs in the learner.
+"""Numbers as few bytes: whole multiples of a power of ten, as differences, in planes of bytes, for
+zlib. Runs in the learner.
 
 puffervec/viewing/web/static/decode.js reads them back.
 """
@@ -34,13 +35,17 @@ class Stream:
         self._parts.append(np.asarray(numbers, np.int64).reshape(-1))
 
     def add_differences(self, numbers: Any, stride: int = 1) -> None:
-        """Add the first `stride` numbers, and of each further one how far it is from the one `stride` places before."""
+        """Add the first `stride` numbers, and of each further one how far it is from the one
+        `stride` places before.
+        """
         numbers = np.asarray(numbers, np.int64).reshape(-1)
         ahead = np.concatenate([np.zeros(min(stride, len(numbers)), np.int64), numbers[:-stride]])
         self.add(numbers - ahead)
 
     def packed(self, head: dict[str, Any]) -> bytes:
-        """Return zlib data: the size of the head, the head as JSON, then the numbers, their lowest bytes first."""
+        """Return zlib data: the size of the head, the head as JSON, then the numbers, their lowest
+        bytes first.
+        """
         numbers = np.concatenate([np.zeros(0, np.int64), *self._parts]).astype("<i4")
         text = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
         planes = numbers.view(np.uint8).reshape(-1, 4).T.tobytes()
@@ -75,16 +80,20 @@ def runs_of(there: NDArray[np.bool_]) -> Runs:
 
 
 def held(numbers: Whole, there: NDArray[np.bool_]) -> Whole:
-    """Return numbers (n,) in which places that are not there repeat the last one that is, or the first one."""
+    """Return numbers (n,) in which places that are not there repeat the last one that is, or the
+    first one.
+    """
     last = np.maximum.accumulate(np.where(there, np.arange(len(there)), -1))
     found: Whole = numbers[np.where(last < 0, int(there.argmax()), last)]
     return found
 
 
 def put_column(stream: Stream, numbers: Floats, exponent: int) -> list[Any]:
-    """Add a column (n,), NaN where there is nothing, to a stream; return what a reader has to know of it.
+    """Add a column (n,), NaN where there is nothing, to a stream; return what a reader has to know
+    of it.
 
-    Returns: [runs] where the numbers follow in the stream, [runs, number] where they are all the same.
+    Returns: [runs] where the numbers follow in the stream, [runs, number] where they are all the
+        same.
     """
     there = np.isfinite(numbers)
     runs = runs_of(there)

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads the metrics of a run while it is under way: each time what has come since, as columns of numbers. Imports no torch.
+"""Reads the metrics of a run while it is under way: each time what has come since, as columns of
+numbers. Imports no torch.
 
-A line counts once its end is there. What a resumed run did once more is left out, as in puffervec/train/metrics/log.py.
+A line counts once its end is there. What a resumed run did once more is left out, as in
+puffervec/train/metrics/log.py.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ class Follower:
     """The metrics of a file that may grow, be replaced, or not be there yet.
 
     Attributes:
-        version: changes with what is known. error: why nothing can be read, "" where that is not so. remark: what is left out
-        of what was read, "" where nothing is. config, env: of its head. age_s: since the file was last written to, None where
-        there is none.
+        version: changes with what is known. error: why nothing can be read, "" where that is not
+        so. remark: what is left out of what was read, "" where nothing is. config, env: of its
+        head. age_s: since the file was last written to, None where there is none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,11 +51,15 @@ class Follower:
         self.age_s: float | None = None
         self._file, self._offset, self._rest, self._headed = file, 0, b"", False
         self._count = 0  # lines of metrics
-        # Of each metric the lines that have it, and their numbers: memory grows with the file, not with lines times keys.
+        # Of each metric the lines that have it, and their numbers: memory grows with the file, not
+        # with lines times keys.
         self._columns: dict[str, tuple[array[int], array[float]]] = {}
-        # Of each resume the number of lines before it, and the step of the checkpoint that it went on from.
+        # Of each resume the number of lines before it, and the step of the checkpoint that it went
+        # on from.
         self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
-        self._kept: NDArray[np.bool_] | None = None  # lines that no resume has taken back; None: not known yet
+        self._kept: NDArray[np.bool_] | None = (
+            None  # lines that no resume has taken back; None: not known yet
+        )
 
     def poll(self) -> None:
         """Read what has come. Nothing is raised: `error` says what is wrong."""
@@ -106,9 +112,14 @@ class Follower:
             self._headed = True
             version = values.get("schema_version")
             if version != SCHEMA_VERSION:
-                self.error = f"its metrics have schema_version {version!r:.40}: {SCHEMA_VERSION} is known"
+                self.error = (
+                    f"its metrics have schema_version {version!r:.40}: {SCHEMA_VERSION} is known"
+                )
             config = values.get("config")
-            self.env, self.config = str(values.get("env", "")), config if isinstance(config, dict) else {}
+            self.env, self.config = (
+                str(values.get("env", "")),
+                config if isinstance(config, dict) else {},
+            )
         elif values.get("event") == RESUMED:
             self._resume(_number(values.get(STEP)))
         elif "event" not in values and not self.error:
@@ -120,7 +131,9 @@ class Follower:
             if math.isnan(number):
                 continue
             if key not in self._columns and len(self._columns) == MOST_KEYS:
-                self.remark = f"it has more than {MOST_KEYS} metrics: those that came later are left out"
+                self.remark = (
+                    f"it has more than {MOST_KEYS} metrics: those that came later are left out"
+                )
                 continue
             lines, numbers = self._columns.setdefault(key, (array("q"), array("d")))
             lines.append(self._count)
@@ -170,7 +183,8 @@ class Follower:
         return float(known[0]) if len(known) else None
 
     def curves(self, keys: Sequence[str], most: int = MOST_POINTS) -> dict[str, Any]:
-        """Return columns for a page: steps and seconds, and the numbers of each key with None where there is none.
+        """Return columns for a page: steps and seconds, and the numbers of each key with None where
+            there is none.
 
         Of more than `most` lines neighbours are averaged.
         """

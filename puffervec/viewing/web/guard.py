@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who may ask the servers of this package: this machine alone, with the token that stands in the URL.
+"""Who may ask the servers of this package: this machine alone, with the token that stands in the
+URL.
 
-A page of another origin may send requests here from the same browser, and a name that leads to 127.0.0.1 makes them look like
-ours (DNS rebinding). So beside the token each request must name this machine as its host, and come from nowhere or from us.
+A page of another origin may send requests here from the same browser, and a name that leads to
+127.0.0.1 makes them look like ours (DNS rebinding). So beside the token each request must name this
+machine as its host, and come from nowhere or from us.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ LOOPBACK = ("127.0.0.1", "::1")
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -30,12 +33,14 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-# A page that is no part of the server, as a replay: it may run its own scripts and reaches neither the server nor the token.
+# A page that is no part of the server, as a replay: it may run its own scripts and reaches neither
+# the server nor the token.
 APART = {
     **HEADERS,
     "Content-Security-Policy": (
-        "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-        "media-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+        "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src "
+        "'unsafe-inline'; img-src data:; media-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'self'"
     ),
     "X-Frame-Options": "SAMEORIGIN",
 }
@@ -50,8 +55,8 @@ def checked_host(host: str) -> str:
     """Return an address of this machine that only it can reach. Raises: ConfigError: any other."""
     if host not in LOOPBACK:
         raise ConfigError(
-            f"--host {host}: pages are served to this machine alone: use {' or '.join(LOOPBACK)}; from elsewhere: "
-            "ssh -L 8000:127.0.0.1:PORT MACHINE"
+            f"--host {host}: pages are served to this machine alone: use {' or '.join(LOOPBACK)}; "
+            "from elsewhere: ssh -L 8000:127.0.0.1:PORT MACHINE"
         )
     return host
 
@@ -59,8 +64,9 @@ def checked_host(host: str) -> str:
 def refusal(token: str, path: str, headers: Mapping[str, str], socket: bool = False) -> str | None:
     """Return why a request is refused (403), None where it is not.
 
-    Args: path: as it was sent, which begins with /TOKEN/. headers: names in any case. socket: it wants to become a websocket,
-        which browsers let any page open: such a request must say where it comes from.
+    Args: path: as it was sent, which begins with /TOKEN/. headers: names in any case. socket: it
+        wants to become a websocket, which browsers let any page open: such a request must say where
+        it comes from.
     """
     given = path.partition("?")[0]
     first = given.removeprefix("/").partition("/")[0]
@@ -78,7 +84,8 @@ def refusal(token: str, path: str, headers: Mapping[str, str], socket: bool = Fa
 
 
 def leads_out(path: str) -> bool:
-    """Return whether a path of a URL has a part that means another folder, however often it is encoded.
+    """Return whether a path of a URL has a part that means another folder, however often it is
+    encoded.
 
     >>> leads_out("/a/..%2fb"), leads_out("/a/%252e%252e/b"), leads_out("/a..b/c")
     (True, True, False)

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Web pages in one file: data, styles and scripts from this package, put together as text. They ask nothing of any network.
+"""Web pages in one file: data, styles and scripts from this package, put together as text. They ask
+nothing of any network.
 
-A page may run the scripts that it was written with, and no others: its policy names their hashes. Data stands in it as JSON,
-and the scripts put words of it in as text: a scene may be called `<script>`.
+A page may run the scripts that it was written with, and no others: its policy names their hashes.
+Data stands in it as JSON, and the scripts put words of it in as text: a scene may be called
+`<script>`.
 """
 
 from __future__ import annotations
@@ -20,14 +22,28 @@ from typing import Any
 from puffervec.viewing.web.replay import Replay
 
 # In this order: each may use what stands before it.
-PARTS = ("decode", "scene", "colours", "dom", "stage", "player", "curves", "gestures", "legend", "pictures", "replay")
+PARTS = (
+    "decode",
+    "scene",
+    "colours",
+    "dom",
+    "stage",
+    "player",
+    "curves",
+    "gestures",
+    "legend",
+    "pictures",
+    "replay",
+)
 REPLAY_SCRIPTS = ("vendor/uPlot.js", *(f"static/{name}.js" for name in PARTS))
 REPLAY_STYLES = ("vendor/uPlot.css", "static/replay.css")
 
 
 def replay_page(replays: Sequence[Replay], title: str) -> str:
     """Return a page that plays episodes, those with the lowest scores first."""
-    ranked = sorted(replays, key=lambda replay: float("inf") if replay.score is None else replay.score)
+    ranked = sorted(
+        replays, key=lambda replay: float("inf") if replay.score is None else replay.score
+    )
     data = {"title": title, "replays": [replay.to_json() for replay in ranked]}
     return page(title, [*REPLAY_SCRIPTS, "static/start_replay.js"], REPLAY_STYLES, data)
 
@@ -35,12 +51,16 @@ def replay_page(replays: Sequence[Replay], title: str) -> str:
 def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mapping[str, Any]) -> str:
     """Return a page with an empty `<main id="app">`, which the last script fills.
 
-    Args: scripts, styles: files of this package. data: what scripts read from the element `data`, as JSON.
+    Args: scripts, styles: files of this package. data: what scripts read from the element `data`,
+        as JSON.
     """
-    script, style = "(() => {\n" + "\n".join(map(source, scripts)) + "\n})();", "\n".join(map(source, styles))
+    script, style = (
+        "(() => {\n" + "\n".join(map(source, scripts)) + "\n})();",
+        "\n".join(map(source, styles)),
+    )
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src "
+        "data:; base-uri 'none'; form-action 'none'"
     )
     return f"""<!doctype html>
 <html lang="en">
@@ -62,7 +82,9 @@ def page(title: str, scripts: Sequence[str], styles: Sequence[str], data: Mappin
 
 
 def json_in_html(data: Any) -> str:
-    """Return JSON that can stand in a script element: `<` is written so that no tag ends or begins in it."""
+    """Return JSON that can stand in a script element: `<` is written so that no tag ends or begins
+    in it.
+    """
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

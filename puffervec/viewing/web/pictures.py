@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures that agents are given, as few bytes: few colours, at most 128 pixels across, and only those of some agents.
+"""Pictures that agents are given, as few bytes: few colours, at most 128 pixels across, and only
+those of some agents.
 
-Runs in the learner. puffervec/viewing/web/static/pictures.js reads them back. Of an episode those of the agents with the lowest returns
-are kept, as many as a number of bytes allows; of the first one of these, steps are left out where all would be too many.
+Runs in the learner. puffervec/viewing/web/static/pictures.js reads them back. Of an episode those
+of the agents with the lowest returns are kept, as many as a number of bytes allows; of the first
+one of these, steps are left out where all would be too many.
 """
 
 from __future__ import annotations
@@ -35,16 +37,23 @@ class Pictures:
         self._kept: dict[int, dict[int, bytes]] = {}  # by row and step: codes of colours, packed
 
     def add(self, step: int, pictures: Mapping[int, Picture]) -> None:
-        """Add what the agents of some rows are given at a moment. Raises: ConfigError: they have several sizes."""
+        """Add what the agents of some rows are given at a moment. Raises: ConfigError: they have
+        several sizes.
+        """
         for row, picture in pictures.items():
             codes = codes_of(smaller(picture))
             self.size = self.size or (codes.shape[0], codes.shape[1])
             if codes.shape != self.size:
-                raise ConfigError(f"pictures of agents are of {self.size} and of {codes.shape} pixels: give one size")
+                raise ConfigError(
+                    f"pictures of agents are of {self.size} and of {codes.shape} pixels: give one "
+                    "size"
+                )
             self._kept.setdefault(row, {})[step] = zlib.compress(codes.tobytes(), 1)
 
     def to_json(self, rows: Iterable[int], most_bytes: int = MOST_BYTES) -> dict[str, Any] | None:
-        """Return what the page shows of them, None where there are none. Args: rows: the most interesting ones first."""
+        """Return what the page shows of them, None where there are none. Args: rows: the most
+        interesting ones first.
+        """
         if self.size is None:
             return None
         kept: dict[int, dict[str, Any]] = {}
@@ -58,13 +67,24 @@ class Pictures:
             left -= len(data)
             if left < 0 and kept:
                 break
-            kept[row] = {"every": every, "steps": sorted(self._kept[row])[::every], "data": base64.b64encode(data).decode()}
-        return {"height": self.size[0], "width": self.size[1], "rows": kept, "all": len(kept) == len(self._kept)}
+            kept[row] = {
+                "every": every,
+                "steps": sorted(self._kept[row])[::every],
+                "data": base64.b64encode(data).decode(),
+            }
+        return {
+            "height": self.size[0],
+            "width": self.size[1],
+            "rows": kept,
+            "all": len(kept) == len(self._kept),
+        }
 
     def _packed(self, row: int, every: int) -> bytes:
         """How many colours less one, the colours, then for each pixel the number of its colour."""
         steps = sorted(self._kept[row])[::every]
-        codes = np.stack([np.frombuffer(zlib.decompress(self._kept[row][step]), np.uint16) for step in steps])
+        codes = np.stack(
+            [np.frombuffer(zlib.decompress(self._kept[row][step]), np.uint16) for step in steps]
+        )
         colours, places = np.unique(codes, return_inverse=True)
         bits = BITS
         while len(colours) > 256:
@@ -76,7 +96,8 @@ class Pictures:
 
 
 def smaller(picture: Picture) -> Picture:
-    """Return a picture with at most MOST_PX pixels on a side, each the mean of a square; what is left over is cut.
+    """Return a picture with at most MOST_PX pixels on a side, each the mean of a square; what is
+    left over is cut.
 
     >>> smaller(np.arange(256, dtype=np.uint8)[None]).tolist()[0][:3]
     [0, 2, 4]
@@ -86,7 +107,9 @@ def smaller(picture: Picture) -> Picture:
         return picture
     down, across = min(by, picture.shape[0]), min(by, picture.shape[1])
     height, width = picture.shape[0] // down, picture.shape[1] // across
-    cut = picture[: height * down, : width * across].reshape(height, down, width, across, *picture.shape[2:])
+    cut = picture[: height * down, : width * across].reshape(
+        height, down, width, across, *picture.shape[2:]
+    )
     found: Picture = cut.mean(axis=(1, 3)).astype(np.uint8)
     return found
 

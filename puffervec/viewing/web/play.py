@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train play`: somebody plays one agent of an env by keyboard, among trained ones (static/play.js).
+"""The page of `puffer-train play`: somebody plays one agent of an env by keyboard, among trained
+ones (static/play.js).
 
     page                                  server
       {"begin": seed}              -->    resets an env
@@ -9,8 +10,8 @@
       {"keys": [...]}, {"seen": step}, {"pause": ...}, {"speed": ...}
                                    <--    {"result": {"you": ..., "policy": ...}}
 
-The env and the policy are in this process, and one page plays at a time. The clock stands while nobody looks: where the page is
-hidden, or has not seen the last moments yet.
+The env and the policy are in this process, and one page plays at a time. The clock stands while
+nobody looks: where the page is hidden, or has not seen the last moments yet.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ SPEEDS = (0.25, 0.5, 1.0)
 
 @dataclass
 class Round:
-    """One agent's way through an episode. rewards: of its valid steps. facts: the last that were known of it."""
+    """One agent's way through an episode. rewards: of its valid steps. facts: the last that were
+    known of it.
+    """
 
     rewards: list[float] = field(default_factory=list)
     facts: dict[str, float] = field(default_factory=dict)
@@ -62,7 +65,9 @@ class Round:
 
 
 class Table:
-    """An env with agents, of which a policy plays all but one. What is here knows nothing of pages and clocks."""
+    """An env with agents, of which a policy plays all but one. What is here knows nothing of pages
+    and clocks.
+    """
 
     def __init__(self, env: NativeEnv, config: Any, actor: Actor) -> None:
         """Args: env: with a drawing and keys. config: its settings, as they are evaluated.
@@ -70,7 +75,10 @@ class Table:
         Raises: ConfigError: it has none, or refuses its settings.
         """
         if env.drawing is None or env.keys is None:
-            raise ConfigError(f"{env.name} does not say how it is drawn and played by keys (drawing and keys of NativeEnv)")
+            raise ConfigError(
+                f"{env.name} does not say how it is drawn and played by keys (drawing and keys of "
+                "NativeEnv)"
+            )
         self.env, self.actor = env, actor
         config = shown_settings(env, config, actor)
         env.keys(config)  # Refuses settings before an env is made.
@@ -78,7 +86,9 @@ class Table:
         self.begin(0)
 
     def begin(self, seed: int) -> None:
-        """Begin the episode of a seed; of an env with tasks that with the number of the seed, counted round."""
+        """Begin the episode of a seed; of an env with tasks that with the number of the seed,
+        counted round.
+        """
         if self.vec.spec.tasks:
             self.vec.set_tasks([0], [seed % self.vec.spec.tasks])
         assert self.env.drawing is not None and self.env.keys is not None
@@ -96,14 +106,21 @@ class Table:
     def agents(self) -> dict[str, int]:
         """The rows that take part, by the names of their agents."""
         names, masks = self.episode.drawing.agents, self._joined("masks")
-        return {(names[row] if row < len(names) else "") or f"row {row}": row for row in np.flatnonzero(masks).tolist()}
+        return {
+            (names[row] if row < len(names) else "") or f"row {row}": row
+            for row in np.flatnonzero(masks).tolist()
+        }
 
     def step(self, row: int | None = None, held: Collection[str] = ()) -> None:
-        """Take a step of all agents. Args: row: who is played by keys, None: nobody. held: the keys."""
+        """Take a step of all agents. Args: row: who is played by keys, None: nobody. held: the
+        keys.
+        """
         actions = self.actor.act(self.observations, self.vec)
         if row is not None:
             self.held = {key: self.held.get(key, 0) + 1 for key in self.keys.names if key in held}
-            actions = self._with(actions, row, self.episode.guarded(lambda: self.keys.action(self.held)))
+            actions = self._with(
+                actions, row, self.episode.guarded(lambda: self.keys.action(self.held))
+            )
         self.vec.send(actions)
         self.observations = self.vec.recv()[0]
         self.state = self.vec.peek(0)
@@ -125,15 +142,25 @@ class Table:
         if drawing.facts is None or not name:
             return {}
         found = self.episode.guarded(lambda: dict(drawing.facts(self.state)))  # type: ignore[misc]
-        return {fact: round(float(number), 4) for fact, number in found.get(name, {}).items() if np.isfinite(number)}
+        return {
+            fact: round(float(number), 4)
+            for fact, number in found.get(name, {}).items()
+            if np.isfinite(number)
+        }
 
     def _joined(self, what: str) -> np.ndarray:
         groups = self.vec.halves[0].groups
-        return np.concatenate([np.asarray(getattr(groups[group.name], what)).copy() for group in self.vec.spec.groups])
+        return np.concatenate(
+            [np.asarray(getattr(groups[group.name], what)).copy() for group in self.vec.spec.groups]
+        )
 
     def _with(self, actions: Any, row: int, action: Any) -> Any:
         """Actions of all rows, with another one for a row."""
-        by_group = dict(actions) if isinstance(actions, Mapping) else {self.vec.spec.groups[0].name: actions}
+        by_group = (
+            dict(actions)
+            if isinstance(actions, Mapping)
+            else {self.vec.spec.groups[0].name: actions}
+        )
         for group in self.vec.spec.groups:
             if row < group.agents:
                 changed = np.array(by_group[group.name])
@@ -166,14 +193,34 @@ class Table:
         """What there is to see now."""
         moment = self.episode.moment
         shapes = [self._shape(shape) for shape in moment.shapes]
-        facts = {name: self.facts(row) for name, row in self.agents().items()} if moment.step == 0 else {}
-        return {"step": moment.step, "shapes": shapes, "numbers": moment.numbers, "facts": facts, **self._news()}
+        facts = (
+            {name: self.facts(row) for name, row in self.agents().items()}
+            if moment.step == 0
+            else {}
+        )
+        return {
+            "step": moment.step,
+            "shapes": shapes,
+            "numbers": moment.numbers,
+            "facts": facts,
+            **self._news(),
+        }
 
     def _shape(self, shape: Any) -> dict[str, Any]:
         words = {
-            key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", getattr(shape, "text", ""))) if word
+            key: word
+            for key, word in (
+                ("name", shape.name),
+                ("of", shape.of),
+                ("text", getattr(shape, "text", "")),
+            )
+            if word
         }
-        return {"s": self.looks.style(shape), "n": [round(number, 4) for number in numbers_of(shape)], **words}
+        return {
+            "s": self.looks.style(shape),
+            "n": [round(number, 4) for number in numbers_of(shape)],
+            **words,
+        }
 
     def _news(self) -> dict[str, Any]:
         """Styles, roles and events that the page does not know yet."""
@@ -196,8 +243,12 @@ class Table:
 class Session:
     """A page that plays: what it asked for last, and the loop that does it."""
 
-    def __init__(self, table: Table, send: Callable[[dict[str, Any]], Awaitable[None]], seed: int) -> None:
-        """Args: send: sends a message, and waits while the page takes none. seed: of the first episode."""
+    def __init__(
+        self, table: Table, send: Callable[[dict[str, Any]], Awaitable[None]], seed: int
+    ) -> None:
+        """Args: send: sends a message, and waits while the page takes none. seed: of the first
+        episode.
+        """
         self._table, self._send = table, send
         self._seed: int | None = seed
         self._row: int | None = None
@@ -262,7 +313,9 @@ class Session:
         await self._send({"moment": self._table.moment(), "you": taken.to_json()})
         if not goes_on:
             self._started = False
-            await self._send({"result": {"you": taken.to_json(), "policy": (await self._policy(row)).to_json()}})
+            await self._send(
+                {"result": {"you": taken.to_json(), "policy": (await self._policy(row)).to_json()}}
+            )
 
     async def _policy(self, row: int) -> Round:
         """The same agent in the same episode, played by the policy."""
@@ -295,7 +348,9 @@ class Played:
         await self._free()
         if self._open is not None:
             await socket.prepare(request)
-            await socket.send_json({"trouble": "Another page plays already: close it, then reload this one."})
+            await socket.send_json(
+                {"trouble": "Another page plays already: close it, then reload this one."}
+            )
             await socket.close()
             return socket
         self._open = socket
@@ -328,6 +383,8 @@ class Played:
 
 
 def play(table: Table, seed: int, server: Server, ready: Callable[[str], None]) -> int:
-    """Serve the page until a signal comes; return its number. Raises: ConfigError: the port is taken."""
+    """Serve the page until a signal comes; return its number. Raises: ConfigError: the port is
+    taken.
+    """
     Played(server, table, seed)
     return server.run(ready)

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Plays one episode of one env and keeps all that a replay shows: what is drawn, and what agents do, get, expect and see.
+"""Plays one episode of one env and keeps all that a replay shows: what is drawn, and what agents
+do, get, expect and see.
 
 Runs in the learner, with the env in this process.
 """
@@ -35,10 +36,11 @@ class Played:
 
     Attributes:
         episode: how it is drawn. moments: after the reset and after each step: T of them.
-        series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the reward of the step that led to
-            a moment, and of a moment the value that the policy expects from it, the actions that it takes, and the facts.
-        looks, place: how shapes are numbered, and places kept. seen: what agents observe, by moment. pictures: that of it which
-            is a picture.
+        series: what is known of agents by name, (T, rows) each, NaN where there is nothing: the
+            reward of the step that led to a moment, and of a moment the value that the policy
+            expects from it, the actions that it takes, and the facts.
+        looks, place: how shapes are numbered, and places kept. seen: what agents observe, by
+            moment. pictures: that of it which is a picture.
     """
 
     episode: Episode
@@ -64,23 +66,33 @@ class Played:
         return sorted(rows, key=lambda row: float(returns[row]))
 
     def agent_named(self, name: str) -> str:
-        """Return the agent of this name, of "worst" that with the lowest return. Raises: ConfigError: there is none."""
+        """Return the agent of this name, of "worst" that with the lowest return. Raises:
+        ConfigError: there is none.
+        """
         agents = self.episode.drawing.agents
         there = [agents[row] for row in self.worst_first() if row < len(agents) and agents[row]]
         if name != "worst" and name not in there or not there:
-            raise ConfigError(f"--follow {name}: the agents of {self.episode.drawing.title or 'the episode'} are "
-                              f"{', '.join(sorted(there)) or 'without names'}")  # fmt: skip
+            raise ConfigError(f"--follow {name}: the agents of {self.episode.drawing.title or 'the episode'} "
+                f"are {', '.join(sorted(there)) or 'without names'}")  # fmt: skip
         return there[0] if name == "worst" else name
 
 
 def play(
-    env: NativeEnv, config: Any, actor: Actor, *, task: int | None = None, seed: int = 0, most_steps: int = MOST_STEPS
+    env: NativeEnv,
+    config: Any,
+    actor: Actor,
+    *,
+    task: int | None = None,
+    seed: int = 0,
+    most_steps: int = MOST_STEPS,
 ) -> Played:
     """Play an episode from its reset to its end.
 
-    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: of an env with tasks the one with
-        the number of the seed, counted round. most_steps: what takes longer is left there.
-    Raises: ConfigError: the env refuses its settings or the task, or its drawing failed. WorkerError: the env failed.
+    Args: env: with a drawing. config: its settings. task: see `VectorEnv.set_tasks`; None: of an
+        env with tasks the one with the number of the seed, counted round. most_steps: what takes
+        longer is left there.
+    Raises: ConfigError: the env refuses its settings or the task, or its drawing failed.
+        WorkerError: the env failed.
     """
     if env.drawing is None:
         raise ConfigError(f"{env.name} does not say how it is drawn (NativeEnv.drawing)")
@@ -116,7 +128,9 @@ class _Taker:
         drawing = self.episode.drawing
         self.looks, self.place = Looks(dict(drawing.colours)), place_exponent(drawing.view)
         self.seen, self.pictures = Seen(self.looks, self.place), Pictures()
-        self.groups = [(group, self.vec.halves[0].groups[group.name]) for group in self.vec.spec.groups]
+        self.groups = [
+            (group, self.vec.halves[0].groups[group.name]) for group in self.vec.spec.groups
+        ]
         self.agents = {name: row for row, name in enumerate(drawing.agents) if name}
 
     def take(self, state: State, first: bool = False) -> None:
@@ -132,12 +146,16 @@ class _Taker:
                     self._blank(name)[self._row(agent)] = number
         if drawing.observed is not None:
             found = self.episode.guarded(lambda: self._observed(state))
-            self.seen.add(len(self.moments) - 1, {self._row(agent): shapes for agent, shapes in found.items()})
+            self.seen.add(
+                len(self.moments) - 1, {self._row(agent): shapes for agent, shapes in found.items()}
+            )
         self.pictures.add(len(self.moments) - 1, pictures_of(self.episode, self.vec, state))
 
     def take_actions(self, actions: Any, values: Mapping[str, np.ndarray] | None) -> None:
         """Take what is sent for the newest moment, and the policy's values of it by group."""
-        acting = np.concatenate([rows.masks & ~(rows.terminals | rows.truncations) for _, rows in self.groups])
+        acting = np.concatenate(
+            [rows.masks & ~(rows.terminals | rows.truncations) for _, rows in self.groups]
+        )
         describe = self.episode.drawing.actions
         if describe is not None:
             told = self.episode.guarded(lambda: dict(describe(actions)))
@@ -146,7 +164,9 @@ class _Taker:
         for name, numbers in told.items():
             self._put(name, np.where(acting, np.asarray(numbers, np.float64), np.nan))
         if values:
-            parts = [values.get(group.name, np.full(group.agents, np.nan)) for group, _ in self.groups]
+            parts = [
+                values.get(group.name, np.full(group.agents, np.nan)) for group, _ in self.groups
+            ]
             self._put("value", np.where(acting, np.concatenate(parts), np.nan))
 
     def played(self) -> Played:
@@ -156,24 +176,40 @@ class _Taker:
         for name, parts in self.series.items():
             series[name] = np.full((count, rows), np.nan)
             series[name][: len(parts)] = parts
-        return Played(self.episode, self.moments, series, self.looks, self.place, self.seen, self.pictures)
+        return Played(
+            self.episode, self.moments, series, self.looks, self.place, self.seen, self.pictures
+        )
 
     def _observed(self, state: State) -> dict[str, Any]:
         observed = self.episode.drawing.observed
         assert observed is not None
-        return {agent: self.episode.checked(tuple(shapes)) for agent, shapes in observed(rows_of(self.vec), state).items()}
+        return {
+            agent: self.episode.checked(tuple(shapes))
+            for agent, shapes in observed(rows_of(self.vec), state).items()
+        }
 
     def _plain(self, actions: Any) -> dict[str, Floats]:
         """Actions as they are, by number where there are several."""
         by_group = actions if isinstance(actions, Mapping) else {self.groups[0][0].name: actions}
-        columns = [np.asarray(by_group[group.name], np.float64).reshape(group.agents, -1) for group, _ in self.groups]
+        columns = [
+            np.asarray(by_group[group.name], np.float64).reshape(group.agents, -1)
+            for group, _ in self.groups
+        ]
         most = max(part.shape[1] for part in columns)
-        wide = [np.pad(part, ((0, 0), (0, most - part.shape[1])), constant_values=np.nan) for part in columns]
-        return {("action" if most == 1 else f"action {i}"): part for i, part in enumerate(np.concatenate(wide).T)}
+        wide = [
+            np.pad(part, ((0, 0), (0, most - part.shape[1])), constant_values=np.nan)
+            for part in columns
+        ]
+        return {
+            ("action" if most == 1 else f"action {i}"): part
+            for i, part in enumerate(np.concatenate(wide).T)
+        }
 
     def _row(self, agent: str) -> int:
         if agent not in self.agents:
-            raise ConfigError(f"{self.vec.env.name}: its drawing tells of {agent!r}, which is none of its agents")
+            raise ConfigError(
+                f"{self.vec.env.name}: its drawing tells of {agent!r}, which is none of its agents"
+            )
         return self.agents[agent]
 
     def _blank(self, name: str) -> Floats:

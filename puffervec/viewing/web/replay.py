@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An episode as the bytes that the page plays (puffervec/viewing/web/static/scene.js). Runs in the learner."""
+"""An episode as the bytes that the page plays (puffervec/viewing/web/static/scene.js). Runs in the
+learner.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ class Replay:
     """One episode, ready for a page.
 
     Attributes:
-        title: of the scene. score: how good it is, None: unknown; measure: what the score is. steps: of the episode.
-        agents: how many took part. events: how often what happened. data: what the page plays, packed.
+        title: of the scene. score: how good it is, None: unknown; measure: what the score is.
+        steps: of the episode.
+        agents: how many took part. events: how often what happened. data: what the page plays,
+        packed.
         pictures: see `Pictures.to_json`.
     """
 
@@ -55,12 +59,17 @@ class Replay:
 
 
 def replay_of(
-    played: Played, *, title: str = "", score: float | None = None, measure: str = "score", picture_bytes: int = MOST_BYTES
+    played: Played,
+    *,
+    title: str = "",
+    score: float | None = None,
+    measure: str = "score",
+    picture_bytes: int = MOST_BYTES,
 ) -> Replay:
     """Pack an episode.
 
-    Args: title: "" for the drawing's own. score: None for the mean return of its agents. picture_bytes: for what agents are
-        given as pictures.
+    Args: title: "" for the drawing's own. score: None for the mean return of its agents.
+        picture_bytes: for what agents are given as pictures.
     """
     if score is None:
         score, measure = played.episode_return, "return"
@@ -74,7 +83,12 @@ def replay_of(
 
 def packed(played: Played) -> bytes:
     """Return zlib data: a head as JSON and a stream of numbers, in the order of the calls below."""
-    drawing, moments, looks, place = played.episode.drawing, played.moments, played.looks, played.place
+    drawing, moments, looks, place = (
+        played.episode.drawing,
+        played.moments,
+        played.looks,
+        played.place,
+    )
     stream, count = Stream(), len(moments)
     still = put_still(stream, looks, drawing.still, place)
     things = [thing.put(stream, count, place) for thing in things_of(moments, looks)]
@@ -88,7 +102,10 @@ def packed(played: Played) -> bytes:
         "place": place,
         "still": still,
         "things": things,
-        "agents": [{"row": row, "name": drawing.agents[row] if row < len(drawing.agents) else ""} for row in rows],
+        "agents": [
+            {"row": row, "name": drawing.agents[row] if row < len(drawing.agents) else ""}
+            for row in rows
+        ],
         "first": _first(played.episode.drawing, worst_first, things),
         "series": _put_series(stream, played, rows),
         "numbers": _put_numbers(stream, played),
@@ -111,14 +128,20 @@ def event_of(step: int, event: Event, looks: Looks) -> list[Any]:
     return [step, looks.role(event.role), float(event.x), float(event.y), *words]
 
 
-def _first(drawing: Drawing, worst_first: Sequence[int], things: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the row of the agent with which the page opens: of those that are drawn, the one with the lowest return."""
+def _first(
+    drawing: Drawing, worst_first: Sequence[int], things: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Return the row of the agent with which the page opens: of those that are drawn, the one with
+    the lowest return.
+    """
     drawn, names = {thing.get("name") for thing in things}, drawing.agents
     return next((row for row in worst_first if row < len(names) and names[row] in drawn), None)
 
 
 def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[str, Any]]:
-    names = sorted(played.series, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    names = sorted(
+        played.series, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)
+    )
     listed = []
     for name in names:
         table = played.series[name][:, rows]
@@ -126,7 +149,14 @@ def _put_series(stream: Stream, played: Played, rows: list[int]) -> list[dict[st
         exponent = exponent_of(most)
         words = played.episode.drawing.words.get(name)
         columns = [put_column(stream, column, exponent) for column in table.T]
-        listed.append({"name": name, "e": exponent, "rows": columns, **({"words": list(words)} if words else {})})
+        listed.append(
+            {
+                "name": name,
+                "e": exponent,
+                "rows": columns,
+                **({"words": list(words)} if words else {}),
+            }
+        )
     return listed
 
 
@@ -135,5 +165,12 @@ def _put_numbers(stream: Stream, played: Played) -> list[dict[str, Any]]:
     for name in played.moments[0].numbers:
         values = np.array([moment.numbers[name] for moment in played.moments])
         exponent = exponent_of(float(np.abs(values).max()))
-        listed.append({"name": name, "e": exponent, "whole": wholes.get(name), "column": put_column(stream, values, exponent)})
+        listed.append(
+            {
+                "name": name,
+                "e": exponent,
+                "whole": wholes.get(name),
+                "column": put_column(stream, values, exponent),
+            }
+        )
     return listed

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What agents observe, as shapes, each kept once: two agents that see the same thing, or one that sees it for long, share it.
+"""What agents observe, as shapes, each kept once: two agents that see the same thing, or one that
+sees it for long, share it.
 
-Runs in the learner. Where agents see more than MOST_SEEN things in an episode, only what some of them see is kept.
+Runs in the learner. Where agents see more than MOST_SEEN things in an episode, only what some of
+them see is kept.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Seen:
         self._looks = looks
         self._place = place
         self._numbers: dict[Key, int] = {}  # of a thing, in the order in which they are seen first
-        self._per_unit: dict[tuple[type[Shape], int], list[float]] = {}  # steps of each number of a kind of shape
+        self._per_unit: dict[
+            tuple[type[Shape], int], list[float]
+        ] = {}  # steps of each number of a kind of shape
         self._rows: dict[int, dict[int, list[int]]] = {}  # by row and step
 
     def add(self, step: int, seen: Mapping[int, Iterable[Shape]]) -> None:
@@ -67,19 +71,31 @@ class Seen:
             kept.append(row)
         if not kept:
             return None
-        used = sorted({thing for row in kept for things in self._rows[row].values() for thing in things})
+        used = sorted(
+            {thing for row in kept for things in self._rows[row].values() for thing in things}
+        )
         keys = list(self._numbers)
         by_kind = sorted(used, key=lambda thing: (keys[thing][0], len(keys[thing][1])))
         place_of = {thing: place for place, thing in enumerate(by_kind)}
         kinds = []
-        for (style, size), alike in itertools.groupby(by_kind, key=lambda thing: (keys[thing][0], len(keys[thing][1]))):
+        for (style, size), alike in itertools.groupby(
+            by_kind, key=lambda thing: (keys[thing][0], len(keys[thing][1]))
+        ):
             table = [keys[thing][1] for thing in alike]
             kinds.append({"s": style, "n": size, "count": len(table)})
             for column in zip(*table, strict=True):
                 stream.add_differences(column)
         for row in kept:
-            lists = [sorted(place_of[thing] for thing in self._rows[row].get(step, ())) for step in range(count)]
+            lists = [
+                sorted(place_of[thing] for thing in self._rows[row].get(step, ()))
+                for step in range(count)
+            ]
             stream.add([len(things) for things in lists])
             for things in lists:
                 stream.add_differences(things)
-        return {"kinds": kinds, "rows": kept, "coarser": COARSER, "all": len(kept) == len(self._rows)}
+        return {
+            "kinds": kinds,
+            "rows": kept,
+            "coarser": COARSER,
+            "all": len(kept) == len(self._rows),
+        }

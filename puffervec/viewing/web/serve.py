@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A server of pages for this machine: loopback, a token in the URL, headers that forbid what pages need not. On aiohttp.
+"""A server of pages for this machine: loopback, a token in the URL, headers that forbid what pages
+need not. On aiohttp.
 
 Runs in the process of the command, in one thread, until Ctrl-C or SIGTERM.
 """
@@ -30,7 +31,8 @@ MOST_STRANGERS = 100  # open connections without the token; a browser opens few
 class Server:
     """Routes below /TOKEN/, and the token.
 
-    Attributes: token: the first part of every path. url: where the first page is, once the server runs.
+    Attributes: token: the first part of every path. url: where the first page is, once the server
+        runs.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -67,11 +69,19 @@ class Server:
         self.app.router.add_post(f"/{self.token}/{path}", handler)
 
     def page(self, title: str, names: tuple[str, ...], script: str) -> None:
-        """Make the first page: a `<main id="app">` that scripts fill. Args: names: static files; script: the last one."""
+        """Make the first page: a `<main id="app">` that scripts fill. Args: names: static files;
+        script: the last one.
+        """
         for name in (*names, script):
             self.get(name, static(name))
-        scripts = "".join(f'<script src="{name}" defer></script>\n' for name in (*names, script) if name.endswith(".js"))
-        styles = "".join(f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css"))
+        scripts = "".join(
+            f'<script src="{name}" defer></script>\n'
+            for name in (*names, script)
+            if name.endswith(".js")
+        )
+        styles = "".join(
+            f'<link rel="stylesheet" href="{name}">\n' for name in names if name.endswith(".css")
+        )
         text = (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
@@ -79,15 +89,20 @@ class Server:
         )
         self.get("", lambda request: answered(text, "text/html"))
 
-    def run(self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None = None) -> int:
+    def run(
+        self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None = None
+    ) -> int:
         """Serve until a signal comes; return its number.
 
-        Args: ready: called with the URL once it can be opened. background: runs beside the requests until the end.
+        Args: ready: called with the URL once it can be opened. background: runs beside the requests
+        until the end.
         Raises: ConfigError: the port is taken.
         """
         return asyncio.run(self._run(ready, background))
 
-    async def _run(self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None) -> int:
+    async def _run(
+        self, ready: Callable[[str], None], background: Callable[[], Awaitable[None]] | None
+    ) -> int:
         from aiohttp import web
 
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
@@ -103,9 +118,13 @@ class Server:
         listening: asyncio.Server | None = None
         try:
             try:
-                listening = await loop.create_server(lambda: self._connection(runner.server), self.host, self.port)
+                listening = await loop.create_server(
+                    lambda: self._connection(runner.server), self.host, self.port
+                )
             except OSError as error:
-                raise ConfigError(f"--port {self.port}: {error.strerror}: give another one, or none for any") from error
+                raise ConfigError(
+                    f"--port {self.port}: {error.strerror}: give another one, or none for any"
+                ) from error
             self.port = listening.sockets[0].getsockname()[1]
             name = f"[{self.host}]" if ":" in self.host else self.host
             self.url = f"http://{name}:{self.port}/{self.token}/"
@@ -128,12 +147,16 @@ class Server:
         return received[0]
 
     def _connection(self, server: Any) -> Any:
-        """Return the protocol of a new connection; of too many that have not named the token the oldest are closed.
+        """Return the protocol of a new connection; of too many that have not named the token the
+        oldest are closed.
 
-        Otherwise any program of this machine could use up the file descriptors of this process, and no page would be answered.
+        Otherwise any program of this machine could use up the file descriptors of this process, and
+        no page would be answered.
         """
         self._known.intersection_update(server.connections)
-        strangers = [connection for connection in server.connections if connection not in self._known]
+        strangers = [
+            connection for connection in server.connections if connection not in self._known
+        ]
         for connection in strangers[: max(0, len(strangers) - MOST_STRANGERS)]:
             connection.force_close()
         return server()
@@ -143,18 +166,24 @@ async def _awaited(work: Callable[[], Awaitable[None]]) -> None:
     await work()
 
 
-async def answered(body: str | bytes, kind: str, headers: Mapping[str, str] = HEADERS, status: int = 200) -> web.Response:
+async def answered(
+    body: str | bytes, kind: str, headers: Mapping[str, str] = HEADERS, status: int = 200
+) -> web.Response:
     """Return a whole answer. Args: kind: its media type."""
     from aiohttp import web
 
     data = body.encode() if isinstance(body, str) else body
     charset = "utf-8" if kind.startswith("text/") or kind.endswith("json") else None
-    return web.Response(body=data, content_type=kind, charset=charset, headers=headers, status=status)
+    return web.Response(
+        body=data, content_type=kind, charset=charset, headers=headers, status=status
+    )
 
 
 async def as_json(data: Any, status: int = 200) -> web.Response:
     """Return data as JSON."""
-    return await answered(json.dumps(data, allow_nan=False, separators=(",", ":")), "application/json", status=status)
+    return await answered(
+        json.dumps(data, allow_nan=False, separators=(",", ":")), "application/json", status=status
+    )
 
 
 async def refused(why: str, status: int = 403) -> web.Response:

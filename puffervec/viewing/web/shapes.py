@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shapes of puffervec.contract.drawing as numbers: what a shape looks like is a style, where it is a row of numbers.
+"""Shapes of puffervec.contract.drawing as numbers: what a shape looks like is a style, where it is
+a row of numbers.
 
 Runs in the learner. puffervec/viewing/web/static/scene.js makes shapes of them again.
 """
@@ -30,7 +31,13 @@ def numbers_of(shape: Shape) -> tuple[float, ...]:
         case Circle():
             return float(shape.x), float(shape.y), float(shape.radius)
         case Box():
-            return float(shape.x), float(shape.y), float(shape.width), float(shape.height), float(shape.angle_rad)
+            return (
+                float(shape.x),
+                float(shape.y),
+                float(shape.width),
+                float(shape.height),
+                float(shape.angle_rad),
+            )
         case Line():
             return (*map(float, chain.from_iterable(shape.points)), float(shape.width))
         case Polygon():
@@ -47,7 +54,9 @@ def exponents_of(kind: str, count: int, place: int) -> list[int]:
 
 @dataclass
 class Looks:
-    """Numbers the roles and styles of an episode. colours: by role; they are the legend, in this order."""
+    """Numbers the roles and styles of an episode. colours: by role; they are the legend, in this
+    order.
+    """
 
     colours: dict[str, str]
     roles: list[str] = field(default_factory=list)
@@ -65,7 +74,13 @@ class Looks:
 
     def style(self, shape: Shape) -> int:
         """The number of a shape's style."""
-        key = type(shape), shape.role, shape.filled, shape.faded, isinstance(shape, Box) and shape.front
+        key = (
+            type(shape),
+            shape.role,
+            shape.filled,
+            shape.faded,
+            isinstance(shape, Box) and shape.front,
+        )
         found = self._known.get(key)
         if found is None:
             flags = OUTLINE * (not shape.filled) + FADED * shape.faded + FRONT * key[-1]
@@ -75,18 +90,24 @@ class Looks:
 
 
 def place_exponent(view: Sequence[float]) -> int:
-    """The power of ten in which places of an episode are kept: centimetres where 200 m to 2 km are in view."""
+    """The power of ten in which places of an episode are kept: centimetres where 200 m to 2 km are
+    in view.
+    """
     left, bottom, right, top = view
     return exponent_of(max(right - left, top - bottom))
 
 
-def put_still(stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int) -> list[dict[str, Any]]:
+def put_still(
+    stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int
+) -> list[dict[str, Any]]:
     """Add shapes that never move; return what a reader has to know of each."""
     listed = []
     for shape in shapes:
         numbers = numbers_of(shape)
         exponents = exponents_of(type(shape).__name__.lower(), len(numbers), place)
-        stream.add_differences([int(whole(n, e)) for n, e in zip(numbers, exponents, strict=True)], stride=2)
+        stream.add_differences(
+            [int(whole(n, e)) for n, e in zip(numbers, exponents, strict=True)], stride=2
+        )
         listed.append({"s": looks.style(shape), "n": len(numbers), **_words(shape)})
     return listed
 
@@ -94,7 +115,9 @@ def put_still(stream: Stream, looks: Looks, shapes: Sequence[Shape], place: int)
 def _words(shape: Shape) -> dict[str, Any]:
     """What a shape has of name, owner and text."""
     text = shape.text if isinstance(shape, Text) else ""
-    return {key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", text)) if word}
+    return {
+        key: word for key, word in (("name", shape.name), ("of", shape.of), ("text", text)) if word
+    }
 
 
 class Thing:
@@ -116,18 +139,26 @@ class Thing:
         looks[self.steps] = self.styles
         values: list[int | None] = []
         kind = type(self.first).__name__.lower()
-        for column, exponent in zip(table.T, exponents_of(kind, table.shape[1], place), strict=True):
+        for column, exponent in zip(
+            table.T, exponents_of(kind, table.shape[1], place), strict=True
+        ):
             numbers = held(whole(column, exponent), there)
             alike = bool((numbers == numbers[0]).all())
             values.append(int(numbers[0]) if alike else None)
             if not alike:
                 stream.add_differences(numbers)
-        runs = [[start, end, style] for style in sorted(set(self.styles)) for start, end in runs_of(looks == style)]
+        runs = [
+            [start, end, style]
+            for style in sorted(set(self.styles))
+            for start, end in runs_of(looks == style)
+        ]
         return {"in": runs, "v": values, "trail": self.first.trail, **_words(self.first)}
 
 
 def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
-    """Find the same things in all moments: by name; without one by what they belong to, are, and are the how many-th of."""
+    """Find the same things in all moments: by name; without one by what they belong to, are, and
+    are the how many-th of.
+    """
     found: dict[Any, Thing] = {}
     order: list[Any] = []
     for step, moment in enumerate(moments):
@@ -135,7 +166,12 @@ def things_of(moments: Sequence[Moment], looks: Looks) -> list[Thing]:
         counts: dict[Any, int] = {}
         for shape in moment.shapes:
             numbers = numbers_of(shape)
-            kind = type(shape), len(numbers), shape.name or (shape.of, shape.role), getattr(shape, "text", "")
+            kind = (
+                type(shape),
+                len(numbers),
+                shape.name or (shape.of, shape.role),
+                getattr(shape, "text", ""),
+            )
             counts[kind] = counts.get(kind, 0) + 1
             key = *kind, counts[kind]
             if key not in found:

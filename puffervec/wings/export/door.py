@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train export`: the policies of a run as files of other programs; exporting.py does the work."""
+"""`puffer-train export`: the policies of a run as files of other programs; exporting.py does the
+work.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,15 @@ ABOUT = """\
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train export RUN`."""
     target = flags.take_target(args)
-    kind, out, *code = (flags.take_option(args, flag) for flag in ("--format", "--out", "--env", "--policy"))
+    kind, out, *code = (
+        flags.take_option(args, flag) for flag in ("--format", "--out", "--env", "--policy")
+    )
     flags.refuse_left(args, "export")
     if target is None:
-        raise ConfigError("which run? For example: puffer-train export latest (puffer-train export --help shows more)")
+        raise ConfigError(
+            "which run? For example: puffer-train export latest (puffer-train export --help shows "
+            "more)"
+        )
     from puffervec.train.metrics.tables import note
     from puffervec.wings.export.exporting import export_run
 

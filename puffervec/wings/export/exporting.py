@@ -1,17 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train export`: the policies of a run as ONNX files or torch.export archives, for programs without this package.
+"""`puffer-train export`: the policies of a run as ONNX files or torch.export archives, for programs
+without this package.
 
     tensors by name  --  the policy, float32  --  logits or mean and log_std, value, action, next_state.<i>
 
-The number of rows is free. A policy with memory takes `state.<i>` and `reset` too, one with masked actions `action_mask`. A
-file gets its name only after it was read again and gave what the policy gives, for random rows. Runs in the learner, on a CPU.
+The number of rows is free. A policy with memory takes `state.<i>` and `reset` too, one with masked
+actions `action_mask`. A file gets its name only after it was read again and gave what the policy
+gives, for random rows. Runs in the learner, on a CPU.
 
     C env with rows of one dtype     obs (rows, F), of a picture (rows, *shape)
     other C envs                     obs.<field> (rows, *shape) each
     Python env                       obs (rows, *shape) of a plain Box, else obs.<key> (rows, *shape) per leaf of the space
 
-So who uses the file hands over what the env gives, and knows nothing of the rows in which the trainer keeps it.
+So who uses the file hands over what the env gives, and knows nothing of the rows in which the
+trainer keeps it.
 """
 
 from __future__ import annotations
@@ -42,7 +45,14 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.policies.convolution import ConvolutionPolicy, MixedPolicy
 from puffervec.train.policies.distributions import ActionMap, ActionSpec, greedy
-from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, EntryView, Observations, flat_rows, stored_dtype
+from puffervec.train.policies.leaves import (
+    ROW,
+    TORCH_DTYPES,
+    EntryView,
+    Observations,
+    flat_rows,
+    stored_dtype,
+)
 from puffervec.train.policies.mapping import PolicyRows, policy_rows
 from puffervec.train.policies.memory import State
 from puffervec.train.policies.mlp import MLPPolicy
@@ -66,7 +76,9 @@ class ExportError(PuffervecError):
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """One file that was written. difference: the largest that the check found; engine: what ran the file."""
+    """One file that was written. difference: the largest that the check found; engine: what ran the
+    file.
+    """
 
     policy: str
     path: Path
@@ -82,21 +94,30 @@ class Exported:
         parts += [f"  out  {name}: {what}" for name, what in self.outputs.items()]
         rows = " and ".join(map(str, CHECKED_ROWS))
         return "\n".join(
-            [*parts, f"  largest difference from the policy {self.difference:.1e} ({self.engine}, {rows} random rows)"]
+            [
+                *parts,
+                f"  largest difference from the policy {self.difference:.1e} ({self.engine}, "
+                f"{rows} random rows)",
+            ]
         )
 
 
 def check_request(kind: str | None, out: Path | None) -> str:
-    """Return the format. Args: kind: onnx, pt2 or None, which follows the name of `out` and else is onnx.
+    """Return the format. Args: kind: onnx, pt2 or None, which follows the name of `out` and else is
+        onnx.
 
     Raises: ConfigError, MissingExtraError: bad input; nothing was loaded.
     """
-    by_name = next((name for name, suffix in FORMATS.items() if out is not None and out.suffix == suffix), None)
+    by_name = next(
+        (name for name, suffix in FORMATS.items() if out is not None and out.suffix == suffix), None
+    )
     kind = kind or by_name or "onnx"
     if kind not in FORMATS:
         raise ConfigError(f"--format is {kind!r}: use {' or '.join(FORMATS)}")
     if out is not None and out.suffix != FORMATS[kind]:
-        raise ConfigError(f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}")
+        raise ConfigError(
+            f"--out {out}: the name of a file of format {kind} must end in {FORMATS[kind]}"
+        )
     if out is not None and not out.absolute().parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.absolute().parent}")
     if kind == "onnx":
@@ -113,12 +134,16 @@ def export_run(
 ) -> list[Exported]:
     """Write the policies of a run, each into its own file.
 
-    Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several policies: their names are put
-        before its ending); None is policy.<kind> in the run folder; trusted: see load_policies.
-    Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was left or replaced.
+    Args: run: run folder, checkpoint or latest; kind: onnx or pt2; out: the file (with several
+        policies: their names are put before its ending); None is policy.<kind> in the run folder;
+        trusted: see load_policies.
+    Raises: ConfigError, CheckpointError, MissingExtraError: bad input. ExportError: no file was
+        left or replaced.
     """
     kind = check_request(kind, out)
-    path, (config, policies) = read_newest(run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note)
+    path, (config, policies) = read_newest(
+        run, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), trusted), note
+    )
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     first = out or folder / f"policy{FORMATS[kind]}"
     rows = policy_rows(env_spec(config), config)
@@ -130,7 +155,13 @@ def export_run(
 
 
 def _export(
-    config: TrainConfig, checkpoint: Path, name: str, policy: nn.Module, rows: PolicyRows, kind: str, file: Path
+    config: TrainConfig,
+    checkpoint: Path,
+    name: str,
+    policy: nn.Module,
+    rows: PolicyRows,
+    kind: str,
+    file: Path,
 ) -> Exported:
     try:
         refuse_odd_file(file)
@@ -138,22 +169,41 @@ def _export(
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
     acting = ActingPolicy(policy, rows.group, rows.section.joint)
     graph = exported_program(acting)
-    about = {"env": config.target, "policy": name, "checkpoint": str(checkpoint.name), "action": acting.spec.kind}
-    write, load, engine = (_write_onnx, _load_onnx, _onnx_engine()) if kind == "onnx" else (_write_pt2, _load_pt2, "torch")
+    about = {
+        "env": config.target,
+        "policy": name,
+        "checkpoint": str(checkpoint.name),
+        "action": acting.spec.kind,
+    }
+    write, load, engine = (
+        (_write_onnx, _load_onnx, _onnx_engine())
+        if kind == "onnx"
+        else (_write_pt2, _load_pt2, "torch")
+    )
     try:
-        with folder_of(file) as (folder, last), tempfile.TemporaryDirectory(prefix="puffer-train-") as own:
-            fresh = Path(own) / last  # Other people's code writes it, in a folder that nobody else has looked into.
+        with (
+            folder_of(file) as (folder, last),
+            tempfile.TemporaryDirectory(prefix="puffer-train-") as own,
+        ):
+            fresh = (
+                Path(own) / last
+            )  # Other people's code writes it, in a folder that nobody else has looked into.
             write(acting, graph, fresh, json.dumps(about))
             difference = check(acting, policy, load(fresh))
             folder.replace(last, [fresh.read_bytes()])
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror or error}") from error
     drawn = acting.random(1, np.random.default_rng(0))
-    return Exported(name, file, _shapes(drawn), _shapes(_reference(acting, policy, drawn)), difference, engine)
+    return Exported(
+        name, file, _shapes(drawn), _shapes(_reference(acting, policy, drawn)), difference, engine
+    )
 
 
 def _shapes(arrays: Arrays) -> dict[str, str]:
-    return {name: f"({', '.join(['rows', *map(str, array.shape[1:])])}) {array.dtype}" for name, array in arrays.items()}
+    return {
+        name: f"({', '.join(['rows', *map(str, array.shape[1:])])}) {array.dtype}"
+        for name, array in arrays.items()
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- observations
@@ -178,11 +228,17 @@ class GraphInputs:
             self._leaves = [leaf for leaf in self._plan.leaves if leaf.size]
             single = self._plan.is_flat
             names = ["obs"] if single else _distinct([_joined(leaf.path) for leaf in self._leaves])
-            self.inputs = [Input(n, tuple(leaf.shape), leaf.dtype) for n, leaf in zip(names, self._leaves, strict=True)]
+            self.inputs = [
+                Input(n, tuple(leaf.shape), leaf.dtype)
+                for n, leaf in zip(names, self._leaves, strict=True)
+            ]
         elif group.flat_dtype is not None:
             self.inputs = [Input("obs", group.flat_shape, group.flat_dtype)]
         else:
-            self.inputs = [Input(f"obs.{field.name}", tuple(field.shape), field.dtype) for field in group.fields]
+            self.inputs = [
+                Input(f"obs.{field.name}", tuple(field.shape), field.dtype)
+                for field in group.fields
+            ]
 
     @property
     def one_dtype(self) -> bool:
@@ -191,18 +247,28 @@ class GraphInputs:
         return all(leaf.dtype == self._plan.row_dtype for leaf in self._leaves)
 
     def assemble(self, given: dict[str, Tensor]) -> Observations:
-        """Return what the policy of `adapted` takes, in operations that a graph can hold. given: tensors by input name."""
+        """Return what the policy of `adapted` takes, in operations that a graph can hold. given:
+        tensors by input name.
+        """
         if self._plan is None:
-            named = {i.name.removeprefix("obs").removeprefix("."): given[i.name] for i in self.inputs}
-            return {key: part.flatten(1) if key == ROW and part.dim() > 2 else part for key, part in named.items()}
+            named = {
+                i.name.removeprefix("obs").removeprefix("."): given[i.name] for i in self.inputs
+            }
+            return {
+                key: part.flatten(1) if key == ROW and part.dim() > 2 else part
+                for key, part in named.items()
+            }
         if not self.one_dtype:
             return {i.name: given[i.name] for i in self.inputs}
-        parts = [given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs]
+        parts = [
+            given[i.name].flatten(1) if i.shape else given[i.name].unsqueeze(1) for i in self.inputs
+        ]
         rows = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
         return {ROW: rows.to(stored_dtype(self._plan))}
 
     def adapted(self, policy: nn.Module) -> nn.Module:
-        """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the trainer has bytes.
+        """Return a copy of the policy that takes what `assemble` gives: leaves by name, where the
+            trainer has bytes.
 
         Raises: ConfigError for a policy of the user's own that reads bytes.
         """
@@ -211,18 +277,25 @@ class GraphInputs:
             return policy
         if not isinstance(policy, (MLPPolicy, ConvolutionPolicy, MixedPolicy)):
             raise ConfigError(
-                f"cannot export a {type(policy).__name__} over observations of several dtypes: only policy.kind mlp and cnn "
-                "read them in a form that graphs can hold"
+                f"cannot export a {type(policy).__name__} over observations of several dtypes: "
+                "only policy.kind mlp and cnn read them in a form that graphs can hold"
             )
-        entries = {leaf.path: EntryView(leaf, i.name) for leaf, i in zip(self._leaves, self.inputs, strict=True)}
+        entries = {
+            leaf.path: EntryView(leaf, i.name)
+            for leaf, i in zip(self._leaves, self.inputs, strict=True)
+        }
         policy.look_through(entries)
         return policy
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:
-        """Return random observations by name, within the env's bounds; half the objects of an object set are empty."""
+        """Return random observations by name, within the env's bounds; half the objects of an
+        object set are empty.
+        """
         if self._plan is not None:
             drawn = [random_values(leaf.space, rows, generator) for leaf in self._leaves]
-            return {i.name: part.astype(i.dtype) for i, part in zip(self.inputs, drawn, strict=True)}
+            return {
+                i.name: part.astype(i.dtype) for i, part in zip(self.inputs, drawn, strict=True)
+            }
         fields = {field.name: _random_field(field, rows, generator) for field in self._group.fields}
         if self._group.flat_dtype is not None:
             row = np.concatenate([part.reshape(rows, -1) for part in fields.values()], axis=1)
@@ -260,8 +333,9 @@ def _random_field(field: Field, rows: int, generator: np.random.Generator) -> np
 
 
 def random_values(space: Any, rows: int, generator: np.random.Generator) -> np.ndarray:
-    """Return (rows, *shape) random values of a space of numbers; of a wide Box of floats numbers of about 1 in size, since
-    policies that scale what they see would only cut larger ones."""
+    """Return (rows, *shape) random values of a space of numbers; of a wide Box of floats numbers of
+    about 1 in size, since policies that scale what they see would only cut larger ones.
+    """
     if not isinstance(space, spaces.Box) or space.dtype.kind != "f":
         own = copy.deepcopy(space)  # Its generator is nobody else's.
         own.seed(int(generator.integers(2**31)))
@@ -280,12 +354,20 @@ class ActingPolicy(nn.Module):
     """A policy as a graph: dict of tensors in, dict of tensors out; see the head of this file."""
 
     def __init__(self, policy: nn.Module, group: GroupSpec, joint: bool = False) -> None:
-        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of its run."""
+        """Args: policy: on the CPU, with float32 weights; it is copied. joint: `policy.joint` of
+        its run.
+        """
         super().__init__()
-        self.group, self.observations, self.spec = group, GraphInputs(group), ActionSpec.of(group, joint)
+        self.group, self.observations, self.spec = (
+            group,
+            GraphInputs(group),
+            ActionSpec.of(group, joint),
+        )
         self.policy = self.observations.adapted(policy).eval().requires_grad_(False)
         self.states = len(self.initial_state(1))
-        self.action_map = ActionMap(self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype])
+        self.action_map = ActionMap(
+            self.spec, torch.device("cpu"), TORCH_DTYPES[group.action_dtype]
+        )
 
     def initial_state(self, rows: int) -> State:
         """The policy's."""
@@ -296,13 +378,19 @@ class ActingPolicy(nn.Module):
         """Act. given: by name, see `random`."""
         state = tuple(given[f"state.{i}"] for i in range(self.states))
         obs = self.observations.assemble(given)
-        heads, value, state = forward(self.policy, obs, state, given.get("reset"), given.get("action_mask"))
+        heads, value, state = forward(
+            self.policy, obs, state, given.get("reset"), given.get("action_mask")
+        )
         return self.named(heads, value, state)
 
-    def named(self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    def named(
+        self, heads: tuple[Tensor, ...], value: Tensor, state: tuple[Tensor, ...]
+    ) -> dict[str, Tensor]:
         """What a policy returns, by name, with the likeliest action as the env takes it."""
         if self.spec.discrete:
-            out = {"logits" if len(heads) == 1 else f"logits.{i}": head for i, head in enumerate(heads)}
+            out = {
+                "logits" if len(heads) == 1 else f"logits.{i}": head for i, head in enumerate(heads)
+            }
         else:
             out = dict(zip(("mean", "log_std"), heads[0].chunk(2, dim=-1), strict=True))
         action = self.action_map(greedy(self.spec, heads)).to(TORCH_DTYPES[self.group.action_dtype])
@@ -310,8 +398,9 @@ class ActingPolicy(nn.Module):
         return out | {f"next_state.{i}": part for i, part in enumerate(state)}
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:
-        """Return random inputs by name: observations; with memory, state.<i> (float32) and reset (bool); action_mask (bool),
-        which allows at least one choice of each kind."""
+        """Return random inputs by name: observations; with memory, state.<i> (float32) and reset
+        (bool); action_mask (bool), which allows at least one choice of each kind.
+        """
         drawn = self.observations.random(rows, generator)
         for i, part in enumerate(self.initial_state(rows)):
             drawn[f"state.{i}"] = generator.standard_normal(part.shape).astype(np.float32)
@@ -328,7 +417,10 @@ class ActingPolicy(nn.Module):
 
 
 def _tensors(arrays: Arrays) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(array).to(TORCH_DTYPES[array.dtype]) for name, array in arrays.items()}
+    return {
+        name: torch.from_numpy(array).to(TORCH_DTYPES[array.dtype])
+        for name, array in arrays.items()
+    }
 
 
 def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
@@ -346,13 +438,21 @@ def exported_program(acting: ActingPolicy) -> torch.export.ExportedProgram:
             ).run_decompositions({})
     except Exception as error:  # Whatever the tracer says of a user's policy.
         words = str(error).strip().splitlines() or [type(error).__name__]
-        raise ExportError(f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}") from error
+        raise ExportError(
+            f"{type(acting.policy).__name__} cannot be made a graph: {words[0]}"
+        ) from error
     targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
     # Those of torch, and of Python (sizes), are known everywhere.
-    own = [t for t in targets if isinstance(t, torch._ops.OpOverload) and t.namespace not in ("aten", "prims")]
+    own = [
+        t
+        for t in targets
+        if isinstance(t, torch._ops.OpOverload) and t.namespace not in ("aten", "prims")
+    ]
     if own:
         names = ", ".join(sorted(map(str, own)))
-        raise ExportError(f"{type(acting.policy).__name__} uses operations that other programs lack: {names}")
+        raise ExportError(
+            f"{type(acting.policy).__name__} uses operations that other programs lack: {names}"
+        )
     return graph
 
 
@@ -373,7 +473,9 @@ def _quiet() -> Iterator[None]:
 # ---------------------------------------------------------------------------------------------------- files
 
 
-def _write_pt2(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+def _write_pt2(
+    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str
+) -> None:
     with _quiet():
         torch.export.save(graph, path, extra_files={f"{METADATA}.json": about})
 
@@ -389,12 +491,19 @@ def _load_pt2(path: Path) -> Evaluate:
     return evaluate
 
 
-def _write_onnx(acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str) -> None:
+def _write_onnx(
+    acting: ActingPolicy, graph: torch.export.ExportedProgram, path: Path, about: str
+) -> None:
     example = _tensors(acting.random(3, np.random.default_rng(0)))
     with torch.no_grad(), _quiet():
         outputs = list(acting(example))
         program = torch.onnx.export(
-            graph, (example,), input_names=list(example), output_names=outputs, dynamo=True, verbose=False
+            graph,
+            (example,),
+            input_names=list(example),
+            output_names=outputs,
+            dynamo=True,
+            verbose=False,
         )
         assert program is not None
         program.model.metadata_props[METADATA] = about
@@ -411,14 +520,19 @@ def _load_onnx(path: Path) -> Evaluate:
         import onnxruntime
 
         session: Any = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        inputs, outputs = ([node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs()))
+        inputs, outputs = (
+            [node.name for node in nodes] for nodes in (session.get_inputs(), session.get_outputs())
+        )
     else:
         from onnx.reference import ReferenceEvaluator
 
         session = ReferenceEvaluator(str(path))
         inputs, outputs = session.input_names, session.output_names
-    # What the policy does not look at (the state, say, in one that forgets at once) is no input of the file.
-    return lambda given: dict(zip(outputs, session.run(None, {name: given[name] for name in inputs}), strict=True))
+    # What the policy does not look at (the state, say, in one that forgets at once) is no input of
+    # the file.
+    return lambda given: dict(
+        zip(outputs, session.run(None, {name: given[name] for name in inputs}), strict=True)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- the check
@@ -428,16 +542,21 @@ def _reference(acting: ActingPolicy, policy: Any, given: Arrays) -> Arrays:
     """What the policy itself gives, called as the trainer calls it."""
     extra = _tensors({name: given[name] for name in given if not name.startswith("obs")})
     state = tuple(extra[f"state.{i}"] for i in range(acting.states))
-    observations = acting.observations.original({name: given[name] for name in given if name.startswith("obs")})
+    observations = acting.observations.original(
+        {name: given[name] for name in given if name.startswith("obs")}
+    )
     with torch.no_grad():
-        heads, value, state = forward(policy, observations, state, extra.get("reset"), extra.get("action_mask"))
+        heads, value, state = forward(
+            policy, observations, state, extra.get("reset"), extra.get("action_mask")
+        )
         return {name: part.numpy() for name, part in acting.named(heads, value, state).items()}
 
 
 def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
     """Compare a file with the policy for random rows and return the largest difference.
 
-    Chosen actions are compared with the choice from the file's own logits: where two are alike, the last bit may decide.
+    Chosen actions are compared with the choice from the file's own logits: where two are alike, the
+    last bit may decide.
     Raises: ExportError where they differ.
     """
     generator, largest = np.random.default_rng(1), 0.0
@@ -448,16 +567,23 @@ def check(acting: ActingPolicy, policy: nn.Module, evaluate: Evaluate) -> float:
             raise ExportError(f"the file gives {', '.join(found)}, the policy {', '.join(wanted)}")
         for name, array in wanted.items():
             if found[name].shape != array.shape or found[name].dtype != array.dtype:
-                raise ExportError(f"{name} of the file is {_shapes(found)[name]}, of the policy {_shapes(wanted)[name]}")
+                raise ExportError(
+                    f"{name} of the file is {_shapes(found)[name]}, of the policy "
+                    f"{_shapes(wanted)[name]}"
+                )
             if name != "action" or not acting.spec.discrete:
                 # A small number that is a sum of large ones has their rounding errors.
                 size = np.maximum(1.0, np.abs(array).max(initial=0.0))
                 away = np.abs(found[name].astype(np.float64) - array).max(initial=0.0) / size
                 largest = float(np.maximum(largest, away))  # NaN stays NaN.
         if not largest <= TOLERANCE:
-            raise ExportError(f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}")
+            raise ExportError(
+                f"the file differs from the policy by {largest:.1e}, more than {TOLERANCE:g}"
+            )
         if acting.spec.discrete:
-            heads = tuple(torch.from_numpy(found[name]) for name in found if name.startswith("logits"))
+            heads = tuple(
+                torch.from_numpy(found[name]) for name in found if name.startswith("logits")
+            )
             likeliest = acting.named(heads, torch.zeros(rows), ())["action"].numpy()
             if not np.array_equal(found["action"], likeliest):
                 raise ExportError("the file's actions are not the likeliest ones of its logits")

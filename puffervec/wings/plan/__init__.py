@@ -3,10 +3,10 @@
 """Policies whose memory is planned: `from puffervec.wings import plan`; docs/plan.md shows how.
 
 module  --tracing.py, build.py-->  graph (ir.py)  --arena.py-->  addresses  --executor.py-->  runs
-        rules.py, kernels.py, calls.py: how each operation runs in planned memory
-        policy.py: `compile_policy`, all modes; capture.py: CUDA graphs; cache.py: a plan per batch size
-        joint.py, step.py: `compile_step`, a whole gradient step; gradients.py: the rules of backward passes
-        report.py, draw.py: a plan as text and as a picture
+        rules.py, kernels.py, calls.py: how each operation runs in planned memory policy.py:
+        `compile_policy`, all modes; capture.py: CUDA graphs; cache.py: a plan per batch size
+        joint.py, step.py: `compile_step`, a whole gradient step; gradients.py: the rules of
+        backward passes report.py, draw.py: a plan as text and as a picture
 
 Names are loaded, and torch with them, at first use.
 """
@@ -29,15 +29,32 @@ if TYPE_CHECKING:
     from puffervec.wings.plan.step import StepPlan, compile_step
 
 _HOMES = {
-    "puffervec.wings.plan.arena": ("Arena", "place",),
-    "puffervec.wings.plan.build": ("PlanError", "from_graph",),
+    "puffervec.wings.plan.arena": (
+        "Arena",
+        "place",
+    ),
+    "puffervec.wings.plan.build": (
+        "PlanError",
+        "from_graph",
+    ),
     "puffervec.wings.plan.cache": ("PlanCache",),
     "puffervec.wings.plan.capture": ("CaptureError",),
     "puffervec.wings.plan.executor": ("PolicyExecutor",),
-    "puffervec.wings.plan.ir": ("Graph", "Node", "TensorDesc",),
-    "puffervec.wings.plan.policy": ("MODES", "PolicyPlan", "compile_policy",),
+    "puffervec.wings.plan.ir": (
+        "Graph",
+        "Node",
+        "TensorDesc",
+    ),
+    "puffervec.wings.plan.policy": (
+        "MODES",
+        "PolicyPlan",
+        "compile_policy",
+    ),
     "puffervec.wings.plan.rules": ("rule",),
-    "puffervec.wings.plan.step": ("StepPlan", "compile_step",),
+    "puffervec.wings.plan.step": (
+        "StepPlan",
+        "compile_step",
+    ),
 }
 
 __all__ = [

@@ -1,18 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Addresses for the tensors of a graph: which of them share memory, and where in a buffer they lie. Pure Python over ir.py.
+"""Addresses for the tensors of a graph: which of them share memory, and where in a buffer they lie.
+Pure Python over ir.py.
 
     graph  --share-->  blocks: tensors in one memory, with a first and a last step  --pack-->  offsets, one buffer per dtype
 
-Sharing: a view lies in its base. The output of an in-place operation takes the memory of an input that nobody needs any more.
-What replaces a state for the next run is written straight into that state where the old one has been read by then; else it is
-copied there at the end.
+Sharing: a view lies in its base. The output of an in-place operation takes the memory of an input
+that nobody needs any more. What replaces a state for the next run is written straight into that
+state where the old one has been read by then; else it is copied there at the end.
 
-Packing: two blocks may lie in the same bytes if no step needs both. At each step the blocks that are needed must lie side by
-side, so no buffer can be smaller than the largest sum of them: the bound that `Arena.bound` reports. Best fit places blocks one
-after another, each into the smallest gap that holds it. The order decides how good that is, so several are tried, and blocks
-that stick out above the bound are moved to the front until none does (or `EFFORT` is spent).
-Finding the best offsets is NP-complete ("dynamic storage allocation", Garey and Johnson 1979, SR2).
+Packing: two blocks may lie in the same bytes if no step needs both. At each step the blocks that
+are needed must lie side by side, so no buffer can be smaller than the largest sum of them: the
+bound that `Arena.bound` reports. Best fit places blocks one after another, each into the smallest
+gap that holds it. The order decides how good that is, so several are tried, and blocks that stick
+out above the bound are moved to the front until none does (or `EFFORT` is spent). Finding the best
+offsets is NP-complete ("dynamic storage allocation", Garey and Johnson 1979, SR2).
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from puffervec.wings.plan.ir import INPUT, PARAMETER, STATE, WORKSPACE, Graph, Node, TensorDesc, short
+from puffervec.wings.plan.ir import (
+    INPUT,
+    PARAMETER,
+    STATE,
+    WORKSPACE,
+    Graph,
+    Node,
+    TensorDesc,
+    short,
+)
 
 ALIGNMENT = 64  # Bytes: a cache line, and what vector loads like.
 EFFORT = 2_000_000  # Comparisons of two blocks that a search for a better order may cost.
@@ -58,10 +69,11 @@ class Arena:
     Attributes:
         blocks: by buffer, in the order of their first step. buffers: bytes of each.
         bounds: per buffer, the most bytes that any one step needs: no placing takes fewer.
-        separate: bytes with a buffer per tensor, views counted; aliased: with sharing, but no reuse over time; both without
-            workspaces.
+        separate: bytes with a buffer per tensor, views counted; aliased: with sharing, but no reuse
+            over time; both without workspaces.
         copies: outputs that are copied into the state that they replace, at the end of a run.
-        inside: tensors that are written straight into a parameter that they replace, by name: that parameter.
+        inside: tensors that are written straight into a parameter that they replace, by name: that
+            parameter.
     """
 
     blocks: dict[str, list[Block]]
@@ -91,7 +103,9 @@ class Arena:
             "aliased_bytes": self.aliased,
             "buffers": dict(self.buffers),
             "copies": dict(self.copies),
-            "blocks": [dataclasses.asdict(block) for blocks in self.blocks.values() for block in blocks],
+            "blocks": [
+                dataclasses.asdict(block) for blocks in self.blocks.values() for block in blocks
+            ],
         }
 
 
@@ -110,7 +124,11 @@ def place(graph: Graph) -> Arena:
         for name in block.tensors:
             tensor = graph.tensors[name]
             tensor.buffer, tensor.offset = block.buffer, block.offset + tensor.start
-    own = [tensor for tensor in graph.tensors.values() if tensor.kind not in (PARAMETER, WORKSPACE) or tensor.is_view]
+    own = [
+        tensor
+        for tensor in graph.tensors.values()
+        if tensor.kind not in (PARAMETER, WORKSPACE) or tensor.is_view
+    ]
     return Arena(
         blocks=buffers,
         buffers=sizes,
@@ -131,7 +149,7 @@ def rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-# ---- who shares ---------------------------------------------------------------------------------------------------------
+# ---- who shares ----------------------------------------------------------------------------------
 
 
 class _Sharing:
@@ -151,7 +169,11 @@ class _Sharing:
             if not self._carry(output, target):
                 self.copies[output] = target
         for step, node in enumerate(graph.nodes, start=1):
-            if not node.view and len(node.outputs) == 1 and self.group[node.outputs[0]] == node.outputs[0]:
+            if (
+                not node.view
+                and len(node.outputs) == 1
+                and self.group[node.outputs[0]] == node.outputs[0]
+            ):
                 self._in_place(step, node)
 
     def _join(self, name: str, into: str) -> None:
@@ -185,7 +207,9 @@ class _Sharing:
         return tensor.start == 0 and tensor.nbytes == self.graph.tensors[group].nbytes
 
     def _carry(self, output: str, target: str) -> bool:
-        """Let an output be written into what it replaces; False where the old value is still needed then, or is the output."""
+        """Let an output be written into what it replaces; False where the old value is still needed
+        then, or is the output.
+        """
         tensors, group, old = self.graph.tensors, self.group[output], self.group[target]
         root, held = tensors[group], tensors[target]
         fits = _same_layout(tensors[output], held) and _same_layout(root, held) and held.name == old
@@ -202,8 +226,14 @@ class _Sharing:
     def inside(self) -> dict[str, str]:
         """See Arena."""
         known = self.graph.tensors
-        groups = [(group, names) for group, names in self.members.items() if known[group].kind == PARAMETER]
-        return {name: group for group, names in groups for name in names if known[name].base != group}
+        groups = [
+            (group, names)
+            for group, names in self.members.items()
+            if known[group].kind == PARAMETER
+        ]
+        return {
+            name: group for group, names in groups for name in names if known[name].base != group
+        }
 
     def blocks(self) -> list[Block]:
         """Return what has to be placed: all but parameters and what lies in them."""
@@ -219,13 +249,20 @@ class _Sharing:
             last = max(self.last[group], root.first)
             if root.kind == STATE:
                 first, last = 0, graph.end
-            size = rounded(max(tensor.start + tensor.nbytes for tensor in (graph.tensors[name] for name in names)))
+            size = rounded(
+                max(
+                    tensor.start + tensor.nbytes
+                    for tensor in (graph.tensors[name] for name in names)
+                )
+            )
             found.append(Block(group, names, buffer_of(root), size, first, last))
         return found
 
 
 def buffer_of(tensor: TensorDesc) -> str:
-    """Return the name of the buffer for tensors like this one: its dtype, with the device where that is not the CPU."""
+    """Return the name of the buffer for tensors like this one: its dtype, with the device where
+    that is not the CPU.
+    """
     dtype = short(tensor.dtype)
     return dtype if tensor.device.type == "cpu" else f"{dtype} on {tensor.device}"
 
@@ -234,7 +271,7 @@ def _same_layout(a: TensorDesc, b: TensorDesc) -> bool:
     return (a.shape, a.stride, a.dtype, a.device) == (b.shape, b.stride, b.dtype, b.device)
 
 
-# ---- where it lies ------------------------------------------------------------------------------------------------------
+# ---- where it lies -------------------------------------------------------------------------------
 
 Key = Callable[[Block], tuple[float, ...]]
 ORDERS: tuple[Key, ...] = (
@@ -266,11 +303,15 @@ def pack(blocks: Sequence[Block]) -> int:
 
 
 def _best_fit(order: Iterable[Block]) -> int:
-    """Place blocks one after another, each into the smallest gap between those that it meets, else above them."""
+    """Place blocks one after another, each into the smallest gap between those that it meets, else
+    above them.
+    """
     placed: list[Block] = []
     top = 0
     for block in order:
-        met = sorted((other.offset, other.offset + other.size) for other in placed if other.meets(block))
+        met = sorted(
+            (other.offset, other.offset + other.size) for other in placed if other.meets(block)
+        )
         end, best, room = 0, -1, -1
         for begin, stop in met:
             if begin - end >= block.size and (room < 0 or begin - end < room):
@@ -282,10 +323,14 @@ def _best_fit(order: Iterable[Block]) -> int:
     return top
 
 
-def _search(blocks: Sequence[Block], start: list[Block], size: int, bound: int) -> tuple[int, list[int]] | None:
-    """Look for an order that needs less; return bytes and offsets of the best one, None where there was none.
+def _search(
+    blocks: Sequence[Block], start: list[Block], size: int, bound: int
+) -> tuple[int, list[int]] | None:
+    """Look for an order that needs less; return bytes and offsets of the best one, None where there
+    was none.
 
-    Blocks that stick out above the bound are placed earlier, now and then with two others swapped. Reproducible.
+    Blocks that stick out above the bound are placed earlier, now and then with two others swapped.
+    Reproducible.
     """
     draw = random.Random(0)
     order, found, best = list(start), None, size
@@ -316,4 +361,10 @@ def most_at_once(blocks: Iterable[Block]) -> int:
     192
     """
     blocks = list(blocks)
-    return max((sum(b.size for b in blocks if b.first <= step <= b.last) for step in {b.first for b in blocks}), default=0)
+    return max(
+        (
+            sum(b.size for b in blocks if b.first <= step <= b.last)
+            for step in {b.first for b in blocks}
+        ),
+        default=0,
+    )

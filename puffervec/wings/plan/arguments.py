@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Checks that what a plan is given is what it was made for.
 
-A plan has one shape and dtype per tensor, and every other value is part of it. A copy into its inputs would broadcast, round or
-ignore what differs, and the numbers that come out would be wrong without a word.
+A plan has one shape and dtype per tensor, and every other value is part of it. A copy into its
+inputs would broadcast, round or ignore what differs, and the numbers that come out would be wrong
+without a word.
 """
 
 from __future__ import annotations
@@ -22,34 +23,55 @@ class Arguments:
     """The tree of arguments that a plan was made for."""
 
     def __init__(self, name: str, example: Any) -> None:
-        """Args: name: what error messages call the tree; example: a tree of tensors and other values."""
+        """Args: name: what error messages call the tree; example: a tree of tensors and other
+        values.
+        """
         leaves, self._spec = tree_flatten(example)
         self._leaves = [_Like(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         self._name = name
         self._names = _names(name, example, len(leaves))
 
     def leaves(self, given: Any) -> list[Any]:
-        """Return the leaves of `given` in the order of the example; entries of a dict are matched by key.
+        """Return the leaves of `given` in the order of the example; entries of a dict are matched
+        by key.
 
         Raises: PlanError: a leaf that is missing or unknown, or has another shape, dtype or value.
         """
         found, spec = tree_flatten(given)
         if spec != self._spec:
-            found = self._by_name(dict(zip(_names(self._name, given, len(found)), found, strict=True)))
+            found = self._by_name(
+                dict(zip(_names(self._name, given, len(found)), found, strict=True))
+            )
         for name, wanted, leaf in zip(self._names, self._leaves, found, strict=True):
             if isinstance(wanted, _Like):
-                if not isinstance(leaf, Tensor) or leaf.shape != wanted.shape or leaf.dtype != wanted.dtype:
-                    raise PlanError(f"{name} is {_told(leaf)}, this plan was made for {wanted}: make another plan for it")
+                if (
+                    not isinstance(leaf, Tensor)
+                    or leaf.shape != wanted.shape
+                    or leaf.dtype != wanted.dtype
+                ):
+                    raise PlanError(
+                        f"{name} is {_told(leaf)}, this plan was made for {wanted}: make another "
+                        "plan for it"
+                    )
             elif not _equal(wanted, leaf):
-                raise PlanError(f"{name} is {_told(leaf)}, this plan was made for {wanted!r}: make another plan for it")
+                raise PlanError(
+                    f"{name} is {_told(leaf)}, this plan was made for {wanted!r}: make another "
+                    "plan for it"
+                )
         return found
 
     def _by_name(self, found: dict[str, Any]) -> list[Any]:
         missing = [name for name in self._names if name not in found]
         unknown = [name for name in found if name not in self._names]
         if missing or unknown:
-            words = [f"{', '.join(part)} {verb}" for part, verb in ((missing, "missing"), (unknown, "unknown")) if part]
-            raise PlanError(f"{' and '.join(words)}: this plan takes {', '.join(self._names) or 'nothing'}")
+            words = [
+                f"{', '.join(part)} {verb}"
+                for part, verb in ((missing, "missing"), (unknown, "unknown"))
+                if part
+            ]
+            raise PlanError(
+                f"{' and '.join(words)}: this plan takes {', '.join(self._names) or 'nothing'}"
+            )
         return [found[name] for name in self._names]
 
 

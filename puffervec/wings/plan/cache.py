@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Plans for batches of changing size: what roll-outs and evaluations call in the place of a policy.
 
-A plan is for one shape. A batch that fits into the rows of a plan it has, and fills at least half of them, goes through that
-one: the rows of a policy do not know of each other, so what stands in the others does not matter. Another batch gets a new
-plan: for its own size where it is the largest so far (that of a roll-out never changes), else for the next power of two. So an
-evaluation whose rows end one after another has a handful of plans. Threads that come at the same time get twins of a plan: its
-memory serves one run at a time.
+A plan is for one shape. A batch that fits into the rows of a plan it has, and fills at least half
+of them, goes through that
+one: the rows of a policy do not know of each other, so what stands in the others does not matter.
+Another batch gets a new
+plan: for its own size where it is the largest so far (that of a roll-out never changes), else for
+the next power of two. So an evaluation whose rows end one after another has a handful of plans.
+Threads that come at the same time get twins of a plan: its memory serves one run at a time.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ ROUNDED = TOLERANCES[torch.bfloat16]
 
 
 class PlanCache:
-    """A policy (see policies/protocol.py) that acts through plans. May be called by several threads at once; on a GPU, from one
-    stream. What it returns is the caller's."""
+    """A policy (see policies/protocol.py) that acts through plans. May be called by several threads
+    at once; on a GPU, from one stream. What it returns is the caller's.
+    """
 
     def __init__(self, policy: nn.Module, mode: str, most: int = MOST_SIZES) -> None:
         """Args: mode: see `compile_policy`; most: sizes that have plans at the same time.
@@ -43,8 +46,8 @@ class PlanCache:
         check_mode(mode)
         if not isinstance(policy, Policy):
             raise PlanError(
-                f"PlanCache takes policies, and {type(policy).__name__} has no initial_state (see policies/protocol.py): use "
-                "compile_policy, once per batch size"
+                f"PlanCache takes policies, and {type(policy).__name__} has no initial_state (see "
+                "policies/protocol.py): use compile_policy, once per batch size"
             )
         self.policy, self.mode, self.most = policy, mode, most
         self._plans: OrderedDict[tuple[Any, ...], list[PolicyPlan]] = OrderedDict()  # all of a size
@@ -63,7 +66,11 @@ class PlanCache:
 
     def describe(self) -> str:
         """Return a line per size: rows, plans, bytes."""
-        lines = [f"{key[0]:>8,} rows  {len(plans)} x {plans[0].nbytes:,} bytes" for key, plans in self._plans.items() if plans]
+        lines = [
+            f"{key[0]:>8,} rows  {len(plans)} x {plans[0].nbytes:,} bytes"
+            for key, plans in self._plans.items()
+            if plans
+        ]
         return "\n".join([*lines, f"{self.nbytes:,} bytes in all"])
 
     def initial_state(self, rows: int) -> State:
@@ -72,7 +79,11 @@ class PlanCache:
 
     @torch.no_grad()
     def __call__(
-        self, obs: Observation, state: State = (), reset: Tensor | None = None, action_mask: Tensor | None = None
+        self,
+        obs: Observation,
+        state: State = (),
+        reset: Tensor | None = None,
+        action_mask: Tensor | None = None,
     ) -> tuple[Heads, Tensor, State]:
         """See policies/protocol.py. What it returns is the caller's."""
         rows = len(next(iter(_fields(obs).values())))
@@ -86,13 +97,19 @@ class PlanCache:
                 room[:rows].copy_(part)
         plan.run()
         heads, value, after = plan.outputs
-        found = tuple(x[:rows].clone() for x in heads), value[:rows].clone(), tuple(x[:rows].clone() for x in after)
+        found = (
+            tuple(x[:rows].clone() for x in heads),
+            value[:rows].clone(),
+            tuple(x[:rows].clone() for x in after),
+        )
         with self._lock:
             self._free.get(key, []).append(plan)
         return found
 
     def _taken(self, args: tuple[Any, ...], rows: int) -> tuple[tuple[Any, ...], PolicyPlan]:
-        """Return a plan with room for so many rows, which nobody else uses, and under what it is to be given back."""
+        """Return a plan with room for so many rows, which nobody else uses, and under what it is to
+        be given back.
+        """
         with self._lock:
             kind = _kind(args, rows, self.policy.training)
             size = rows if (rows, *kind) in self._plans else self._size(rows, kind)
@@ -112,16 +129,26 @@ class PlanCache:
         """Return the rows of the plan for so many; see the head of this file."""
         sizes = [key[0] for key in self._plans if key[1:] == kind]
         fitting = [size for size in sizes if rows <= size <= 2 * rows]
-        return min(fitting) if fitting else rows if rows > max(sizes, default=0) else 1 << (rows - 1).bit_length()
+        return (
+            min(fitting)
+            if fitting
+            else rows
+            if rows > max(sizes, default=0)
+            else 1 << (rows - 1).bit_length()
+        )
 
     def _made(self, args: tuple[Any, ...], rows: int, kind: tuple[Any, ...]) -> PolicyPlan:
         padded = tree_map(lambda part: _padded(part, rows), args)
         rounded = torch.is_autocast_enabled(kind[0])
-        return PolicyPlan(self.policy, padded, self.mode, POLICY_CARRY, ROUNDED if rounded else None)
+        return PolicyPlan(
+            self.policy, padded, self.mode, POLICY_CARRY, ROUNDED if rounded else None
+        )
 
 
 def acting(policy: Any, mode: str) -> Any:
-    """Return what acts for a policy in this mode: the policy itself in mode `eager`, and where it is a pool of policies."""
+    """Return what acts for a policy in this mode: the policy itself in mode `eager`, and where it
+    is a pool of policies.
+    """
     return policy if mode == "eager" or isinstance(policy, Pool) else PlanCache(policy, mode)
 
 
@@ -135,15 +162,27 @@ def _fields(obs: Observation) -> dict[str, Tensor]:
 
 
 def _kind(args: tuple[Any, ...], rows: int, training: bool) -> tuple[Any, ...]:
-    """Return what plans differ in besides the number of rows, the device first. Raises: PlanError: other numbers of rows."""
+    """Return what plans differ in besides the number of rows, the device first. Raises: PlanError:
+    other numbers of rows.
+    """
     obs, state, reset, mask = args
-    named = {f"obs[{name!r}]" if name else "obs": part for name, part in sorted(_fields(obs).items())}
-    named |= {f"state[{index}]": part for index, part in enumerate(state)} | {"reset": reset, "action_mask": mask}
+    named = {
+        f"obs[{name!r}]" if name else "obs": part for name, part in sorted(_fields(obs).items())
+    }
+    named |= {f"state[{index}]": part for index, part in enumerate(state)} | {
+        "reset": reset,
+        "action_mask": mask,
+    }
     for name, part in named.items():
         if part is not None and len(part) != rows:
-            raise PlanError(f"{name} has {len(part)} rows, the observations have {rows}: all must have the same number")
+            raise PlanError(
+                f"{name} has {len(part)} rows, the observations have {rows}: all must have the "
+                "same number"
+            )
     device = next(iter(named.values())).device.type
-    shapes = tuple((name, part.dtype, part.shape[1:]) for name, part in named.items() if part is not None)
+    shapes = tuple(
+        (name, part.dtype, part.shape[1:]) for name, part in named.items() if part is not None
+    )
     return device, shapes, training, torch.is_autocast_enabled(device)
 
 

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A plan as a CUDA graph: recorded once, replayed with one launch. device/graphs.py does the recording.
+"""A plan as a CUDA graph: recorded once, replayed with one launch. device/graphs.py does the
+recording.
 
-A replay repeats what was launched on the device, in the same memory, and nothing else. So what the host does in between is
-lost, or breaks the recording; `Watch` finds it while the work still runs by itself, and names the line.
+A replay repeats what was launched on the device, in the same memory, and nothing else. So what the
+host does in between is lost, or breaks the recording; `Watch` finds it while the work still runs by
+itself, and names the line.
 """
 
 from __future__ import annotations
@@ -28,12 +30,18 @@ class CaptureError(PlanError):
 
 
 class Watch(Syncs):  # type: ignore[no-untyped-call]
-    """While active, what a CUDA graph cannot hold is an error that names the line: numbers that are read back (the host would
-    wait), copies from pageable memory (the driver would wait), tensors on the host (a replay would not make them again)."""
+    """While active, what a CUDA graph cannot hold is an error that names the line: numbers that are
+    read back (the host would wait), copies from pageable memory (the driver would wait), tensors on
+    the host (a replay would not make them again).
+    """
 
     def note(self, op: str) -> None:
         """See Syncs. Raises: CaptureError."""
-        words = "reads a number back" if op in READS or op.startswith("aten::index") else "crosses to or from the host"
+        words = (
+            "reads a number back"
+            if op in READS or op.startswith("aten::index")
+            else "crosses to or from the host"
+        )
         raise CaptureError(f"{op} {words}, for which the host waits: {_line()}")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -42,21 +50,30 @@ class Watch(Syncs):  # type: ignore[no-untyped-call]
         given = {id(x) for x in taken}
         new = [x for x in tensors(out) if x.device.type == "cpu" and x.dim() and id(x) not in given]
         if new and not any(x.device.type == "cuda" for x in taken):
-            raise CaptureError(f"{name} allocates on the host, which a replay would not do again: {_line()}")
+            raise CaptureError(
+                f"{name} allocates on the host, which a replay would not do again: {_line()}"
+            )
         return out
 
-    def _note_crossing(self, name: str, taken: list[Tensor], made: list[Tensor], free: bool) -> None:
+    def _note_crossing(
+        self, name: str, taken: list[Tensor], made: list[Tensor], free: bool
+    ) -> None:
         """A copy from page-locked memory can be recorded."""
         here = [x for x in taken if x.device.type == "cpu" and x.dim()]
         if here and any(x.device.type == "cuda" for x in made):
             if not free or not all(x.is_pinned() for x in here):
-                raise CaptureError(f"{name} copies from pageable memory: pin it, or keep it on the device: {_line()}")
+                raise CaptureError(
+                    f"{name} copies from pageable memory: pin it, or keep it on the device: "
+                    f"{_line()}"
+                )
         else:
             super()._note_crossing(name, taken, made, free)
 
 
 class Captured:
-    """A runner recorded as a CUDA graph, with memory of its own (graphs that run beside each other must not share a pool)."""
+    """A runner recorded as a CUDA graph, with memory of its own (graphs that run beside each other
+    must not share a pool).
+    """
 
     def __init__(self, runner: Runner, device: torch.device, watch: bool = True) -> None:
         """Warm up on a stream of its own, and record.
@@ -75,7 +92,9 @@ class Captured:
             except CaptureError:
                 raise
             except RuntimeError as error:
-                raise CaptureError(f"{str(error).strip().partition(chr(10))[0]}: {_line(error)}") from error
+                raise CaptureError(
+                    f"{str(error).strip().partition(chr(10))[0]}: {_line(error)}"
+                ) from error
         for part, before in zip(self.inputs, kept, strict=True):
             if part is not None and before is not None:
                 part.copy_(before)

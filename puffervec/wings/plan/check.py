@@ -22,7 +22,9 @@ from puffervec.wings.plan.tracing import trace
 ROWS = 2
 
 
-def check_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
+def check_plans(
+    rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
+) -> None:
     """Plan the policies whose `train.plan` is arena for a few rows, without running them.
 
     Args:
@@ -31,14 +33,20 @@ def check_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], 
         device: where the run's policies are.
 
     Raises:
-        ConfigError: an operation without a rule, named with its place, or a mode that cannot run on `device`.
+        ConfigError: an operation without a rule, named with its place, or a mode that cannot run on
+            `device`.
     """
     for name, own in rows.items():
         mode = own.settings.train.plan
         if "cudagraph" in mode and device.type != "cuda":
-            raise ConfigError(f"train.plan is {mode}: it needs a GPU, train.device is {device}: use eager, arena or compile")
+            raise ConfigError(
+                f"train.plan is {mode}: it needs a GPU, train.device is {device}: use eager, "
+                "arena or compile"
+            )
         if "compile" in mode and (missing := missing_compiler(device)):
-            raise ConfigError(f"train.plan is {mode}, but {missing}; install it, or use eager or arena")
+            raise ConfigError(
+                f"train.plan is {mode}, but {missing}; install it, or use eager or arena"
+            )
         if mode == "arena":
             _check_arena(own, given.get(name))
 

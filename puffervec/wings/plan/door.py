@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The door of `puffervec.wings.plan`: what `train.plan` asks for, and `puffer-train plan`, which prints and draws the planned
-memory of a policy's forward pass. Imports no torch before something is asked for."""
+"""The door of `puffervec.wings.plan`: what `train.plan` asks for, and `puffer-train plan`, which
+prints and draws the planned memory of a policy's forward pass. Imports no torch before something is
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def run(args: list[str], signals: StopSignals) -> None:
     out, *code = (flags.take_option(args, flag) for flag in ("--out", "--env", "--policy"))
     as_json = flags.take_switch(args, "--json")
     if target is None:
-        raise ConfigError("what? For example: puffer-train plan tag_grid (puffer-train plan --help shows more)")
+        raise ConfigError(
+            "what? For example: puffer-train plan tag_grid (puffer-train plan --help shows more)"
+        )
     if out is not None and (not Path(out).absolute().parent.is_dir() or Path(out).suffix != ".svg"):
         raise ConfigError(f"--out {out}: give a name that ends in .svg, in a folder that is there")
     folder, policies = _of_env(target, args) if is_env(target) else _of_run(target, args, code)
@@ -63,10 +67,15 @@ def _of_env(target: str, args: list[str]) -> tuple[Path, dict[str, tuple[Any, Po
     from puffervec.train.config.target import env_spec
     from puffervec.train.policies.mapping import policy_rows
 
-    return Path("."), {name: (rows.build().eval(), rows) for name, rows in policy_rows(env_spec(config), config).items()}
+    return Path("."), {
+        name: (rows.build().eval(), rows)
+        for name, rows in policy_rows(env_spec(config), config).items()
+    }
 
 
-def _of_run(target: str, args: list[str], code: list[str | None]) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
+def _of_run(
+    target: str, args: list[str], code: list[str | None]
+) -> tuple[Path, dict[str, tuple[Any, PolicyRows]]]:
     flags.refuse_left(args, "plan")
     import torch
 
@@ -77,13 +86,17 @@ def _of_run(target: str, args: list[str], code: list[str | None]) -> tuple[Path,
     from puffervec.train.run.find import read_newest
     from puffervec.train.run.rundir import CHECKPOINTS
 
-    path, (config, policies) = read_newest(target, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), code), note)
+    path, (config, policies) = read_newest(
+        target, Path("runs"), lambda p: load_policies(p, torch.device("cpu"), code), note
+    )
     rows = policy_rows(env_spec(config), config)
     folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
     return folder, {name: (policy, rows[name]) for name, policy in policies.items()}
 
 
-def _plan(name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_json: bool) -> dict[str, Any]:
+def _plan(
+    name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_json: bool
+) -> dict[str, Any]:
     """Print the plan of a policy, unless it is wanted as JSON, and draw it."""
     import torch
 
@@ -95,7 +108,9 @@ def _plan(name: str, policy: Any, rows: PolicyRows, batch: int, file: Path, as_j
     mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
     state = policy.initial_state(batch)
     obs = shown({key: part[0] for key, part in storage.obs.items()})
-    made = plan.compile_policy(policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager")
+    made = plan.compile_policy(
+        policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager"
+    )
     if not as_json:
         print(f"policy {name}: {type(policy).__name__}, {batch} rows\n\n{made.describe()}")
     try:
@@ -114,21 +129,38 @@ def acting(policy: Any, mode: str) -> Any:
     return cache.acting(policy, cache.without_graphs(mode))
 
 
-def check_plans(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device) -> None:
-    """Raise ConfigError where policies cannot be planned as their `train.plan` says (puffervec/wings/plan/check.py)."""
+def check_plans(
+    rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
+) -> None:
+    """Raise ConfigError where policies cannot be planned as their `train.plan` says
+    (puffervec/wings/plan/check.py).
+    """
     from puffervec.wings.plan.check import check_plans
 
     check_plans(rows, given, device)
 
 
-def planned_calls(policy: nn.Module, args: tuple[Any, ...]) -> dict[str, Callable[[], Callable[[], Any]]]:
-    """Return by mode what plans a policy for these arguments and returns a call of the plan with them."""
+def planned_calls(
+    policy: nn.Module, args: tuple[Any, ...]
+) -> dict[str, Callable[[], Callable[[], Any]]]:
+    """Return by mode what plans a policy for these arguments and returns a call of the plan with
+    them.
+    """
     from puffervec.wings import plan
 
     def planned(mode: str) -> Callable[[], Any]:
         return functools.partial(plan.compile_policy(policy, args, mode), *args)
 
-    return {f"plan, {mode}": functools.partial(planned, mode) for mode in plan.MODES if mode != "eager"}
+    return {
+        f"plan, {mode}": functools.partial(planned, mode) for mode in plan.MODES if mode != "eager"
+    }
 
 
-VERB = Verb("plan", "RUN|ENV [flags]", "the memory of a policy's forward pass, planned", ABOUT, run, configured=True)
+VERB = Verb(
+    "plan",
+    "RUN|ENV [flags]",
+    "the memory of a policy's forward pass, planned",
+    ABOUT,
+    run,
+    configured=True,
+)

@@ -76,7 +76,11 @@ class _Picture:
         yield _text(16, 44, words, fill=PALE)
 
     def _arcs(self) -> Iterator[str]:
-        born = {name: step for step, node in enumerate(self.graph.nodes, start=1) for name in node.outputs}
+        born = {
+            name: step
+            for step, node in enumerate(self.graph.nodes, start=1)
+            for name in node.outputs
+        }
         readers = [(step, node.inputs) for step, node in enumerate(self.graph.nodes, start=1)]
         for step, names in [*readers, (self.graph.end, tuple(self.graph.output_names()))]:
             for name in names:
@@ -91,17 +95,28 @@ class _Picture:
         names = ["inputs", *(node.name for node in self.graph.nodes), "outputs"]
         hollow = [False, *(node.view for node in self.graph.nodes), False]
         for step, (name, empty) in enumerate(zip(names, hollow, strict=True)):
-            x, shown = self.x(step + 0.5), name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+            x, shown = (
+                self.x(step + 0.5),
+                name if len(name) <= LONGEST else name[: LONGEST - 1] + "…",
+            )
             fill = "white" if empty else INK
             yield f'<circle cx="{x:.1f}" cy="{self.base:.1f}" r="4.5" fill="{fill}" stroke="{INK}"/>'
-            yield _text(x - 4, self.base + 12, shown, transform=f"rotate(90 {x - 4:.1f} {self.base + 12:.1f})")
+            yield _text(
+                x - 4,
+                self.base + 12,
+                shown,
+                transform=f"rotate(90 {x - 4:.1f} {self.base + 12:.1f})",
+            )
 
     def _map(self, buffer: str, top: float) -> Iterator[str]:
         height, total = self._map_height(buffer), self.arena.buffers[buffer]
         bottom = top + height
         yield _text(16, top - 6, f"{buffer}: {size(total)}", font_weight="bold")
         width = self.x(self.graph.end + 1) - LEFT
-        yield f'<rect x="{LEFT}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" fill="#f4f4f4"/>'
+        yield (
+            f'<rect x="{LEFT}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" '
+            'fill="#f4f4f4"/>'
+        )
         yield _text(LEFT - 6, bottom, "0", text_anchor="end", fill=PALE)
         yield _text(LEFT - 6, top + 9, size(total), text_anchor="end", fill=PALE)
         for block in self.arena.blocks[buffer]:
@@ -127,10 +142,15 @@ class _Picture:
     def _kind(self, block: Block) -> str:
         """What a block is drawn as: what it is in the end counts."""
         kinds = [self.graph.tensors[name].kind for name in block.tensors]
-        return next(kind for kind in (STATE, INPUT, OUTPUT, SAVED, WORKSPACE, "temporary") if kind in kinds)
+        return next(
+            kind for kind in (STATE, INPUT, OUTPUT, SAVED, WORKSPACE, "temporary") if kind in kinds
+        )
 
     def _key(self, y: float) -> Iterator[str]:
-        x, used = 16.0, {self._kind(block) for blocks in self.arena.blocks.values() for block in blocks}
+        x, used = (
+            16.0,
+            {self._kind(block) for blocks in self.arena.blocks.values() for block in blocks},
+        )
         for kind, color in COLORS.items():
             if kind in used:
                 yield f'<rect x="{x:.0f}" y="{y - 10:.0f}" width="12" height="12" fill="{color}"/>'

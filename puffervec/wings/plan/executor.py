@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Runs a placed graph: every node writes into its view of the arena, nothing is allocated after the first run.
+"""Runs a placed graph: every node writes into its view of the arena, nothing is allocated after the
+first run.
 
-The calls are bound once, with their tensors; a run goes through the list. Parameters are read where they stand, so an optimizer
-that updates them in place needs no new plan; where one has been given other memory since, the calls are bound anew.
+The calls are bound once, with their tensors; a run goes through the list. Parameters are read where
+they stand, so an optimizer that updates them in place needs no new plan; where one has been given
+other memory since, the calls are bound anew.
 """
 
 from __future__ import annotations
@@ -27,19 +29,27 @@ class PolicyExecutor:
 
     Attributes:
         tensors: every tensor of the graph by name, as a view on its buffer or parameter.
-        inputs: what the caller writes before each run, in the order of `graph.inputs` (None where no tensor is taken).
-        outputs: what it reads after it, in the order of `graph.outputs`; overwritten by the next run.
+        inputs: what the caller writes before each run, in the order of `graph.inputs` (None where
+        no tensor is taken).
+        outputs: what it reads after it, in the order of `graph.outputs`; overwritten by the next
+        run.
         buffers: the memory, bytes, by the name of the buffer.
     """
 
-    def __init__(self, graph: Graph, arena: Arena, parameters: Callable[[], Mapping[str, Tensor]] = dict) -> None:
-        """Args: arena: of `arena.place`; parameters: returns the tensors of kind parameter by name, as they are now.
+    def __init__(
+        self, graph: Graph, arena: Arena, parameters: Callable[[], Mapping[str, Tensor]] = dict
+    ) -> None:
+        """Args: arena: of `arena.place`; parameters: returns the tensors of kind parameter by name,
+            as they are now.
 
         Raises: PlanError: operations without a rule, each with its place.
         """
         refuse_unplanned(graph)
         self.graph, self.arena, self._parameters = graph, arena, parameters
-        self.buffers = {name: _memory(size, graph.tensors[arena.blocks[name][0].name]) for name, size in arena.buffers.items()}
+        self.buffers = {
+            name: _memory(size, graph.tensors[arena.blocks[name][0].name])
+            for name, size in arena.buffers.items()
+        }
         self._bind()
 
     @property
@@ -48,7 +58,9 @@ class PolicyExecutor:
         return self.arena.bytes
 
     def _bind(self) -> None:
-        """Make the tensors and the calls; each call runs once, so that what libraries set up is set up."""
+        """Make the tensors and the calls; each call runs once, so that what libraries set up is set
+        up.
+        """
         given = {**self.graph.constants, **self._parameters()}
         self._held = {name: given[name] for name in self.graph.parameters}
         self._pointers = {name: tensor.data_ptr() for name, tensor in self._held.items()}
@@ -63,7 +75,10 @@ class PolicyExecutor:
             tensor.copy_(kept[name])
         for raw in self.buffers.values():
             raw.zero_()
-        pairs = ((self.tensors[target], self.tensors[output]) for output, target in self.arena.copies.items())
+        pairs = (
+            (self.tensors[target], self.tensors[output])
+            for output, target in self.arena.copies.items()
+        )
         self._copies = [work for target, source in pairs for work in copying(target, source)]
         self._calls = [call for work in (*self._work, self._copies) for call in work]
 
@@ -75,7 +90,9 @@ class PolicyExecutor:
             if tensor.base == tensor.name:
                 return memory
             begin = memory.storage_offset() * memory.element_size() + tensor.start
-            flat = torch.empty(0, dtype=torch.uint8, device=memory.device).set_(memory.untyped_storage())
+            flat = torch.empty(0, dtype=torch.uint8, device=memory.device).set_(
+                memory.untyped_storage()
+            )
         else:
             flat, begin = self.buffers[tensor.buffer], tensor.offset
         return flat.narrow(0, begin, tensor.nbytes).view(tensor.dtype).as_strided(
@@ -88,7 +105,9 @@ class PolicyExecutor:
             return []
         args, kwargs = replaced(node.arguments, self.tensors)
         out = tuple(self.tensors[name] for name in node.outputs)
-        call = Call(node.op, out, tuple(args), kwargs, tuple(self.tensors[name] for name in node.workspace))
+        call = Call(
+            node.op, out, tuple(args), kwargs, tuple(self.tensors[name] for name in node.workspace)
+        )
         found = find(node.op, out[0].device)
         assert isinstance(found, Rule)
         try:
@@ -109,14 +128,18 @@ class PolicyExecutor:
             call()
 
     def _bind_again(self) -> None:
-        """A parameter has other memory now. What the caller has written stays: binding runs every call once."""
+        """A parameter has other memory now. What the caller has written stays: binding runs every
+        call once.
+        """
         kept = {name: self.tensors[name].clone() for name in self.graph.inputs if name is not None}
         self._bind()
         for name, value in kept.items():
             self.tensors[name].copy_(value)
 
     def run_poisoned(self) -> None:
-        """Run with every byte that nobody needs overwritten before each node: the outputs must be as those of `run`."""
+        """Run with every byte that nobody needs overwritten before each node: the outputs must be
+        as those of `run`.
+        """
         for step, work in enumerate((*self._work, self._copies), start=1):
             for name, raw in self.buffers.items():
                 needed = torch.zeros(len(raw), dtype=torch.bool, device=raw.device)
@@ -129,6 +152,8 @@ class PolicyExecutor:
 
 
 def _memory(size: int, owner: TensorDesc) -> Tensor:
-    """Return zeroed bytes that begin on a multiple of ALIGNMENT. Args: owner: a tensor that will lie there."""
+    """Return zeroed bytes that begin on a multiple of ALIGNMENT. Args: owner: a tensor that will
+    lie there.
+    """
     raw = torch.zeros(size + ALIGNMENT, dtype=torch.uint8, device=owner.device)
     return raw.narrow(0, -raw.data_ptr() % ALIGNMENT, size)

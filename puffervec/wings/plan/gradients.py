@@ -40,7 +40,9 @@ def _columns(grad: Tensor, x: Tensor, weight: Tensor, *args: Any, **kwargs: Any)
 
 @kernel(aten.convolution_backward.default, workspace=_columns)
 def _convolution_backward(call: Call) -> Sequence[Work]:
-    """Sample by sample, as the forward rule works: gradients of the patches go back to where they were taken from."""
+    """Sample by sample, as the forward rule works: gradients of the patches go back to where they
+    were taken from.
+    """
     grad, x, weight, _, stride, padding, dilation, _, _, groups, mask = call.args
     columns, column_grads = (part.view(groups, -1, part.shape[1]) for part in call.workspace)
     made = iter(call.out)
@@ -76,13 +78,22 @@ def _recurrence(call: Call) -> Sequence[Work]:
 
 @kernel(torch.ops.puffervec.linear_recurrence_grad.default)
 def _recurrence_grad(call: Call) -> Sequence[Work]:
-    return [functools.partial(recurrence_grad_into, (call.out[0], call.out[1], call.out[2]), *call.args)]
+    return [
+        functools.partial(recurrence_grad_into, (call.out[0], call.out[1], call.out[2]), *call.args)
+    ]
 
 
 def _set_workspace(grad: Tensor, objects: Tensor, first: Tensor, *args: Any) -> list[Tensor]:
-    """The first weight transposed, its gradient likewise, and objects and gradient in order of memory."""
+    """The first weight transposed, its gradient likewise, and objects and gradient in order of
+    memory.
+    """
     turned = first.shape[::-1]
-    return [first.new_empty(turned), first.new_empty(turned), objects.new_empty(objects.shape), grad.new_empty(grad.shape)]
+    return [
+        first.new_empty(turned),
+        first.new_empty(turned),
+        objects.new_empty(objects.shape),
+        grad.new_empty(grad.shape),
+    ]
 
 
 @kernel(torch.ops.puffervec.encode_set_grad.default, device="cpu", workspace=_set_workspace)
@@ -90,5 +101,12 @@ def _encode_set_grad(call: Call) -> Sequence[Work]:
     grad, objects, first, second, winners = call.args
     first_t, room, dense_objects, dense_grad = call.workspace
     given = dense_objects.view(-1, *objects.shape[-2:])
-    work = encoder_grad_into((call.out[0], call.out[1]), dense_grad, given, second.detach(), winners, first_t, room)
-    return [*copying(dense_objects, objects), *copying(dense_grad, grad), *copying(first_t, first.detach().t()), work]
+    work = encoder_grad_into(
+        (call.out[0], call.out[1]), dense_grad, given, second.detach(), winners, first_t, room
+    )
+    return [
+        *copying(dense_objects, objects),
+        *copying(dense_grad, grad),
+        *copying(first_t, first.detach().t()),
+        work,
+    ]

@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The intermediate representation of a plan: what runs, and which memory it touches. Pure data: `build.py` makes it from a
-graph of torch, `arena.py` fills in the addresses, `executor.py` runs it.
+"""The intermediate representation of a plan: what runs, and which memory it touches. Pure data:
+`build.py` makes it from a graph of torch, `arena.py` fills in the addresses, `executor.py` runs it.
 
     step 0            1          2     ...   len(nodes)      len(nodes) + 1
     inputs written    node 0     node 1      the last node   outputs read
 
-A tensor is born at the step that writes it and is last used at the last step that reads it. A view is a tensor too: its `base`
-says in whose memory it lies.
+A tensor is born at the step that writes it and is last used at the last step that reads it. A view
+is a tensor too: its `base` says in whose memory it lies.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ class TensorDesc:
 
     Attributes:
         shape, stride: in numbers. dtype, device: where and what.
-        kind: input (the caller writes it before each run), state (stays from run to run), output, parameter (memory of its own,
-            outside of the plan), saved (for the backward pass), temporary, or workspace (of one node).
-        base: the tensor in whose memory it lies: itself, unless it is a view. start: its first byte there.
-        buffer, offset: where arena.py put it: the name of a buffer ("" for what lies in a parameter), and bytes in it.
-        first, last: the steps between which its own numbers are needed; `last` is -1 where nobody reads it.
+        kind: input (the caller writes it before each run), state (stays from run to run), output,
+            parameter (memory of its own, outside of the plan), saved (for the backward pass),
+            temporary, or workspace (of one node).
+        base: the tensor in whose memory it lies: itself, unless it is a view. start: its first byte
+        there.
+        buffer, offset: where arena.py put it: the name of a buffer ("" for what lies in a
+        parameter), and bytes in it.
+        first, last: the steps between which its own numbers are needed; `last` is -1 where nobody
+            reads it.
     """
 
     name: str
@@ -61,7 +65,9 @@ class TensorDesc:
         """Bytes from the first number to the last, gaps between them counted."""
         if 0 in self.shape:
             return 0
-        reach = 1 + sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+        reach = 1 + sum(
+            (size - 1) * step for size, step in zip(self.shape, self.stride, strict=True)
+        )
         return reach * self.dtype.itemsize
 
     @property
@@ -71,8 +77,14 @@ class TensorDesc:
 
     def table(self) -> dict[str, Any]:
         """As JSON values."""
-        found = dataclasses.asdict(self) | {"dtype": short(self.dtype), "device": str(self.device), "bytes": self.nbytes}
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()}
+        found = dataclasses.asdict(self) | {
+            "dtype": short(self.dtype),
+            "device": str(self.device),
+            "bytes": self.nbytes,
+        }
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in found.items()
+        }
 
 
 @dataclasses.dataclass
@@ -105,15 +117,31 @@ class Node:
     def attrs(self) -> dict[str, Any]:
         """Arguments that are no tensors, by the names that the operation has for them."""
         args, kwargs = self.arguments
-        names = [argument.name for argument in self.op._schema.arguments] if hasattr(self.op, "_schema") else []
-        named = {names[i] if i < len(names) else str(i): value for i, value in enumerate(args)} | kwargs
+        names = (
+            [argument.name for argument in self.op._schema.arguments]
+            if hasattr(self.op, "_schema")
+            else []
+        )
+        named = {
+            names[i] if i < len(names) else str(i): value for i, value in enumerate(args)
+        } | kwargs
         return {name: value for name, value in named.items() if not any(True for _ in refs(value))}
 
     def table(self) -> dict[str, Any]:
         """As JSON values."""
-        plain = {key: getattr(self, key) for key in ("name", "view", "planned", "workspace_bytes", "place")}
+        plain = {
+            key: getattr(self, key)
+            for key in ("name", "view", "planned", "workspace_bytes", "place")
+        }
         lists = {key: list(getattr(self, key)) for key in ("inputs", "outputs", "parameters")}
-        return plain | lists | {"op": str(self.op), "attrs": {key: _plain(value) for key, value in self.attrs.items()}}
+        return (
+            plain
+            | lists
+            | {
+                "op": str(self.op),
+                "attrs": {key: _plain(value) for key, value in self.attrs.items()},
+            }
+        )
 
 
 @dataclasses.dataclass
@@ -121,7 +149,8 @@ class Graph:
     """Nodes in the order in which they run, and their tensors.
 
     Attributes:
-        inputs: what the caller writes, in the order of the graph's placeholders; None for those that are no tensors.
+        inputs: what the caller writes, in the order of the graph's placeholders; None for those
+        that are no tensors.
         outputs: what it reads: tensors, or constants.
         carried: by output: the input or parameter that it replaces for the next run.
         constants: parameters that the graph itself holds, by name.
@@ -142,7 +171,11 @@ class Graph:
     @property
     def parameters(self) -> list[str]:
         """Names of tensors whose memory is not the plan's, views left out."""
-        return [name for name, tensor in self.tensors.items() if tensor.kind == PARAMETER and not tensor.is_view]
+        return [
+            name
+            for name, tensor in self.tensors.items()
+            if tensor.kind == PARAMETER and not tensor.is_view
+        ]
 
     def root(self, name: str) -> TensorDesc:
         """The tensor whose memory a tensor shows."""

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """From a policy and a loss to one graph of forward pass, loss and backward pass.
 
-AOTAutograd traces it. Operations that have no rule here are taken apart into ones that have, where torch knows how; all others
-stay whole, so that what runs is what runs without a plan. Random numbers become inputs: see `Noise`.
+AOTAutograd traces it. Operations that have no rule here are taken apart into ones that have, where
+torch knows how; all others stay whole, so that what runs is what runs without a plan. Random
+numbers become inputs: see `Noise`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ Loss = Callable[[Any, Any], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """An input of the graph that is filled with random numbers before each run: uniform in [0, 1), or standard normal."""
+    """An input of the graph that is filled with random numbers before each run: uniform in [0, 1),
+    or standard normal.
+    """
 
     name: str
     normal: bool
@@ -51,7 +54,8 @@ class Joint:
     """Forward pass, loss and backward pass.
 
     Attributes:
-        graph: its outputs are the leaves of what the loss returns, then one gradient per name in `gradients`.
+        graph: its outputs are the leaves of what the loss returns, then one gradient per name in
+        `gradients`.
         module: the same as a module of torch, for whoever wants to compare.
         sources: the parameter or buffer of the policy that each parameter of the graph is, by name.
         gradients: names of the policy's parameters, in the order of their gradients.
@@ -79,16 +83,21 @@ class _Both(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         given = iter(tensors)
         leaves = [next(given) if isinstance(leaf, Tensor) else leaf for leaf in self._leaves]
-        found, self.loss_spec = tree_flatten(self._loss(self.policy, tree_unflatten(leaves, self._spec)))
+        found, self.loss_spec = tree_flatten(
+            self._loss(self.policy, tree_unflatten(leaves, self._spec))
+        )
         if not found or not isinstance(found[0], Tensor) or found[0].numel() != 1:
-            raise PlanError("the loss must return a tensor with one number, or a tuple that begins with it")
+            raise PlanError(
+                "the loss must return a tensor with one number, or a tuple that begins with it"
+            )
         return found[0].view(()), *(leaf.detach().clone() for leaf in found[1:])
 
 
 def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
     """Return the graph of a gradient step without the optimizer, for a batch of this shape.
 
-    Args: loss: takes the policy and the batch; returns a number to descend, or a tuple that begins with it, as tensors.
+    Args: loss: takes the policy and the batch; returns a number to descend, or a tuple that begins
+    with it, as tensors.
     Raises: PlanError: torch cannot trace it, or random numbers that cannot be inputs.
     """
     both = _Both(policy, loss, batch)
@@ -106,11 +115,17 @@ def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
     assert backward is not None and both.loss_spec is not None
     sources = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     if signature.buffers_to_mutate:
-        raise PlanError(f"the policy writes to its buffers ({', '.join(signature.buffers_to_mutate.values())}): freeze them")
+        raise PlanError(
+            "the policy writes to its buffers "
+            f"({', '.join(signature.buffers_to_mutate.values())}): freeze them"
+        )
     kinds = dict.fromkeys(sources, PARAMETER) | dict.fromkeys(signature.user_inputs, INPUT)
     graph = from_graph(module, kinds)
     _mark(graph, backward.loss_output, places)
-    names = {node: name.removeprefix("policy.") for node, name in backward.gradients_to_parameters.items()}
+    names = {
+        node: name.removeprefix("policy.")
+        for node, name in backward.gradients_to_parameters.items()
+    }
     return Joint(
         graph,
         module,
@@ -122,10 +137,12 @@ def trace_joint(policy: nn.Module, loss: Loss, batch: Any) -> Joint:
 
 
 def _outputs(module: fx.GraphModule) -> list[str]:
-    return [node.name for node in next(iter(reversed(module.graph.nodes))).args[0] if node is not None]
+    return [
+        node.name for node in next(iter(reversed(module.graph.nodes))).args[0] if node is not None
+    ]
 
 
-# ---- tracing ---------------------------------------------------------------------------------------------------------------
+# ---- tracing -------------------------------------------------------------------------------------
 
 
 def _traced(both: _Both, tensors: list[Tensor]) -> tuple[fx.GraphModule, Any]:
@@ -140,16 +157,26 @@ def _traced(both: _Both, tensors: list[Tensor]) -> tuple[fx.GraphModule, Any]:
         table |= more
 
 
-def _export(both: _Both, tensors: list[Tensor], table: dict[Any, Any]) -> tuple[fx.GraphModule, Any]:
+def _export(
+    both: _Both, tensors: list[Tensor], table: dict[Any, Any]
+) -> tuple[fx.GraphModule, Any]:
     try:
-        with warnings.catch_warnings(), kept_whole(), sdpa_kernel(SDPBackend.MATH):  # fused backward passes have no rule
+        with (
+            warnings.catch_warnings(),
+            kept_whole(),
+            sdpa_kernel(SDPBackend.MATH),
+        ):  # fused backward passes have no rule
             warnings.simplefilter("ignore")
-            traced = aot_export_module(both, tensors, trace_joint=True, output_loss_index=0, decompositions=table)
+            traced = aot_export_module(
+                both, tensors, trace_joint=True, output_loss_index=0, decompositions=table
+            )
     except PlanError:
         raise
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
-        raise PlanError(f"torch cannot trace the training step of {type(both.policy).__name__}: {first}") from error
+        raise PlanError(
+            f"torch cannot trace the training step of {type(both.policy).__name__}: {first}"
+        ) from error
     module, signature = traced
     assert isinstance(module, fx.GraphModule)
     for node in list(module.graph.nodes):
@@ -161,7 +188,11 @@ def _export(both: _Both, tensors: list[Tensor], table: dict[Any, Any]) -> tuple[
 
 def _needs_rule(node: fx.Node) -> bool:
     op = node.target
-    return isinstance(op, torch._ops.OpOverload) and not is_view(op) and find(op, _device(node)) is None
+    return (
+        isinstance(op, torch._ops.OpOverload)
+        and not is_view(op)
+        and find(op, _device(node)) is None
+    )
 
 
 def _device(node: fx.Node) -> torch.device:
@@ -170,7 +201,9 @@ def _device(node: fx.Node) -> torch.device:
 
 
 def _mark(graph: Graph, loss: str, places: Mapping[Any, str]) -> None:
-    """Say which tensors the backward pass needs of the forward pass, and who asked for the operations."""
+    """Say which tensors the backward pass needs of the forward pass, and who asked for the
+    operations.
+    """
     end = next(step for step, node in enumerate(graph.nodes, start=1) if loss in node.outputs)
     for tensor in graph.tensors.values():
         if tensor.kind == TEMPORARY and tensor.first <= end < graph.root(tensor.name).last:
@@ -194,17 +227,21 @@ class _Places(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _tried(both: _Both, tensors: list[Tensor]) -> tuple[list[nn.Parameter], dict[Any, str]]:
-    """Run the loss once, as it stands. Returns the parameters that it does not reach, and who asks for which operation."""
+    """Run the loss once, as it stands. Returns the parameters that it does not reach, and who asks
+    for which operation.
+    """
     with _Places() as places:
         loss = both(*tensors)[0]
     if not loss.requires_grad:
         raise PlanError("the loss depends on no parameter of the policy")
     parameters = [parameter for parameter in both.parameters() if parameter.requires_grad]
     grads = torch.autograd.grad(loss, parameters, allow_unused=True)
-    return [parameter for parameter, grad in zip(parameters, grads, strict=True) if grad is None], places.found
+    return [
+        parameter for parameter, grad in zip(parameters, grads, strict=True) if grad is None
+    ], places.found
 
 
-# ---- random numbers --------------------------------------------------------------------------------------------------------
+# ---- random numbers ------------------------------------------------------------------------------
 
 
 def _dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
@@ -221,20 +258,31 @@ _RANDOM: dict[Any, Any] = {
     aten.bernoulli.default: _bernoulli,
     aten.bernoulli.p: _bernoulli,
 }
-_DRAWS = {aten.rand.default: False, aten.rand_like.default: False, aten.randn.default: True, aten.randn_like.default: True}
+_DRAWS = {
+    aten.rand.default: False,
+    aten.rand_like.default: False,
+    aten.randn.default: True,
+    aten.randn_like.default: True,
+}
 
 
 def _noise_as_inputs(module: fx.GraphModule, places: Mapping[Any, str]) -> Iterator[Noise]:
-    """Replace what draws random numbers by placeholders behind the others. Raises: PlanError: other draws than these."""
+    """Replace what draws random numbers by placeholders behind the others. Raises: PlanError: other
+    draws than these.
+    """
     last = [node for node in module.graph.nodes if node.op == "placeholder"][-1]
     for node in list(module.graph.nodes):
-        if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
+        if (
+            not isinstance(node.target, torch._ops.OpOverload)
+            or torch.Tag.nondeterministic_seeded not in node.target.tags
+        ):
             continue
         if node.target not in _DRAWS:
             place = places.get(node.target, "no source known")
             raise PlanError(
-                f"{node.target} ({place}) draws random numbers that cannot be an input of the plan: use rand, randn, bernoulli "
-                "or dropout, or make the numbers a part of the batch"
+                f"{node.target} ({place}) draws random numbers that cannot be an input of the "
+                "plan: use rand, randn, bernoulli or dropout, or make the numbers a part of the "
+                "batch"
             )
         with module.graph.inserting_after(last):
             last = module.graph.placeholder(f"noise_{node.name}")

@@ -40,10 +40,16 @@ def kernel(
     return add
 
 
-# ---- copies and constants -------------------------------------------------------------------------------------------------
+# ---- copies and constants ------------------------------------------------------------------------
 
 
-@kernel(aten.clone.default, aten._to_copy.default, aten.lift_fresh_copy.default, aten.alias_copy.default, in_place=())
+@kernel(
+    aten.clone.default,
+    aten._to_copy.default,
+    aten.lift_fresh_copy.default,
+    aten.alias_copy.default,
+    in_place=(),
+)
 def _copy(call: Call) -> Sequence[Work]:
     return copying(call.out[0], call.args[0])
 
@@ -71,12 +77,14 @@ def _arange(call: Call) -> Sequence[Work]:
     return copying(call.out[0], values)
 
 
-# ---- one operation in other words ------------------------------------------------------------------------------------------
+# ---- one operation in other words ----------------------------------------------------------------
 
 
 @kernel(aten.relu.default, in_place=(0,))
 def _relu(call: Call) -> Sequence[Work]:
-    return [functools.partial(torch.clamp_min, call.args[0], 0, out=call.out[0])]  # as torch's own relu does
+    return [
+        functools.partial(torch.clamp_min, call.args[0], 0, out=call.out[0])
+    ]  # as torch's own relu does
 
 
 @kernel(aten.rsub.Scalar, aten.rsub.Tensor, in_place=(0, 1))
@@ -103,7 +111,12 @@ def _compare(call: Call) -> Sequence[Work]:
     return [functools.partial(function, x, constant(number, call), out=call.out[0])]
 
 
-_SCALED: dict[Any, Callable[..., Any]] = {aten.add: torch.add, aten.sub: torch.sub, aten.mul: torch.mul, aten.div: torch.div}
+_SCALED: dict[Any, Callable[..., Any]] = {
+    aten.add: torch.add,
+    aten.sub: torch.sub,
+    aten.mul: torch.mul,
+    aten.div: torch.div,
+}
 
 
 @kernel(*(packet.Scalar for packet in _SCALED), in_place=(0,))
@@ -128,7 +141,10 @@ def _mean_of_all(call: Call) -> Sequence[Work]:
 def _mean_into(out: Tensor, x: Tensor, dims: list[int], keep: bool) -> Sequence[Work]:
     """torch divides by a number, which it would wrap in each call."""
     count = torch.tensor(math.prod(x.shape[dim] for dim in dims), dtype=out.dtype)
-    return [functools.partial(torch.sum, x, dims, keep, out=out), functools.partial(torch.div, out, count, out=out)]
+    return [
+        functools.partial(torch.sum, x, dims, keep, out=out),
+        functools.partial(torch.div, out, count, out=out),
+    ]
 
 
 @kernel(aten.sum.default)
@@ -160,7 +176,9 @@ def _embedding_backward(call: Call) -> Sequence[Work]:
 def _stack(call: Call) -> Sequence[Work]:
     parts, *rest = call.args
     dim = rest[0] if rest else call.kwargs.get("dim", 0)
-    return [functools.partial(torch.cat, [part.unsqueeze(dim) for part in parts], dim, out=call.out[0])]
+    return [
+        functools.partial(torch.cat, [part.unsqueeze(dim) for part in parts], dim, out=call.out[0])
+    ]
 
 
 @kernel(aten.repeat.default)
@@ -168,7 +186,9 @@ def _repeat(call: Call) -> Sequence[Work]:
     """Each repeated axis becomes two, over the first of which the input is spread."""
     x, repeats = call.args
     x = x.expand(*[1] * (len(repeats) - x.dim()), *x.shape)
-    target = call.out[0].view([size for pair in zip(repeats, x.shape, strict=True) for size in pair])
+    target = call.out[0].view(
+        [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
+    )
     source = x.view([size for n in x.shape for size in (1, n)])
     return copying(target, source)
 
@@ -184,7 +204,7 @@ def _pad(call: Call) -> Sequence[Work]:
     return [functools.partial(out.fill_, rest[0] if rest else 0), *copying(inner, given)]
 
 
-# ---- losses ----------------------------------------------------------------------------------------------------------------
+# ---- losses --------------------------------------------------------------------------------------
 # Where these reduce, torch's `out=` variants resize the result to one number per element, and afterwards back again.
 
 _NONE, _MEAN, _SUM = range(3)  # values of the argument `reduction`
@@ -196,7 +216,9 @@ def _reduction(args: Sequence[Any]) -> int:
 
 def _elements(x: Tensor, target: Tensor, *args: Any) -> list[Tensor]:
     """Return room for the loss of each element, where it is to be reduced."""
-    return [] if _reduction(args) == _NONE else [x + target]  # shape and dtype; on `meta` nothing is computed
+    return (
+        [] if _reduction(args) == _NONE else [x + target]
+    )  # shape and dtype; on `meta` nothing is computed
 
 
 @kernel(
@@ -232,12 +254,14 @@ def _binary_cross_entropy_backward(call: Call) -> Sequence[Work]:
     return [work, functools.partial(torch.div, out, count, out=out)]
 
 
-# ---- normalisation ---------------------------------------------------------------------------------------------------------
+# ---- normalisation -------------------------------------------------------------------------------
 # torch's own kernels make their results themselves. These sum in another order: equal within rounding, not to the bit.
 
 
 def _normalize(rows: Tensor, out: Tensor, mean: Tensor, rstd: Tensor, eps: float) -> list[Work]:
-    """(x - mean) / sqrt(variance + eps) of each row. Args: rows, out: (n, size); mean, rstd: (n, 1), written too."""
+    """(x - mean) / sqrt(variance + eps) of each row. Args: rows, out: (n, size); mean, rstd: (n,
+    1), written too.
+    """
     size, small = torch.tensor(rows.shape[1], dtype=out.dtype), torch.tensor(eps, dtype=out.dtype)
     return [
         functools.partial(torch.sum, rows, [1], True, out=mean),
@@ -297,7 +321,9 @@ def _batch_norm_workspace(x: Tensor, *args: Any, **kwargs: Any) -> list[Tensor]:
     aten._native_batch_norm_legit_no_training.default, aten.native_batch_norm.default, workspace=_batch_norm_workspace
 )  # fmt: skip
 def _batch_norm(call: Call) -> Sequence[Work]:
-    """With the statistics that it is given; of a batch's own, torch's variant makes some memory itself."""
+    """With the statistics that it is given; of a batch's own, torch's variant makes some memory
+    itself.
+    """
     x, weight, bias, mean, variance, *rest = call.args
     if rest[0] is True:
         return through(aten.native_batch_norm.out, call)
@@ -309,11 +335,15 @@ def _batch_norm(call: Call) -> Sequence[Work]:
         functools.partial(torch.rsqrt, scale, out=scale),
         functools.partial(torch.sub, x, mean.view(wide), out=out),
         functools.partial(torch.mul, out, scale.view(wide), out=out),
-        *_affine(out, None if weight is None else weight.view(wide), None if bias is None else bias.view(wide)),
+        *_affine(
+            out,
+            None if weight is None else weight.view(wide),
+            None if bias is None else bias.view(wide),
+        ),
     ]
 
 
-# ---- convolution -----------------------------------------------------------------------------------------------------------
+# ---- convolution ---------------------------------------------------------------------------------
 # oneDNN's, which torch uses on a CPU, reorders input, weights and result in memory of its own. Ours (csrc/convolution.h) is for
 # float32; other dtypes go by way of columns: a sample's patches side by side, then a matrix product.
 
@@ -331,7 +361,9 @@ def _by_our_kernel(x: Tensor, weight: Tensor) -> bool:
 
 
 def _convolution_workspace(x: Tensor, weight: Tensor, *args: Any) -> list[Tensor]:
-    """What the kernel needs; for pictures whose channels stand last in memory also room for them, and the result, in order."""
+    """What the kernel needs; for pictures whose channels stand last in memory also room for them,
+    and the result, in order.
+    """
     if args[4] or x.dim() != 4:
         return []
     out = aten.convolution.default(x, weight, *args)
@@ -356,21 +388,40 @@ def _convolution(call: Call) -> Sequence[Work]:
         before, after = copying(ordered[0], x), copying(out, ordered[1])
         x, out = ordered
     if _by_our_kernel(x, weight):
-        pointers = [ffi.NULL if part is None else ffi.cast("float*", part.data_ptr()) for part in (x, weight, bias, room, out)]
-        return [*before, functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers), *after]
+        pointers = [
+            ffi.NULL if part is None else ffi.cast("float*", part.data_ptr())
+            for part in (x, weight, bias, room, out)
+        ]
+        return [
+            *before,
+            functools.partial(lib.pv_convolve, _shape_of(x, weight, call.args[2:]), *pointers),
+            *after,
+        ]
     return [*before, *_by_columns(x, weight, bias, rest, room, out), *after]
 
 
 def _by_columns(
-    x: Tensor, weight: Tensor, bias: Tensor | None, rest: Sequence[Any], columns: Tensor, out: Tensor
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    rest: Sequence[Any],
+    columns: Tensor,
+    out: Tensor,
 ) -> list[Work]:
     stride, padding, dilation, _, _, groups = rest
-    matrices, kernel_size = weight.view(groups, weight.shape[0] // groups, -1), list(weight.shape[2:])
+    matrices, kernel_size = (
+        weight.view(groups, weight.shape[0] // groups, -1),
+        list(weight.shape[2:]),
+    )
     work: list[Work] = []
     for sample, target in zip(x, out.view(len(x), groups, matrices.shape[1], -1), strict=True):
         work += [
-            functools.partial(aten.im2col.out, sample, kernel_size, dilation, padding, stride, out=columns),
-            functools.partial(torch.bmm, matrices, columns.view(groups, -1, columns.shape[1]), out=target),
+            functools.partial(
+                aten.im2col.out, sample, kernel_size, dilation, padding, stride, out=columns
+            ),
+            functools.partial(
+                torch.bmm, matrices, columns.view(groups, -1, columns.shape[1]), out=target
+            ),
         ]
     return [*work, *_affine(out, None, None if bias is None else bias.view(-1, 1, 1))]
 
@@ -381,18 +432,28 @@ def _convolution_of_cudnn(call: Call) -> Sequence[Work]:
     x, weight, bias, stride, padding, dilation, transposed, _, groups = call.args
     if transposed:
         raise NotImplementedError("transposed convolutions have no rule")
-    flags = (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32)
+    flags = (
+        torch.backends.cudnn.benchmark,
+        torch.backends.cudnn.deterministic,
+        torch.backends.cudnn.allow_tf32,
+    )
     out, wide = call.out[0], (-1, *[1] * (x.dim() - 2))
-    work = functools.partial(aten.cudnn_convolution.out, x, weight, padding, stride, dilation, groups, *flags, out=out)
+    work = functools.partial(
+        aten.cudnn_convolution.out, x, weight, padding, stride, dilation, groups, *flags, out=out
+    )
     return [work, *_affine(out, None, None if bias is None else bias.view(wide))]
 
 
-# ---- the kernel of sets of objects ------------------------------------------------------------------------------------------
+# ---- the kernel of sets of objects ---------------------------------------------------------------
 
 
 def _set_workspace(objects: Tensor, first: Tensor, second: Tensor) -> list[Tensor]:
     """Both weights transposed, and the objects in order of memory."""
-    return [first.new_empty(first.shape[::-1]), second.new_empty(second.shape[::-1]), objects.new_empty(objects.shape)]
+    return [
+        first.new_empty(first.shape[::-1]),
+        second.new_empty(second.shape[::-1]),
+        objects.new_empty(objects.shape),
+    ]
 
 
 @kernel(torch.ops.puffervec.encode_set.default, device="cpu", workspace=_set_workspace)
@@ -404,4 +465,7 @@ def _encode_set(call: Call) -> Sequence[Work]:
         work, objects = list(copying(room, objects)), room
     rows = objects.flatten(0, -3) if objects.dim() > 3 else objects.view(-1, *objects.shape[-2:])
     out, winners = call.out
-    return [*work, encoder_into(out, winners, rows, (first, second), (transposed[0], transposed[1]))]
+    return [
+        *work,
+        encoder_into(out, winners, rows, (first, second), (transposed[0], transposed[1])),
+    ]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A policy, or any module, with its memory planned: `plan.compile_policy(policy, batch, mode="arena")`.
+"""A policy, or any module, with its memory planned: `plan.compile_policy(policy, batch,
+mode="arena")`.
 
     mode                 what runs                                                            where
     eager                the module, as it stands                                             anywhere
@@ -9,8 +10,8 @@
     cudagraph            the module, recorded once and replayed                               CUDA
     compile+cudagraph    what torch.compile makes of it, likewise                             CUDA
 
-All have the same surface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`), and `run()` in between. What
-comes out is compared with the module itself when the plan is made.
+All have the same surface: fixed buffers that the caller writes (`inputs`) and reads (`outputs`),
+and `run()` in between. What comes out is compared with the module itself when the plan is made.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, to
 class ModuleRunner:
     """A callable with fixed buffers round it. Its own tensors are allocated by torch in each run."""
 
-    def __init__(self, call: Callable[..., Any], args: tuple[Any, ...], carry: Carry | None) -> None:
+    def __init__(
+        self, call: Callable[..., Any], args: tuple[Any, ...], carry: Carry | None
+    ) -> None:
         """Args: call: takes and returns trees of tensors."""
         self._call, self._carry = call, carry
         self._args = tree_map(_buffer, args)
@@ -58,7 +61,9 @@ class ModuleRunner:
     @property
     def nbytes(self) -> int:
         """Of the fixed buffers."""
-        return sum(leaf.nbytes for leaf in (*self.inputs, *self.outputs) if isinstance(leaf, Tensor))
+        return sum(
+            leaf.nbytes for leaf in (*self.inputs, *self.outputs) if isinstance(leaf, Tensor)
+        )
 
     def run(self) -> None:
         """See Runner."""
@@ -68,7 +73,9 @@ class ModuleRunner:
                     kept.copy_(found)
             if self._carry is not None:
                 at, back = self._carry
-                for old, new in zip(tree_leaves(self._args[at]), tree_leaves(self._outputs[back]), strict=True):
+                for old, new in zip(
+                    tree_leaves(self._args[at]), tree_leaves(self._outputs[back]), strict=True
+                ):
                     old.copy_(new)
 
 
@@ -81,15 +88,22 @@ class PolicyPlan:
 
     Attributes:
         mode: of MODES.
-        inputs, outputs: trees as the module takes and returns, of fixed tensors. `run` reads the former and overwrites the
-            latter. Inputs must be written before each run: in mode arena their memory serves others once they have been read.
-            A state (a policy's memory) is the exception: it stays, and the next run goes on from it.
-        difference: the largest from the module's own outputs, when the plan was made; 0.0 means that they were the same.
+        inputs, outputs: trees as the module takes and returns, of fixed tensors. `run` reads the
+            former and overwrites the latter. Inputs must be written before each run: in mode arena
+            their memory serves others once they have been read. A state (a policy's memory) is the
+            exception: it stays, and the next run goes on from it.
+        difference: the largest from the module's own outputs, when the plan was made; 0.0 means
+        that they were the same.
         tolerance: what it was allowed to be, relative to numbers above 1.
     """
 
     def __init__(
-        self, module: nn.Module, args: tuple[Any, ...], mode: str, carry: Carry | None, tolerance: float | None = None
+        self,
+        module: nn.Module,
+        args: tuple[Any, ...],
+        mode: str,
+        carry: Carry | None,
+        tolerance: float | None = None,
     ) -> None:
         """See `compile_policy`."""
         self.module, self.mode, self.carry = module, mode, carry
@@ -117,7 +131,10 @@ class PolicyPlan:
         base, _, graph = self.mode.partition("+")
         device = _device(args)
         if "cudagraph" in self.mode and device.type != "cuda":
-            raise PlanError(f"mode {self.mode} needs a GPU, the inputs are on {device}: use eager, arena or compile")
+            raise PlanError(
+                f"mode {self.mode} needs a GPU, the inputs are on {device}: use eager, arena or "
+                "compile"
+            )
         runner: Runner
         if base == "arena":
             runner = PolicyExecutor(self.graph, self.arena, self.traced.parameters)
@@ -125,17 +142,27 @@ class PolicyPlan:
             runner = self._compiled(args)
         else:
             runner = ModuleRunner(self.module, args, self.carry)
-        return Captured(runner, device, watch=base != "compile") if "cudagraph" in self.mode else runner
+        return (
+            Captured(runner, device, watch=base != "compile")
+            if "cudagraph" in self.mode
+            else runner
+        )
 
     def _compiled(self, args: tuple[Any, ...]) -> Runner:
         try:
-            # Each plan is compiled once; torch would take many plans of one class for a function that never settles.
-            with warnings.catch_warnings(), torch._dynamo.config.patch(recompile_limit=MOST_COMPILED):
+            # Each plan is compiled once; torch would take many plans of one class for a function
+            # that never settles.
+            with (
+                warnings.catch_warnings(),
+                torch._dynamo.config.patch(recompile_limit=MOST_COMPILED),
+            ):
                 warnings.simplefilter("ignore")  # of torch's own modules, when they are imported
                 return ModuleRunner(self._compiled_module, args, self.carry)
         except Exception as error:
             first = str(error).strip().partition("\n")[0]
-            raise PlanError(f"mode compile: torch.compile failed: {type(error).__name__}: {first}") from error
+            raise PlanError(
+                f"mode compile: torch.compile failed: {type(error).__name__}: {first}"
+            ) from error
 
     @cached_property
     def _compiled_module(self) -> Callable[..., Any]:
@@ -148,7 +175,9 @@ class PolicyPlan:
         return leaves, spec
 
     def _check(self, args: tuple[Any, ...], expected: list[Any]) -> float:
-        """Return the largest difference from what the module returns. Raises: PlanError: it is more than the tolerance."""
+        """Return the largest difference from what the module returns. Raises: PlanError: it is more
+        than the tolerance.
+        """
         self._write(args)
         self.run()
         worst = 0.0
@@ -157,10 +186,13 @@ class PolicyPlan:
                 away = difference(wanted, found)
                 worst = max(worst, away)
                 if not away <= self.tolerance:
-                    hint = "; it is in train mode: call .eval() first" if self.module.training else ""
+                    hint = (
+                        "; it is in train mode: call .eval() first" if self.module.training else ""
+                    )
                     raise PlanError(
-                        f"mode {self.mode} of {type(self.module).__name__}: output {index} differs by {away:.1e} from the "
-                        f"module's own, more than {self.tolerance:.0e}{hint}"
+                        f"mode {self.mode} of {type(self.module).__name__}: output {index} "
+                        f"differs by {away:.1e} from the module's own, more than "
+                        f"{self.tolerance:.0e}{hint}"
                     )
         return worst
 
@@ -171,14 +203,18 @@ class PolicyPlan:
                 kept.copy_(given)
 
     def run(self) -> None:
-        """Do everything once: read `inputs`, write `outputs`, and replace the state by what the module returned for it."""
+        """Do everything once: read `inputs`, write `outputs`, and replace the state by what the
+        module returned for it.
+        """
         self.runner.run()
 
     def __call__(self, *args: Any) -> Any:
-        """Write the arguments into `inputs`, run, and return `outputs`, which the next run overwrites.
+        """Write the arguments into `inputs`, run, and return `outputs`, which the next run
+        overwrites.
 
-        Args: as of the module, with the shapes, dtypes and other values that the plan was made for, on any device; entries of a
-            dict are matched by key. An argument that is the plan's own input is not copied.
+        Args: as of the module, with the shapes, dtypes and other values that the plan was made for,
+            on any device; entries of a dict are matched by key. An argument that is the plan's own
+            input is not copied.
         Raises: PlanError: anything else; the inputs are as they were.
         """
         self._write(args)
@@ -243,14 +279,17 @@ def compile_policy(
     """Plan the memory of a policy, or of any module, for a batch of this shape.
 
     Args:
-        batch: example inputs. For a policy (see puffervec.train.policies.protocol): observations, a tensor (rows, ...) or a
-            dict of them by field, or all four arguments as a tuple. For another module: a tuple of its arguments, or the only
-            one.
+        batch: example inputs. For a policy (see puffervec.train.policies.protocol): observations, a
+            tensor (rows, ...) or a dict of them by field, or all four arguments as a tuple. For
+            another module: a tuple of its arguments, or the only one.
         mode: one of MODES.
-        carry: (argument, output) by position: the output replaces the argument for the next run, as a policy's state does.
-        tolerance: how far outputs may be from the module's own, relative to numbers above 1; None: 1e-5 for float32.
+        carry: (argument, output) by position: the output replaces the argument for the next run, as
+        a policy's state does.
+        tolerance: how far outputs may be from the module's own, relative to numbers above 1; None:
+            1e-5 for float32.
     Returns: the plan. Its memory is its own: use one per thread, or per stream of a GPU.
-    Raises: PlanError: an operation without a rule (named with its place), outputs that differ, a mode that cannot run here.
+    Raises: PlanError: an operation without a rule (named with its place), outputs that differ, a
+        mode that cannot run here.
     """
     check_mode(mode)
     if isinstance(policy, Policy):
@@ -276,7 +315,9 @@ def _fresh(policy: Policy, obs: Tensor | Mapping[str, Tensor]) -> tuple[Any, ...
 
 
 def difference(wanted: Tensor, found: Tensor) -> float:
-    """Return the largest difference of two tensors, relative to numbers above 1; NaN where only one of them is NaN."""
+    """Return the largest difference of two tensors, relative to numbers above 1; NaN where only one
+    of them is NaN.
+    """
     if wanted.numel() == 0 or torch.equal(wanted, found):
         return 0.0
     a, b = wanted.double(), found.double()
@@ -286,8 +327,13 @@ def difference(wanted: Tensor, found: Tensor) -> float:
 
 
 def _tolerance(leaves: list[Any]) -> float:
-    return max((TOLERANCES.get(leaf.dtype, 0.0) for leaf in leaves if isinstance(leaf, Tensor)), default=0.0)
+    return max(
+        (TOLERANCES.get(leaf.dtype, 0.0) for leaf in leaves if isinstance(leaf, Tensor)),
+        default=0.0,
+    )
 
 
 def _device(args: Any) -> torch.device:
-    return next((leaf.device for leaf in tree_leaves(args) if isinstance(leaf, Tensor)), torch.device("cpu"))
+    return next(
+        (leaf.device for leaf in tree_leaves(args) if isinstance(leaf, Tensor)), torch.device("cpu")
+    )

@@ -22,15 +22,18 @@ def summary(graph: Graph, arena: Arena) -> str:
     ratio = arena.bytes / arena.bound if arena.bound else 1.0
     copied = f"; {len(arena.copies)} copied into a state at the end" if arena.copies else ""
     lines = [
-        f"{len(graph.nodes)} nodes, {views} of them views; {len(planned)} tensors in {blocks} blocks of memory, {aliases} of "
-        f"them aliases{copied}",
+        f"{len(graph.nodes)} nodes, {views} of them views; {len(planned)} tensors in {blocks} "
+        f"blocks of memory, {aliases} of them aliases{copied}",
         f"one buffer per tensor  {size(arena.separate):>10}",
         f"aliases only           {size(arena.aliased):>10}",
         f"with lifetime reuse    {size(arena.bytes):>10}   {ratio:.3f} x the bound",
         f"bound of live bytes    {size(arena.bound):>10}",
     ]
     if len(arena.buffers) > 1:
-        lines.append("buffers: " + ", ".join(f"{name} {size(count)}" for name, count in arena.buffers.items()))
+        lines.append(
+            "buffers: "
+            + ", ".join(f"{name} {size(count)}" for name, count in arena.buffers.items())
+        )
     lines += [f"no rule for {node.op} at {node.name} ({node.place})" for node in graph.unplanned]
     return "\n".join(lines)
 
@@ -62,14 +65,27 @@ def _node_row(step: int, node: Node) -> list[str]:
     attrs = ", ".join(f"{key}={value}" for key, value in node.attrs.items())
     op = str(node.op) + (" (view)" if node.view else "" if node.planned else " (no rule)")
     workspace = size(node.workspace_bytes) if node.workspace_bytes else ""
-    return [str(step), node.name, op, ", ".join(node.inputs), ", ".join(node.outputs), attrs, workspace]
+    return [
+        str(step),
+        node.name,
+        op,
+        ", ".join(node.inputs),
+        ", ".join(node.outputs),
+        attrs,
+        workspace,
+    ]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of text in columns."""
-    cut = [[cell if len(cell) <= WIDEST else cell[: WIDEST - 3] + "..." for cell in row] for row in rows]
+    cut = [
+        [cell if len(cell) <= WIDEST else cell[: WIDEST - 3] + "..." for cell in row]
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cut)
+    return "\n".join(
+        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cut
+    )
 
 
 def size(count: int) -> str:
@@ -78,4 +94,10 @@ def size(count: int) -> str:
     >>> size(512), size(41 * 2**20)
     ('512 B', '41.0 MiB')
     """
-    return f"{count / 2**20:.1f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB" if count >= 2**10 else f"{count} B"
+    return (
+        f"{count / 2**20:.1f} MiB"
+        if count >= 2**20
+        else f"{count / 2**10:.1f} KiB"
+        if count >= 2**10
+        else f"{count} B"
+    )

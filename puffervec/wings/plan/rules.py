@@ -6,9 +6,9 @@
     def swish(out, x):
         torch.mul(x, torch.sigmoid(x), out=out)
 
-kernels.py has the rules of this package. An operation that is in neither runs through its own `out=` variant where torch has
-one with a kernel of its own. (Where it has none, torch makes such variants itself: they compute elsewhere and copy, so they are
-not used.) Views need no rule.
+kernels.py has the rules of this package. An operation that is in neither runs through its own
+`out=` variant where torch has one with a kernel of its own. (Where it has none, torch makes such
+variants itself: they compute elsewhere and copy, so they are not used.) Views need no rule.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ _RULES: dict[Any, Rule] = {}
 
 
 def rule(
-    *ops: Any, in_place: tuple[int, ...] = (), workspace: Callable[..., Sequence[Tensor]] | None = None
+    *ops: Any,
+    in_place: tuple[int, ...] = (),
+    workspace: Callable[..., Sequence[Tensor]] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give operations a rule: the function below is called as `function(out, *arguments)` in each run.
+    """Give operations a rule: the function below is called as `function(out, *arguments)` in each
+        run.
 
-    out is the tensor to write, a tuple of them where the operation returns several; `workspace=` tensors come as the keyword
-    `workspace`. The function must write all of `out` and should allocate nothing.
-    Args: ops: such as `torch.ops.aten.relu.default`, or that of a `custom_op`, or what `custom_op` returned; in_place,
+    out is the tensor to write, a tuple of them where the operation returns several; `workspace=`
+    tensors come as the keyword `workspace`. The function must write all of `out` and should
+    allocate nothing.
+    Args: ops: such as `torch.ops.aten.relu.default`, or that of a `custom_op`, or what `custom_op`
+        returned; in_place,
         workspace: see `Rule`.
     """
 
@@ -57,7 +62,9 @@ def overload(op: Any) -> Any:
     if isinstance(op, torch._ops.OpOverloadPacket) and len(names := op.overloads()) == 1:  # type: ignore[no-untyped-call]
         op = getattr(op, names[0])
     if not isinstance(op, torch._ops.OpOverload):
-        raise TypeError(f"plan.rule: {op!r} is not an operation such as torch.ops.aten.relu.default")
+        raise TypeError(
+            f"plan.rule: {op!r} is not an operation such as torch.ops.aten.relu.default"
+        )
     return op
 
 

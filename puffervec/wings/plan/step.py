@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A whole gradient step with its memory planned: `plan.compile_step(policy, loss, optimizer, batch)`.
+"""A whole gradient step with its memory planned: `plan.compile_step(policy, loss, optimizer,
+batch)`.
 
     batch, noise  --[ forward | loss | backward ]-->  gradients  --[ clip | optimizer ]-->  weights
 
-What is in the first brackets is one graph (joint.py) in one arena: activations that the backward pass needs, gradients and
-everything between have lifetimes, and memory serves one after the other. The optimizer works in place, on gradients that lie in
-the arena.
+What is in the first brackets is one graph (joint.py) in one arena: activations that the backward
+pass needs, gradients and everything between have lifetimes, and memory serves one after the other.
+The optimizer works in place, on gradients that lie in the arena.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from puffervec.wings.plan.policy import TOLERANCES, difference
 
 
 class Optimizer(Protocol):
-    """What turns the `grad` of parameters into steps, in place: those of `torch.optim`, or of the trainer."""
+    """What turns the `grad` of parameters into steps, in place: those of `torch.optim`, or of the
+    trainer.
+    """
 
     def step(self) -> Any:
         """Take a step."""
@@ -39,11 +42,15 @@ class StepPlan:
     """A gradient step in planned memory, for batches of fixed shapes.
 
     Attributes:
-        inputs: the batch as fixed tensors, to be written before each run; the plan's memory serves others once they were read.
+        inputs: the batch as fixed tensors, to be written before each run; the plan's memory serves
+        others once they were read.
         outputs: what the loss returned, as fixed tensors that the next run overwrites.
-        gradients: by parameter, as fixed tensors; `grad` of the parameters is set to them in each run.
-        grad_norm: () of all gradients together before they were clipped; None where nothing is clipped.
-        difference: the largest of loss and gradients from eager, relative to numbers above 1, when the plan was made.
+        gradients: by parameter, as fixed tensors; `grad` of the parameters is set to them in each
+        run.
+        grad_norm: () of all gradients together before they were clipped; None where nothing is
+        clipped.
+        difference: the largest of loss and gradients from eager, relative to numbers above 1, when
+            the plan was made.
     """
 
     def __init__(
@@ -56,7 +63,12 @@ class StepPlan:
         generator: torch.Generator | None,
     ) -> None:
         """See `compile_step`."""
-        self.policy, self.joint, self.optimizer, self.generator = policy, joint, optimizer, generator
+        self.policy, self.joint, self.optimizer, self.generator = (
+            policy,
+            joint,
+            optimizer,
+            generator,
+        )
         self.difference = 0.0
         self.graph = joint.graph
         self.arena = place(joint.graph)
@@ -64,9 +76,13 @@ class StepPlan:
         self._arguments = Arguments("batch", batch)
         leaves, spec = tree_flatten(batch)
         fixed = iter(self._batch_inputs())
-        self.inputs = tree_unflatten([next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec)
+        self.inputs = tree_unflatten(
+            [next(fixed) if isinstance(leaf, Tensor) else leaf for leaf in leaves], spec
+        )
         self._noise = [(noise, self.runner.tensors[noise.name]) for noise in joint.noise]
-        self._clip = None if max_grad_norm is None else _Clip(list(self.gradients.values()), max_grad_norm)
+        self._clip = (
+            None if max_grad_norm is None else _Clip(list(self.gradients.values()), max_grad_norm)
+        )
         self.write(batch)
 
     def _parameters(self) -> dict[str, Tensor]:
@@ -87,7 +103,13 @@ class StepPlan:
     @property
     def gradients(self) -> dict[str, Tensor]:
         """See the class."""
-        return dict(zip(self.joint.gradients, self.runner.outputs[self.joint.loss_spec.num_leaves :], strict=True))
+        return dict(
+            zip(
+                self.joint.gradients,
+                self.runner.outputs[self.joint.loss_spec.num_leaves :],
+                strict=True,
+            )
+        )
 
     @property
     def grad_norm(self) -> Tensor | None:
@@ -109,9 +131,12 @@ class StepPlan:
     def write(self, batch: Any) -> None:
         """Copy a batch into `inputs`; entries of a dict are matched by key.
 
-        Raises: PlanError: another shape, dtype, key or value than the plan was made for; the inputs are as they were.
+        Raises: PlanError: another shape, dtype, key or value than the plan was made for; the inputs
+            are as they were.
         """
-        for kept, given in zip(tree_leaves(self.inputs), self._arguments.leaves(batch), strict=True):
+        for kept, given in zip(
+            tree_leaves(self.inputs), self._arguments.leaves(batch), strict=True
+        ):
             if isinstance(kept, Tensor) and kept is not given:
                 kept.copy_(given)
 
@@ -132,9 +157,11 @@ class StepPlan:
         self.runner.run()
 
     def check(self, loss: Loss, batch: Any) -> dict[str, float]:
-        """Return how far loss and gradients are from eager for a batch, by name, relative to numbers above 1.
+        """Return how far loss and gradients are from eager for a batch, by name, relative to
+        numbers above 1.
 
-        With random numbers eager means the graph run by torch, since a policy cannot be told which numbers to draw.
+        With random numbers eager means the graph run by torch, since a policy cannot be told which
+        numbers to draw.
         """
         self.write(batch)
         drawn = [torch.empty_like(tensor) for _, tensor in self._noise]
@@ -152,19 +179,30 @@ class StepPlan:
     def _eager(self, loss: Loss, batch: Any) -> list[Tensor]:
         known = dict(self.policy.named_parameters())
         found = tree_leaves(loss(self.policy, batch))[0]
-        return [found.detach().view(()), *torch.autograd.grad(found, [known[name] for name in self.joint.gradients])]
+        return [
+            found.detach().view(()),
+            *torch.autograd.grad(found, [known[name] for name in self.joint.gradients]),
+        ]
 
     def _by_torch(self, batch: Any, drawn: list[Tensor]) -> list[Tensor]:
         leaves = self._arguments.leaves(batch)
         tensors = iter([*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *drawn])
-        known, names = self._parameters(), [node.name for node in self.joint.module.graph.nodes if node.op == "placeholder"]
+        known, names = (
+            self._parameters(),
+            [node.name for node in self.joint.module.graph.nodes if node.op == "placeholder"],
+        )
         with torch.no_grad():
-            found = self.joint.module(*(known[name] if name in known else next(tensors) for name in names))
+            found = self.joint.module(
+                *(known[name] if name in known else next(tensors) for name in names)
+            )
         return [found[0], *found[self.joint.loss_spec.num_leaves :]]
 
     def tables(self) -> dict[str, Any]:
         """The plan as JSON values: nodes, tensors, blocks of memory, bytes."""
-        return report.tables(self.graph, self.arena) | {"difference": self.difference, "held_bytes": self.nbytes}
+        return report.tables(self.graph, self.arena) | {
+            "difference": self.difference,
+            "held_bytes": self.nbytes,
+        }
 
     def describe(self, form: str = "table") -> str:
         """Return the plan as text: a `table` for people, or `json`."""
@@ -174,18 +212,24 @@ class StepPlan:
 
     def draw(self, path: Path | str) -> None:
         """Write an SVG: the graph, and its memory over time."""
-        Path(path).write_text(draw.svg(self.graph, self.arena, f"a gradient step of {type(self.policy).__name__}"))
+        Path(path).write_text(
+            draw.svg(self.graph, self.arena, f"a gradient step of {type(self.policy).__name__}")
+        )
 
 
 class _Clip:
-    """Scales gradients down to a norm over all, in place, as torch.nn.utils.clip_grad_norm_ does, and allocates nothing."""
+    """Scales gradients down to a norm over all, in place, as torch.nn.utils.clip_grad_norm_ does,
+    and allocates nothing.
+    """
 
     def __init__(self, gradients: list[Tensor], limit: float) -> None:
         self._gradients = gradients
         self._norms = gradients[0].new_zeros(len(gradients))
         self._each = list(self._norms.unbind())
         self.norm, self._scale = (gradients[0].new_zeros(()) for _ in range(2))
-        self._small, self._limit, self._one = (gradients[0].new_tensor(value) for value in (1e-6, limit, 1.0))
+        self._small, self._limit, self._one = (
+            gradients[0].new_tensor(value) for value in (1e-6, limit, 1.0)
+        )
 
     def run(self) -> None:
         for gradient, norm in zip(self._gradients, self._each, strict=True):
@@ -212,16 +256,22 @@ def compile_step(
 
     Args:
         policy: its parameters are read and updated where they stand.
-        loss: `loss(policy, batch)` returns a tensor with one number to descend, or a tuple that begins with it.
-        optimizer: over the policy's parameters; its `step()` works in place. What it allocates itself is not planned: the
-            trainer's own, SGD and the fused ones of torch.optim allocate nothing.
+        loss: `loss(policy, batch)` returns a tensor with one number to descend, or a tuple that
+        begins with it.
+        optimizer: over the policy's parameters; its `step()` works in place. What it allocates
+            itself is not planned: the trainer's own, SGD and the fused ones of torch.optim allocate
+            nothing.
         batch: example inputs: a tree of tensors (tuples, lists, dicts, registered dataclasses).
         max_grad_norm: scale the gradients down to this norm over all; None: leave them.
-        generator: of the random numbers that dropout and sampling take, drawn anew in each run; None: torch's own.
+        generator: of the random numbers that dropout and sampling take, drawn anew in each run;
+        None: torch's own.
         tolerance: how far loss and gradients may be from eager, relative to numbers above 1.
-    Raises: PlanError: what cannot be traced or has no rule (named with its place), or numbers that differ from eager.
+    Raises: PlanError: what cannot be traced or has no rule (named with its place), or numbers that
+        differ from eager.
     """
-    made = StepPlan(policy, trace_joint(policy, loss, batch), optimizer, batch, max_grad_norm, generator)
+    made = StepPlan(
+        policy, trace_joint(policy, loss, batch), optimizer, batch, max_grad_norm, generator
+    )
     for name, away in made.check(loss, batch).items():
         made.difference = max(made.difference, away)
         if not away <= tolerance:

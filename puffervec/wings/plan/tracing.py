@@ -26,7 +26,8 @@ class Traced:
     """A module as a graph.
 
     Attributes:
-        graph: its tensors have no addresses yet. out_spec: how the leaves of the outputs hang together.
+        graph: its tensors have no addresses yet. out_spec: how the leaves of the outputs hang
+        together.
         sources: where the module keeps each parameter, by the parameter's name in the graph.
     """
 
@@ -46,7 +47,8 @@ class Traced:
 
 
 def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) -> Traced:
-    """Return the graph of `module(*args)`, for these shapes. Raises: PlanError where torch cannot export the module.
+    """Return the graph of `module(*args)`, for these shapes. Raises: PlanError where torch cannot
+    export the module.
 
     Args: carry: which argument an output replaces for the next call.
     """
@@ -56,7 +58,9 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
             program = torch.export.export(module, args).run_decompositions()
     except Exception as error:
         first = str(error).strip().partition("\n")[0]
-        raise PlanError(f"torch.export cannot make a graph of {type(module).__name__}: {first}") from error
+        raise PlanError(
+            f"torch.export cannot make a graph of {type(module).__name__}: {first}"
+        ) from error
     signature = program.graph_signature
     kinds: dict[str, str] = {}
     sources: dict[str, str] = {}
@@ -65,7 +69,10 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
         if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             kinds[spec.arg.name], sources[spec.arg.name] = PARAMETER, str(spec.target)
         elif spec.kind == InputKind.CONSTANT_TENSOR:
-            kinds[spec.arg.name], constants[spec.arg.name] = PARAMETER, program.constants[str(spec.target)]
+            kinds[spec.arg.name], constants[spec.arg.name] = (
+                PARAMETER,
+                program.constants[str(spec.target)],
+            )
     carried, kept = _carried(program, args, carry)
     kinds |= dict.fromkeys(carried.values(), STATE) if carry else {}
     kinds |= {name: PARAMETER for name in sources}
@@ -78,22 +85,29 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
 
 
 def _refuse_train_mode(module: nn.Module, graph: Graph) -> None:
-    """Raise PlanError where dropout or batch statistics are left in the graph because the module is in train mode."""
+    """Raise PlanError where dropout or batch statistics are left in the graph because the module is
+    in train mode.
+    """
     if not any(part.training for part in module.modules()):
         return
     for node in graph.unplanned:
         draws = torch.Tag.nondeterministic_seeded in getattr(node.op, "tags", ())
         if draws or "batch_norm" in str(node.op):
             raise PlanError(
-                f"{type(module).__name__} is in train mode, in which {node.op} ({node.place}) has no plan: call .eval() first"
+                f"{type(module).__name__} is in train mode, in which {node.op} ({node.place}) has "
+                "no plan: call .eval() first"
             )
 
 
-def _carried(program: Any, args: tuple[Any, ...], carry: Carry | None) -> tuple[dict[str, str], int]:
+def _carried(
+    program: Any, args: tuple[Any, ...], carry: Carry | None
+) -> tuple[dict[str, str], int]:
     """Return what replaces what, by name, and how many outputs are there for that alone."""
     signature = program.graph_signature
     found: dict[str, str] = {}
-    by_target = {str(spec.target): spec.arg.name for spec in signature.input_specs if spec.target is not None}
+    by_target = {
+        str(spec.target): spec.arg.name for spec in signature.input_specs if spec.target is not None
+    }
     kept = 0
     for spec in signature.output_specs:
         if spec.kind == OutputKind.USER_OUTPUT:
@@ -104,12 +118,19 @@ def _carried(program: Any, args: tuple[Any, ...], carry: Carry | None) -> tuple[
     if carry is not None:
         at, back = carry
         begin = len(tree_leaves(args[:at]))
-        taken = [spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.USER_INPUT]
+        taken = [
+            spec.arg.name for spec in signature.input_specs if spec.kind == InputKind.USER_INPUT
+        ]
         old = taken[begin : begin + len(tree_leaves(args[at]))]
-        users = [spec.arg.name for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+        users = [
+            spec.arg.name for spec in signature.output_specs if spec.kind == OutputKind.USER_OUTPUT
+        ]
         new = _part(program.call_spec.out_spec, users, back)
         if len(old) != len(new):
-            raise PlanError(f"output {back} has {len(new)} tensors, argument {at}, which it is to replace, has {len(old)}")
+            raise PlanError(
+                f"output {back} has {len(new)} tensors, argument {at}, which it is to replace, "
+                f"has {len(old)}"
+            )
         found |= dict(zip(new, old, strict=True))
     return found, kept
 

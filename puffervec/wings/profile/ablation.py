@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The same call made faster in several ways, side by side: each mode's times, what it costs to make, and whether it changes the
-result."""
+"""The same call made faster in several ways, side by side: each mode's times, what it costs to
+make, and whether it changes the result.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +23,18 @@ EAGER = "eager"
 
 @dataclasses.dataclass(frozen=True)
 class Mode:
-    """A way to run work. make: takes the work and returns what runs it; cuda: it makes sense on a GPU only."""
+    """A way to run work. make: takes the work and returns what runs it; cuda: it makes sense on a
+    GPU only.
+    """
 
     make: Callable[[Work], Work]
     cuda: bool = False
 
 
 def compiled(**settings: Any) -> Callable[[Work], Work]:
-    """Return what compiles work with torch.compile, so that it draws the noise that it draws without. Args: settings: of
-    torch.compile."""
+    """Return what compiles work with torch.compile, so that it draws the noise that it draws
+    without. Args: settings: of torch.compile.
+    """
 
     def make(work: Work) -> Work:
         from torch._inductor import config
@@ -80,12 +84,17 @@ class Entry:
 
 
 def ablation(
-    work: Work, timing: Timing | None = None, modes: Mapping[str, Mode | Callable[[], Work]] | None = None, **changes: Any
+    work: Work,
+    timing: Timing | None = None,
+    modes: Mapping[str, Mode | Callable[[], Work]] | None = None,
+    **changes: Any,
 ) -> list[Entry]:
-    """Time work in every mode that this machine can run, each in turn with the first one. What torch has compiled is forgotten.
+    """Time work in every mode that this machine can run, each in turn with the first one. What
+    torch has compiled is forgotten.
 
-    Args: work: called without arguments; timing, changes: of `latency`; modes: by name, the first one is what the others are
-        compared with; a function without arguments returns work made in another way; None: MODES.
+    Args: work: called without arguments; timing, changes: of `latency`; modes: by name, the first
+        one is what the others are compared with; a function without arguments returns work made in
+        another way; None: MODES.
     Raises: what the work raises in the first mode.
     """
     timing = dataclasses.replace(timing or Timing(), **{"counts": False, **changes})
@@ -94,14 +103,20 @@ def ablation(
     base = _made(plain, work)
     base()
     ready_s, (found,) = timing.now() - begin, latencies({first: base}, timing)
-    return [Entry(first, found, 1.0, ready_s, 0.0), *(_entry(name, mode, work, base, timing) for name, mode in others)]
+    return [
+        Entry(first, found, 1.0, ready_s, 0.0),
+        *(_entry(name, mode, work, base, timing) for name, mode in others),
+    ]
 
 
-def _entry(name: str, mode: Mode | Callable[[], Work], work: Work, base: Work, timing: Timing) -> Entry:
+def _entry(
+    name: str, mode: Mode | Callable[[], Work], work: Work, base: Work, timing: Timing
+) -> Entry:
     if isinstance(mode, Mode) and mode.cuda and device_of(timing.device).type != "cuda":
         return Entry(name, why="needs a GPU")
     if "torch._dynamo" in sys.modules:
-        torch.compiler.reset()  # All modes compile the same functions, of which only so many versions are kept.
+        # All modes compile the same functions, of which only so many versions are kept.
+        torch.compiler.reset()
     begin = timing.now()
     try:
         made = _made(mode, work)
@@ -111,7 +126,9 @@ def _entry(name: str, mode: Mode | Callable[[], Work], work: Work, base: Work, t
     except Exception as error:  # Compilers raise anything.
         return Entry(name, why=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
     numbers = plain.actions, found.actions
-    apart = math.nan if numbers[0] is None or numbers[1] is None else difference(numbers[0], numbers[1])
+    apart = (
+        math.nan if numbers[0] is None or numbers[1] is None else difference(numbers[0], numbers[1])
+    )
     return Entry(name, found, plain.median / found.median, ready_s, apart)
 
 
@@ -121,19 +138,34 @@ def _made(mode: Mode | Callable[[], Work], work: Work) -> Work:
 
 def ablation_table(entries: Sequence[Entry]) -> str:
     """Return a table of the modes, and below it why some cannot run."""
-    rows: list[tuple[str, ...]] = [("mode", "median ms", "p95 ms", "speed", "ready s", "difference")]
+    rows: list[tuple[str, ...]] = [
+        ("mode", "median ms", "p95 ms", "speed", "ready s", "difference")
+    ]
     for entry in entries:
         if entry.latency is None:
             rows.append((entry.mode, "-", "-", "-", "-", "-"))
             continue
         median, p95 = entry.latency.median, entry.latency.stats()["wall"]["p95"]
         apart = "-" if math.isnan(entry.difference) else f"{entry.difference:.2g}"
-        rows.append((entry.mode, f"{median:.3f}", f"{p95:.3f}", f"{entry.speed:.2f}x", f"{entry.ready_s:.1f}", apart))
-    return "\n".join([*table_lines(rows), *(f"  {entry.mode}: {entry.why}" for entry in entries if entry.why)])
+        rows.append(
+            (
+                entry.mode,
+                f"{median:.3f}",
+                f"{p95:.3f}",
+                f"{entry.speed:.2f}x",
+                f"{entry.ready_s:.1f}",
+                apart,
+            )
+        )
+    return "\n".join(
+        [*table_lines(rows), *(f"  {entry.mode}: {entry.why}" for entry in entries if entry.why)]
+    )
 
 
 def _graph(work: Work) -> Work:
-    """Return work that replays a CUDA graph of itself. It must read nothing back and take its input from where it stays."""
+    """Return work that replays a CUDA graph of itself. It must read nothing back and take its input
+    from where it stays.
+    """
     from puffervec.train.device.graphs import WARM_UPS, recording
     from puffervec.train.device.streams import CudaStream
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Before and after: what became faster or slower, what is launched, copied and waited for, and whether the actions differ."""
+"""Before and after: what became faster or slower, what is launched, copied and waited for, and
+whether the actions differ.
+"""
 
 from __future__ import annotations
 
@@ -69,24 +71,34 @@ class Comparison:
                 continue
             digits = "g" if change.key in KINDS else ".4f"
             growth = "" if math.isnan(change.percent) else f"{change.percent:+.1f} %"
-            rows.append((change.what, format(change.before, digits), format(change.after, digits), growth))
+            rows.append(
+                (change.what, format(change.before, digits), format(change.after, digits), growth)
+            )
         return "\n".join([*table_lines(rows), *(f"  note: {remark}" for remark in self.remarks)])
 
     def above(self, limits: Mapping[str, float]) -> list[str]:
         """Return a sentence for each figure that is above its limit.
 
         Args: limits: by key of LIMITS.
-        Raises: ConfigError for a limit on something that the reports do not have: it would never be exceeded.
+        Raises: ConfigError for a limit on something that the reports do not have: it would never be
+            exceeded.
         """
         found = []
         for key, limit in limits.items():
             changes = [change for change in self.changes if change.key == key]
             if not changes:
                 known = ", ".join(dict.fromkeys(change.key for change in self.changes))
-                raise ConfigError(f"--limit {key}: the two reports do not both have it; both have {known}")
+                raise ConfigError(
+                    f"--limit {key}: the two reports do not both have it; both have {known}"
+                )
             for change in changes:
-                if not change.measured <= limit and not (math.isnan(change.measured) and limit >= 0):
-                    found.append(f"{change.what}: {change.measured:.3g} {LIMITS[key]}, the limit is {limit:g}")
+                if not change.measured <= limit and not (
+                    math.isnan(change.measured) and limit >= 0
+                ):
+                    found.append(
+                        f"{change.what}: {change.measured:.3g} {LIMITS[key]}, the limit is "
+                        f"{limit:g}"
+                    )
         return found
 
 
@@ -107,19 +119,35 @@ def compare(before: Report, after: Report) -> Comparison:
 
 
 def _line(before: Sweep | None, after: Sweep | None) -> list[Change]:
-    """Return the changes of a sweep's line, and the largest difference of the actions over its points."""
+    """Return the changes of a sweep's line, and the largest difference of the actions over its
+    points.
+    """
     if before is None or after is None or before.knob != after.knob:
         return []
     knob, old, new = before.knob, before.fit, after.fit
-    found = [Change("a", "a, fixed, ms", old.a, new.a), Change("b", f"b, per {knob}, ms", old.b, new.b)]
+    found = [
+        Change("a", "a, fixed, ms", old.a, new.a),
+        Change("b", f"b, per {knob}, ms", old.b, new.b),
+    ]
     points = {one.name: one.actions for one in after.points}
     pairs = [(one.actions, points.get(one.name)) for one in before.points]
-    apart = [difference(one, other) for one, other in pairs if one is not None and other is not None]
-    return [*found, *([Change(ACTIONS, f"largest difference of the actions, any {knob}", 0.0, max(apart))] if apart else [])]
+    apart = [
+        difference(one, other) for one, other in pairs if one is not None and other is not None
+    ]
+    return [
+        *found,
+        *(
+            [Change(ACTIONS, f"largest difference of the actions, any {knob}", 0.0, max(apart))]
+            if apart
+            else []
+        ),
+    ]
 
 
 def _pairs(before: Report, after: Report) -> list[tuple[Latency, Latency]]:
-    """Return what has the same name in both; a single call on each side belongs together whatever its name."""
+    """Return what has the same name in both; a single call on each side belongs together whatever
+    its name.
+    """
     if len(before.latencies) == len(after.latencies) == 1:
         return [(before.latencies[0], after.latencies[0])]
     by_name = {one.name: one for one in after.latencies}
@@ -130,17 +158,34 @@ def _changes(one: Latency, other: Latency, name: str) -> list[Change]:
     prefix = f"{name} " if name else ""
     clock = "device" if one.device and other.device else "wall"
     old, new = one.stats()[clock], other.stats()[clock]
-    found = [Change(key, f"{prefix}{key}, {clock} ms", old[column], new[column]) for key, column in TIMES.items()]
-    if one.counts is not None and other.counts is not None and one.counts.source == other.counts.source:
+    found = [
+        Change(key, f"{prefix}{key}, {clock} ms", old[column], new[column])
+        for key, column in TIMES.items()
+    ]
+    if (
+        one.counts is not None
+        and other.counts is not None
+        and one.counts.source == other.counts.source
+    ):
         for kind in KINDS:
-            found.append(Change(kind, prefix + kind, getattr(one.counts, kind), getattr(other.counts, kind)))
+            found.append(
+                Change(kind, prefix + kind, getattr(one.counts, kind), getattr(other.counts, kind))
+            )
     if one.actions is not None and other.actions is not None:
-        found.append(Change(ACTIONS, f"{prefix}largest difference of the actions", 0.0, difference(one.actions, other.actions)))
+        found.append(
+            Change(
+                ACTIONS,
+                f"{prefix}largest difference of the actions",
+                0.0,
+                difference(one.actions, other.actions),
+            )
+        )
     return found
 
 
 def difference(before: tuple[float, ...], after: tuple[float, ...]) -> float:
-    """Return the largest absolute difference; infinity where the numbers are not as many, or only one of two is NaN.
+    """Return the largest absolute difference; infinity where the numbers are not as many, or only
+    one of two is NaN.
 
     >>> difference((1.0, 2.0), (1.0, 2.5)), difference((1.0,), ())
     (0.5, inf)

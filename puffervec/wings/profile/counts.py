@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """How often a call launches work on its device, copies numbers to the host, and waits.
 
-On a GPU torch.profiler counts calls of CUDA's API. Elsewhere the operations are counted that would be kernels there, and those
-that would copy and wait: for eager code both say the same of copies and waits.
+On a GPU torch.profiler counts calls of CUDA's API. Elsewhere the operations are counted that would
+be kernels there, and those that would copy and wait: for eager code both say the same of copies and
+waits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import torch
 
 from puffervec.train.device.syncs import Syncs
 
-# Names in CUDA's runtime and driver API; the tools put versions behind them (cudaMemcpyAsync_v3020, cuLaunchKernelEx_ptsz).
+# Names in CUDA's runtime and driver API; the tools put versions behind them (cudaMemcpyAsync_v3020,
+# cuLaunchKernelEx_ptsz).
 _LAUNCH = re.compile(r"(cuda|cu)(Launch(Cooperative)?Kernel|GraphLaunch)")
 _SYNCHRONIZE = re.compile(r"(cuda|cu)(Stream|Device|Event|Ctx)Synchronize")
 _TO_HOST = re.compile(r"memcpy.*(DtoH|Device-to-Host)", re.IGNORECASE)
@@ -27,8 +29,9 @@ _CALLS = 5  # calls per run under torch.profiler
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Per call: launches of kernels and graphs, copies from the device to the host, synchronisations. source: what was counted,
-    "CUDA" (its API) or "operations"."""
+    """Per call: launches of kernels and graphs, copies from the device to the host,
+    synchronisations. source: what was counted, "CUDA" (its API) or "operations".
+    """
 
     launches: float
     copies: float
@@ -38,9 +41,16 @@ class Counts:
     def __str__(self) -> str:
         """The three numbers in words."""
         what = ("launch", "launches") if self.source == "CUDA" else ("operation", "operations")
-        words = (what, ("copy to the host", "copies to the host"), ("synchronisation", "synchronisations"))
+        words = (
+            what,
+            ("copy to the host", "copies to the host"),
+            ("synchronisation", "synchronisations"),
+        )
         numbers = (self.launches, self.copies, self.synchronisations)
-        return ", ".join(f"{n:g} {one if n == 1 else many}" for n, (one, many) in zip(numbers, words, strict=True))
+        return ", ".join(
+            f"{n:g} {one if n == 1 else many}"
+            for n, (one, many) in zip(numbers, words, strict=True)
+        )
 
 
 def kind_of(name: str) -> str | None:
@@ -68,7 +78,8 @@ def count(work: Callable[[], Any], device: torch.device) -> Counts:
         with Syncs() as syncs:
             work()
         return Counts(syncs.operations, syncs.copies_out, len(syncs.found), "operations")
-    # The profiler itself waits for the device at the end: the difference of two runs is that of the calls alone.
+    # The profiler itself waits for the device at the end: the difference of two runs is that of the
+    # calls alone.
     few, many = (_recorded(work, calls) for calls in (_CALLS, 2 * _CALLS))
     launches, copies, waits = ((many[kind] - few[kind]) / _CALLS for kind in KINDS)
     return Counts(launches, copies, waits, "CUDA")

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train profile`: times, what grows with a knob, what waits, before against after. The command line alone: profiling.py
-makes what is measured, puffervec/wings/profile measures. Imports no torch before it runs."""
+"""`puffer-train profile`: times, what grows with a knob, what waits, before against after. The
+command line alone: profiling.py makes what is measured, puffervec/wings/profile measures. Imports
+no torch before it runs.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ class Request:
 
 def parse(args: list[str]) -> Request:
     """Take the verb's own flags from args; those of a run are left. Raises: ConfigError."""
-    syncs, ablation, nvtx = (flags.take_switch(args, f"--{name}") for name in ("syncs", "ablation", "nvtx"))
+    syncs, ablation, nvtx = (
+        flags.take_switch(args, f"--{name}") for name in ("syncs", "ablation", "nvtx")
+    )
     mode = flags.take_option(args, "--mode") or _MODES[0]
     if mode not in _MODES:
         raise ConfigError(f"--mode is {mode!r}: use {', '.join(_MODES)}")
@@ -101,14 +105,22 @@ def parse(args: list[str]) -> Request:
     if nvtx and "--sweep" in given:
         raise ConfigError("--nvtx opens one window, round one measurement: leave --sweep out")
     if (syncs or ablation) and (more := given & {"--sweep", "--out", "--trace"}):
-        raise ConfigError(f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out")
+        raise ConfigError(
+            f"--syncs and --ablation print a table, or with --json a file: leave {min(more)} out"
+        )
     iterations, warmup = DEFAULTS.get(mode, DEFAULTS[""])
-    own = {name: flags.take_option(args, f"--{name}") for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")}
+    own = {
+        name: flags.take_option(args, f"--{name}")
+        for name in ("batch", "iterations", "warmup", "sweep", "policy", "env")
+    }
     paths = {name: flags.take_option(args, f"--{name}") for name in ("json", "out", "trace")}
     settings = _pairs(flags.take_all(args, "--set"), "--set")
     target = flags.take_target(args)
     if target is None:
-        raise ConfigError("what? For example: puffer-train profile tag_grid (puffer-train profile --help shows more)")
+        raise ConfigError(
+            "what? For example: puffer-train profile tag_grid (puffer-train profile --help shows "
+            "more)"
+        )
     return Request(
         target,
         mode,
@@ -140,9 +152,15 @@ def _knob(text: str | None) -> tuple[str, tuple[int, ...]] | None:
     if text is None:
         return None
     knob, _, values = text.partition("=")
-    numbers = [flags.whole(f"--sweep {knob}", word, 1) or 1 for word in values.split(",")] if values else []
+    numbers = (
+        [flags.whole(f"--sweep {knob}", word, 1) or 1 for word in values.split(",")]
+        if values
+        else []
+    )
     if not knob.isidentifier() or len(set(numbers)) < 2:
-        raise ConfigError(f"--sweep {text}: give a knob and at least two numbers, as in --sweep batch=1,2,4,8")
+        raise ConfigError(
+            f"--sweep {text}: give a knob and at least two numbers, as in --sweep batch=1,2,4,8"
+        )
     return knob, tuple(numbers)
 
 
@@ -182,12 +200,20 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainConfig | None]:
-    """Return what is to be profiled: a subject, or the config of a loop. args: the flags that are left."""
-    if ":" in request.target and request.mode != LOOP and not any(arg.startswith("--env.") for arg in args):
+    """Return what is to be profiled: a subject, or the config of a loop. args: the flags that are
+    left.
+    """
+    if (
+        ":" in request.target
+        and request.mode != LOOP
+        and not any(arg.startswith("--env.") for arg in args)
+    ):
         from puffervec.wings.profile import targets as profiling
 
         device = flags.peek(args, "--device") or "auto"
-        subject = profiling.callable_subject(request.target, request.settings, device, request.batch)
+        subject = profiling.callable_subject(
+            request.target, request.settings, device, request.batch
+        )
         if subject is not None:
             for known in ("--device", "--seed"):
                 flags.take_option(args, known)
@@ -199,7 +225,9 @@ def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainCo
     if config is not None and request.mode == LOOP:
         return None, config
     if request.mode == LOOP:
-        raise ConfigError("--mode loop trains: give an env, with the settings of the run as --config")
+        raise ConfigError(
+            "--mode loop trains: give an env, with the settings of the run as --config"
+        )
     from puffervec.wings.profile import targets as profiling
 
     if config is not None:
@@ -207,7 +235,9 @@ def _subject(request: Request, args: list[str]) -> tuple[Subject | None, TrainCo
     device = flags.take_option(args, "--device") or "auto"
     flags.take_option(args, "--seed")
     flags.refuse_left(args, "profile")
-    return profiling.run_subject(request.target, request.mode, request.batch, device, request.code, note), None
+    return profiling.run_subject(
+        request.target, request.mode, request.batch, device, request.code, note
+    ), None
 
 
 def _profile_calls(subject: Subject, request: Request) -> None:
@@ -218,13 +248,21 @@ def _profile_calls(subject: Subject, request: Request) -> None:
 
     timing = request.timing(subject.device)
     if request.sweep is not None:
-        subject.whole({request.sweep[0]: request.sweep[1][0]})  # Refuses a knob before time is spent.
+        subject.whole(
+            {request.sweep[0]: request.sweep[1][0]}
+        )  # Refuses a knob before time is spent.
     found = latencies(subject.make({}), timing)
     swept = None
     if request.sweep is not None:
         knob, values = request.sweep
         swept = sweep(lambda value: subject.whole({knob: value}), knob, values, timing)
-    facts = about(subject.device, **subject.about, seed=request.seed, iterations=request.iterations, warmup=request.warmup)
+    facts = about(
+        subject.device,
+        **subject.about,
+        seed=request.seed,
+        iterations=request.iterations,
+        warmup=request.warmup,
+    )
     _show(Report(facts, tuple(found), swept), request)
     if request.trace is not None:
         print(f"{chrome_trace(subject.whole({}), request.trace, device=subject.device)}: written")
@@ -244,11 +282,18 @@ def _profile_loop(config: TrainConfig, request: Request, signals: StopSignals) -
         swept = None if request.sweep is None else _swept_loop(config, request, timing, signals)
     except profiling.Stopped:
         return
-    facts = {"target": config.target, "mode": LOOP, "seed": config.train.seed, "iterations": request.iterations}
+    facts = {
+        "target": config.target,
+        "mode": LOOP,
+        "seed": config.train.seed,
+        "iterations": request.iterations,
+    }
     _show(Report(about(device, **facts, warmup=request.warmup), tuple(phases), swept), request)
 
 
-def _swept_loop(config: TrainConfig, request: Request, timing: Timing, signals: StopSignals) -> Sweep:
+def _swept_loop(
+    config: TrainConfig, request: Request, timing: Timing, signals: StopSignals
+) -> Sweep:
     """Train anew for each value of a knob."""
     from puffervec.wings.profile import targets as profiling
     from puffervec.wings.profile.sweep import Sweep, checked_values
@@ -257,7 +302,9 @@ def _swept_loop(config: TrainConfig, request: Request, timing: Timing, signals: 
     knob, values = request.sweep[0], checked_values(*request.sweep)
     points = []
     for value in values:
-        whole, *_ = profiling.profile_loop(profiling.with_knob(config, knob, value), timing, signals)
+        whole, *_ = profiling.profile_loop(
+            profiling.with_knob(config, knob, value), timing, signals
+        )
         points.append(dataclasses.replace(whole, name=f"{knob}={value}"))
     return Sweep(knob, values, tuple(points))
 
@@ -286,9 +333,16 @@ def _show_syncs(subject: Subject, request: Request) -> None:
 
     count, found = 0, subject.syncs()
     for name, reports in found.items():
-        print(f"{name}:", *(f"  {line}" for report in reports for line in str(report).splitlines()), sep="\n")
+        print(
+            f"{name}:",
+            *(f"  {line}" for report in reports for line in str(report).splitlines()),
+            sep="\n",
+        )
         count += max(len(report.found) for report in reports)
-    _write_tables(request.json, {name: [report.as_json() for report in reports] for name, reports in found.items()})
+    _write_tables(
+        request.json,
+        {name: [report.as_json() for report in reports] for name, reports in found.items()},
+    )
     if count:
         raise Exceeded(f"{count_of(count)} in a call: the lines above wait for the device")
 
@@ -299,7 +353,10 @@ def _show_ablation(subject: Subject, request: Request) -> None:
     found = subject.ablate(request.timing(subject.device))
     for name, entries in found.items():
         print(f"{name}\n{ablation_table(entries)}")
-    _write_tables(request.json, {name: [entry.as_json() for entry in entries] for name, entries in found.items()})
+    _write_tables(
+        request.json,
+        {name: [entry.as_json() for entry in entries] for name, entries in found.items()},
+    )
 
 
 def _say_nsys(words: list[str]) -> None:

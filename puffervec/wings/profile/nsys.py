@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Together with Nsight Systems: ranges and a window for `nsys profile`, its command line, and what `nsys stats` says of it.
+"""Together with Nsight Systems: ranges and a window for `nsys profile`, its command line, and what
+`nsys stats` says of it.
 
 puffer-train profile TARGET --nvtx      prints the lines to run; under nsys it marks each phase and opens the window
 nsys stats --format csv                 summaries of CUDA's API, kernels, operations on memory, and NVTX ranges
@@ -31,10 +32,11 @@ REPORT = "puffer-profile"
 SUMMARIES = ("cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum", "nvtx_sum")
 MOST_BYTES, MOST_TIMES = 1 << 26, 1 << 63
 ENQUEUE_ONLY = (
-    "NVTX ranges show when work was handed to the GPU, not when it was done: a range that does not wait ends early, and the"
-    " wait shows up in the synchronisation behind it"
+    "NVTX ranges show when work was handed to the GPU, not when it was done: a range that does "
+    "not wait ends early, and the wait shows up in the synchronisation behind it"
 )
-# What tells the summaries apart: the column of the counts, and that of the names. Older versions write "Time(%)" and "Calls".
+# What tells the summaries apart: the column of the counts, and that of the names. Older versions
+# write "Time(%)" and "Calls".
 _KINDS = {
     "API": (("Num Calls", "Calls"), ("Name",)),
     "NVTX": (("Instances",), ("Range",)),
@@ -59,7 +61,9 @@ def nvtx_range(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def window() -> Iterator[None]:
-    """Let `nsys profile --capture-range=cudaProfilerApi` record the block and nothing else. Does nothing without a GPU."""
+    """Let `nsys profile --capture-range=cudaProfilerApi` record the block and nothing else. Does
+    nothing without a GPU.
+    """
     if not torch.cuda.is_available():
         yield
         return
@@ -77,20 +81,26 @@ def window() -> Iterator[None]:
 
 
 def command_lines(words: Sequence[str]) -> list[str]:
-    """Return the three commands that record and read back. Args: words: the command to be recorded, as in a shell."""
+    """Return the three commands that record and read back. Args: words: the command to be recorded,
+    as in a shell.
+    """
     own = shlex.join(words)
     files = [f"{REPORT}_{name}.csv" for name in SUMMARIES]
     return [
-        "nsys profile --trace=cuda,nvtx,osrt --sample=none --cuda-graph-trace=graph --capture-range=cudaProfilerApi"
-        f" --capture-range-end=stop --force-overwrite=true --output={REPORT} {own}",
-        f"nsys stats --report {','.join(SUMMARIES)} --format csv --force-export=true --output {REPORT} {REPORT}.nsys-rep",
+        "nsys profile --trace=cuda,nvtx,osrt --sample=none --cuda-graph-trace=graph "
+        "--capture-range=cudaProfilerApi --capture-range-end=stop --force-overwrite=true "
+        f"--output={REPORT} {own}",
+        f"nsys stats --report {','.join(SUMMARIES)} --format csv --force-export=true --output "
+        f"{REPORT} {REPORT}.nsys-rep",
         f"puffer-train profile --nsys-csv {' '.join(files)}",
     ]
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A row of a summary: how often a call, kernel, operation or range came, and the time of all of them."""
+    """A row of a summary: how often a call, kernel, operation or range came, and the time of all of
+    them.
+    """
 
     name: str
     times: int
@@ -110,19 +120,25 @@ class Trace:
     inferences: int | None
 
     def counts(self) -> dict[str, float]:
-        """Return launches, copies and synchronisations in all. Those whose summary is missing are left out."""
+        """Return launches, copies and synchronisations in all. Those whose summary is missing are
+        left out.
+        """
         found: dict[str, float] = {}
         for kind, summary in zip(KINDS, ("API", "memory", "API"), strict=True):
             if summary in self.summaries:
-                found[kind] = sum(row.times for row in self.summaries[summary] if kind_of(row.name) == kind)
+                found[kind] = sum(
+                    row.times for row in self.summaries[summary] if kind_of(row.name) == kind
+                )
         return found
 
     def per_inference(self) -> dict[str, float]:
-        """Return `counts` per inference. Raises: ConfigError where the number of inferences is not known."""
+        """Return `counts` per inference. Raises: ConfigError where the number of inferences is not
+        known.
+        """
         if not self.inferences:
             raise ConfigError(
-                f"how many inferences were recorded? Give the NVTX summary (nvtx_sum), whose range {INFERENCE!r} tells, or"
-                " --iterations N"
+                "how many inferences were recorded? Give the NVTX summary (nvtx_sum), whose "
+                f"range {INFERENCE!r} tells, or --iterations N"
             )
         return {kind: times / self.inferences for kind, times in self.counts().items()}
 
@@ -133,7 +149,9 @@ class Trace:
         for kind, rows in self.summaries.items():
             heaviest = sorted(rows, key=lambda row: -row.total_ms)[:8]
             cells: list[tuple[str, ...]] = [(kind, "times", "total ms")]
-            cells += [(_shortened(row.name), f"{row.times:,}", f"{row.total_ms:,.3f}") for row in heaviest]
+            cells += [
+                (_shortened(row.name), f"{row.times:,}", f"{row.total_ms:,.3f}") for row in heaviest
+            ]
             parts += table_lines(cells)
         if "NVTX" in self.summaries:
             parts.append(f"  note: {ENQUEUE_ONLY}{self._seen()}")
@@ -148,7 +166,11 @@ class Trace:
         return f". Here the ranges {INFERENCE!r} took {ranges:.3f} ms, the kernels {busy:.3f} ms"
 
 
-_WORDS = {"launches": "launches", "copies": "copies from the device to the host", "synchronisations": "synchronisations"}
+_WORDS = {
+    "launches": "launches",
+    "copies": "copies from the device to the host",
+    "synchronisations": "synchronisations",
+}
 
 
 def _shortened(name: str) -> str:
@@ -156,11 +178,15 @@ def _shortened(name: str) -> str:
 
 
 def _is_inference(name: str) -> bool:
-    return name.lstrip(":") in (INFERENCE, ITERATION)  # The default domain has no name, and a colon behind it.
+    return name.lstrip(":") in (
+        INFERENCE,
+        ITERATION,
+    )  # The default domain has no name, and a colon behind it.
 
 
 def read_csv(paths: Sequence[str | Path], inferences: int | None = None) -> Trace:
-    """Read summaries that `nsys stats --format csv` wrote, in any order; several may stand in one file.
+    """Read summaries that `nsys stats --format csv` wrote, in any order; several may stand in one
+    file.
 
     Args: inferences: how many were recorded; None: as many as there are ranges of that name.
     Raises: ConfigError in one line for a file that is none.
@@ -172,7 +198,9 @@ def read_csv(paths: Sequence[str | Path], inferences: int | None = None) -> Trac
             raise ConfigError(f"{path}: a second summary of {twice[0]}: give each once")
         summaries |= found
     if inferences is None:
-        inferences = sum(row.times for row in summaries.get("NVTX", ()) if _is_inference(row.name)) or None
+        inferences = (
+            sum(row.times for row in summaries.get("NVTX", ()) if _is_inference(row.name)) or None
+        )
     return Trace(summaries, inferences)
 
 
@@ -193,7 +221,9 @@ def _read_file(path: Path) -> dict[str, tuple[Row, ...]]:
 
 
 def _tables(text: str) -> dict[str, tuple[Row, ...]]:
-    """Return the summaries in a text; lines outside of them (nsys tells what it does) are passed over."""
+    """Return the summaries in a text; lines outside of them (nsys tells what it does) are passed
+    over.
+    """
     found: dict[str, list[Row]] = {}
     kind, columns = "", (0, 0, 0)
     for number, cells in enumerate(csv.reader(io.StringIO(text)), 1):
@@ -209,7 +239,9 @@ def _tables(text: str) -> dict[str, tuple[Row, ...]]:
 
 
 def _header(cells: Sequence[str]) -> tuple[str, tuple[int, int, int]] | None:
-    """Return the kind of a summary and its columns: name, count, total time. None for what is no header."""
+    """Return the kind of a summary and its columns: name, count, total time. None for what is no
+    header.
+    """
     names = [cell.strip() for cell in cells]
 
     def column(words: Sequence[str]) -> int | None:
@@ -231,4 +263,7 @@ def _row(cells: Sequence[str], columns: tuple[int, int, int], number: int) -> Ro
             return row
     except ValueError:
         pass
-    raise ValueError(f"line {number}: {shown(times)} and {shown(total)} must be a count below 2**63 and nanoseconds")
+    raise ValueError(
+        f"line {number}: {shown(times)} and {shown(total)} must be a count below 2**63 and "
+        "nanoseconds"
+    )

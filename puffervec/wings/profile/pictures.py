@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pictures of reports: a box per call or phase, and for sweeps the points, their line, and what the line leaves over."""
+"""Pictures of reports: a box per call or phase, and for sweeps the points, their line, and what the
+line leaves over.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _DPI = 120
 WIDE = 50  # medians further apart than this are drawn on a logarithmic scale
 
 
-def picture(reports: Report | Sequence[Report], path: str | Path, names: Sequence[str] = ()) -> Path:
+def picture(
+    reports: Report | Sequence[Report], path: str | Path, names: Sequence[str] = ()
+) -> Path:
     """Draw one report, or several side by side, as PNG or SVG after the name's ending.
 
     Args: names: of the reports, where there are several.
@@ -58,7 +62,13 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
     rows: list[tuple[str, Latency, str]] = []
     for report, name, colour in zip(reports, names, COLOURS, strict=False):
         for one in report.latencies:
-            rows.append((f"{one.name}, {name}" if len(reports) > 1 and one.name != name else one.name, one, colour))
+            rows.append(
+                (
+                    f"{one.name}, {name}" if len(reports) > 1 and one.name != name else one.name,
+                    one,
+                    colour,
+                )
+            )
     labels, samples, colours = [], [], []
     for label, one, colour in rows:
         for clock, times in (("wall", one.wall), ("device", one.device)):
@@ -67,7 +77,14 @@ def _draw_boxes(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
                 samples.append(times)
                 colours.append(colour)
     axis = part.subplots()
-    drawn = axis.boxplot(samples, orientation="horizontal", whis=(1, 99), showfliers=False, patch_artist=True, widths=0.6)
+    drawn = axis.boxplot(
+        samples,
+        orientation="horizontal",
+        whis=(1, 99),
+        showfliers=False,
+        patch_artist=True,
+        widths=0.6,
+    )
     for box, colour in zip(drawn["boxes"], colours, strict=True):
         box.set(facecolor=colour, alpha=0.6)
     for median in drawn["medians"]:
@@ -94,7 +111,13 @@ def _draw_lines(part: Any, reports: Sequence[Report], names: Sequence[str]) -> N
         label = f"{fit.a:.3f} + {fit.b:.4f} {knob}, R² {fit.r2:.4f}"
         above.plot(values, [point.median for point in report.sweep.points], "o", color=colour, ms=4)
         whole = np.array([0, values.max()])
-        above.plot(whole, fit.a + fit.b * whole, color=colour, lw=1.4, label=f"{name}: {label}" if len(reports) > 1 else label)
+        above.plot(
+            whole,
+            fit.a + fit.b * whole,
+            color=colour,
+            lw=1.4,
+            label=f"{name}: {label}" if len(reports) > 1 else label,
+        )
         below.plot(values, fit.residuals, "o-", color=colour, ms=3, lw=0.8)
     above.set_ylim(bottom=0)
     above.set_ylabel("ms, median", fontsize=8)

@@ -57,7 +57,12 @@ class Report:
             return None
         points = [_as_table(point) for point in self.sweep.points]
         fit = dataclasses.asdict(self.sweep.fit)
-        return {"knob": self.sweep.knob, "values": list(self.sweep.values), "points": points, "fit": fit}
+        return {
+            "knob": self.sweep.knob,
+            "values": list(self.sweep.values),
+            "points": points,
+            "fit": fit,
+        }
 
 
 def write(path: str | Path, data: bytes) -> None:
@@ -70,8 +75,18 @@ def write(path: str | Path, data: bytes) -> None:
 
 def about(device: torch.device, **facts: Any) -> dict[str, Any]:
     """Return facts together with those of the machine."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
-    return {**facts, "device": str(device), "device_name": name, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    name = (
+        torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or platform.machine()
+    )
+    return {
+        **facts,
+        "device": str(device),
+        "device_name": name,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+    }
 
 
 def _as_table(one: Latency) -> dict[str, Any]:
@@ -93,12 +108,20 @@ def read_report(path: str | Path) -> Report:
         latencies = tuple(_latency(one) for one in tables["latencies"])
         found = tables["sweep"]
         points = None if found is None else tuple(_latency(one) for one in found["points"])
-        sweep = None if points is None else Sweep(str(found["knob"]), tuple(map(int, found["values"])), points)
-        if sweep is not None and (len(sweep.values) != len(sweep.points) or not math.isfinite(sweep.fit.b)):
+        sweep = (
+            None
+            if points is None
+            else Sweep(str(found["knob"]), tuple(map(int, found["values"])), points)
+        )
+        if sweep is not None and (
+            len(sweep.values) != len(sweep.points) or not math.isfinite(sweep.fit.b)
+        ):
             raise ValueError("the sweep's values and points do not fit each other")
         return Report(dict(tables["about"]), latencies, sweep)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}: give a file that puffer-train profile --json wrote") from error
+        raise ConfigError(
+            f"{path}: {error.strerror}: give a file that puffer-train profile --json wrote"
+        ) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise ConfigError(f"{path} is no report of puffer-train profile --json: {what}") from error
@@ -112,4 +135,11 @@ def _latency(one: Mapping[str, Any]) -> Latency:
     if not wall:
         raise ValueError(f"{one['name']!r} has no times")
     counted = None if counts is None else Counts(**counts)
-    return Latency(str(one["name"]), wall, floats("device"), counted, floats("actions"), None if per is None else float(per))
+    return Latency(
+        str(one["name"]),
+        wall,
+        floats("device"),
+        counted,
+        floats("actions"),
+        None if per is None else float(per),
+    )

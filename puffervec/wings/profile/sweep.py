@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is fixed and what each step costs: times at several values of a knob, and the line T = a + b n through them."""
+"""What is fixed and what each step costs: times at several values of a knob, and the line T = a + b
+n through them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from puffervec.wings.profile.timing import Latency, Timing, Work, latencies
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """The least-squares line T = a + b n, ms. r2: 1 where it explains all of the spread; residuals: (points,) T - (a + b n)."""
+    """The least-squares line T = a + b n, ms. r2: 1 where it explains all of the spread; residuals:
+    (points,) T - (a + b n).
+    """
 
     a: float
     b: float
@@ -43,7 +47,9 @@ def fit_line(n: Sequence[float], times: Sequence[float]) -> Fit:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """Times at several values of a knob. points: in the order of `values`. The line goes through their medians of wall time."""
+    """Times at several values of a knob. points: in the order of `values`. The line goes through
+    their medians of wall time.
+    """
 
     knob: str
     values: tuple[int, ...]
@@ -58,19 +64,33 @@ class Sweep:
         """The points with the line's values, and the line."""
         fit = self.fit
         kinds = KINDS if all(point.counts is not None for point in self.points) else ()
-        rows: list[tuple[str, ...]] = [(self.knob, "median ms", "p95 ms", "line ms", "residual ms", *kinds)]
+        rows: list[tuple[str, ...]] = [
+            (self.knob, "median ms", "p95 ms", "line ms", "residual ms", *kinds)
+        ]
         for value, point, residual in zip(self.values, self.points, fit.residuals, strict=True):
             found = point.stats()["wall"]
             times = (found["p50"], found["p95"], found["p50"] - residual, residual)
             counts = [f"{getattr(point.counts, kind):g}" for kind in kinds]
             rows.append((f"{value}", *(f"{number:.3f}" for number in times), *counts))
-        return "\n".join([*table_lines(rows), f"  T = {fit.a:.3f} ms + {fit.b:.4f} ms x {self.knob}, R2 {fit.r2:.4f}"])
+        return "\n".join(
+            [
+                *table_lines(rows),
+                f"  T = {fit.a:.3f} ms + {fit.b:.4f} ms x {self.knob}, R2 {fit.r2:.4f}",
+            ]
+        )
 
 
-def sweep(make: Callable[[int], Work], knob: str, values: Sequence[int], timing: Timing | None = None, **changes: Any) -> Sweep:
+def sweep(
+    make: Callable[[int], Work],
+    knob: str,
+    values: Sequence[int],
+    timing: Timing | None = None,
+    **changes: Any,
+) -> Sweep:
     """Time work at several values of a knob, in turn.
 
-    Args: make: takes a value and returns the work, called without arguments; knob: its name; timing, changes: of `latency`.
+    Args: make: takes a value and returns the work, called without arguments; knob: its name;
+    timing, changes: of `latency`.
     Raises: ConfigError: fewer than two values; as of `latency`.
     """
     (found,) = sweeps({"": make}, knob, values, timing, **changes).values()
@@ -78,9 +98,14 @@ def sweep(make: Callable[[int], Work], knob: str, values: Sequence[int], timing:
 
 
 def sweeps(
-    makes: Mapping[str, Callable[[int], Work]], knob: str, values: Sequence[int], timing: Timing | None = None, **changes: Any
+    makes: Mapping[str, Callable[[int], Work]],
+    knob: str,
+    values: Sequence[int],
+    timing: Timing | None = None,
+    **changes: Any,
 ) -> dict[str, Sweep]:
-    """Sweep several works that are to be compared, all in turn: what else the machine does meets them alike.
+    """Sweep several works that are to be compared, all in turn: what else the machine does meets
+        them alike.
 
     Args: makes: by name; the rest as of `sweep`. Raises: as `sweep`.
     """
@@ -88,15 +113,24 @@ def sweeps(
     works = {f"{name}\n{value}": make(value) for name, make in makes.items() for value in chosen}
     found = iter(latencies(works, timing, **changes))
     return {
-        name: Sweep(knob, chosen, tuple(dataclasses.replace(next(found), name=f"{knob}={value}") for value in chosen))
+        name: Sweep(
+            knob,
+            chosen,
+            tuple(dataclasses.replace(next(found), name=f"{knob}={value}") for value in chosen),
+        )
         for name in makes
     }
 
 
 def checked_values(knob: str, values: Sequence[int]) -> tuple[int, ...]:
-    """Return the values of a sweep in ascending order. Raises: ConfigError: fewer than two different ones, or below 1."""
+    """Return the values of a sweep in ascending order. Raises: ConfigError: fewer than two
+    different ones, or below 1.
+    """
     chosen = tuple(sorted(set(values)))
     if len(chosen) < 2 or chosen[0] < 1:
         given = ",".join(map(str, values))
-        raise ConfigError(f"sweep {knob}={given}: give at least two different whole numbers from 1, as in {knob}=1,2,4,8")
+        raise ConfigError(
+            f"sweep {knob}={given}: give at least two different whole numbers from 1, as in "
+            f"{knob}=1,2,4,8"
+        )
     return chosen

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `puffer-train profile` measures: the policies of a run or an env, a callable of yours, or the trainer's own loop.
+"""What `puffer-train profile` measures: the policies of a run or an env, a callable of yours, or
+the trainer's own loop.
 
     model     the network alone, on rows that are tensors on its device
     policy    from rows as an env gives them to actions as it takes them: encoding, network, sampling (act/acting.py)
@@ -53,7 +54,17 @@ ENVS = 4  # whose first rows are repeated
 BATCH = 64
 LOOPS = (20, 5)  # iterations and warm-up
 # In the order of a turn, then of an update.
-PHASES = ("recv", "host-to-device", "policy", "graph", "device-to-host", "wait", "send", "advantages", "update")
+PHASES = (
+    "recv",
+    "host-to-device",
+    "policy",
+    "graph",
+    "device-to-host",
+    "wait",
+    "send",
+    "advantages",
+    "update",
+)
 FOR_EVER = 10**15  # agent-steps
 Knobs = Mapping[str, int]
 
@@ -70,7 +81,8 @@ class Subject:
         device: where it works.
         knobs: names that a sweep may change; None: any, as far as the callable takes it.
         make: given values of knobs, returns the works by name.
-        steps: the same for the search for synchronisations: what a roll-out's turn does on a device, up to the drawn actions.
+        steps: the same for the search for synchronisations: what a roll-out's turn does on a
+        device, up to the drawn actions.
         fake_steps: what makes these steps where tensors are on a fake GPU.
         ablate: runs the works in all modes, by name.
         about: facts for the report.
@@ -111,19 +123,24 @@ def _all(works: Sequence[Work]) -> list[Any]:
     return [work() for work in works]
 
 
-# ---- callables ------------------------------------------------------------------------------------------------
+# ---- callables -----------------------------------------------------------------------------------
 
 
-def callable_subject(target: str, settings: Mapping[str, Any], device: str, batch: int | None) -> Subject | None:
-    """Return a subject for "module:name", a function that takes knobs by name and returns what is to be called without
-    arguments; or does the work itself. None where it makes an env.
+def callable_subject(
+    target: str, settings: Mapping[str, Any], device: str, batch: int | None
+) -> Subject | None:
+    """Return a subject for "module:name", a function that takes knobs by name and returns what is
+    to be called without arguments; or does the work itself. None where it makes an env.
 
     Args: settings: further arguments by name; device, batch: given where the function names them.
     Raises: ConfigError where there is no such function, or it fails.
     """
     function = guarded(target, "cannot be imported", lambda: named(target))
     if not callable(function):
-        raise ConfigError(f"{target} is {type(function).__name__}: give a function that returns what is to be called")
+        raise ConfigError(
+            f"{target} is {type(function).__name__}: give a function that returns what is to be "
+            "called"
+        )
     try:
         takes = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -134,7 +151,9 @@ def callable_subject(target: str, settings: Mapping[str, Any], device: str, batc
     given |= {"batch": batch} if "batch" in takes and batch is not None else {}
 
     first = guarded(
-        target, "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)", lambda: function(**given)
+        target,
+        "cannot be called (its arguments: --set NAME=VALUE; for an env: --env.NAME VALUE)",
+        lambda: function(**given),
     )
     if hasattr(first, "reset") and hasattr(first, "step"):
         getattr(first, "close", lambda: None)()
@@ -154,16 +173,22 @@ def callable_subject(target: str, settings: Mapping[str, Any], device: str, batc
     def ablate(timing: Timing) -> dict[str, list[Entry]]:
         return {"call": ablation.ablation(make({})["call"], timing)}
 
-    about = {"target": target, "mode": "call", **{key: str(value) for key, value in settings.items()}}
+    about = {
+        "target": target,
+        "mode": "call",
+        **{key: str(value) for key, value in settings.items()},
+    }
     return Subject(where, None, make, lambda: make({}), fakes, ablate, about)
 
 
-# ---- policies -------------------------------------------------------------------------------------------------
+# ---- policies ------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of a policy as an env gives them. obs: (rows, ...) or a dict of such; masks: (rows, choices), None: all allowed."""
+    """Rows of a policy as an env gives them. obs: (rows, ...) or a dict of such; masks: (rows,
+    choices), None: all allowed.
+    """
 
     obs: Any
     masks: np.ndarray | None
@@ -172,14 +197,20 @@ class Rows:
     def repeated(self, batch: int) -> Rows:
         """Return as many rows as are wanted."""
         at = np.arange(batch) % self.count
-        obs = {key: part[at] for key, part in self.obs.items()} if isinstance(self.obs, dict) else self.obs[at]
+        obs = (
+            {key: part[at] for key, part in self.obs.items()}
+            if isinstance(self.obs, dict)
+            else self.obs[at]
+        )
         return Rows(obs, None if self.masks is None else self.masks[at], batch)
 
 
 def observed(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[str, Rows]:
     """Return the rows of each policy at the first step of some envs."""
     maker, seed = config.creator or config.target, config.train.seed
-    with puffervec.make(maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed) as vec:
+    with puffervec.make(
+        maker, env_kwargs=config.env, backend="serial", num_envs=ENVS, seed=seed
+    ) as vec:
         obs, _ = vec.reset(seed=seed)
         groups, found = vec.halves[0].groups, {}
         for name, own in policies.items():
@@ -188,8 +219,14 @@ def observed(config: TrainConfig, policies: Mapping[str, PolicyRows]) -> dict[st
             agents = {group.name: group.agents for group in vec.spec.groups}[own.group.name]
             at = np.arange(count) if own.agents is None else places(own.agents, agents, count)
             given = obs if len(vec.spec.groups) == 1 else obs[own.group.name]
-            given = {key: value[at] for key, value in given.items()} if isinstance(given, dict) else given[at]
-            found[name] = Rows(given, None if part.action_masks is None else part.action_masks[at], len(at))
+            given = (
+                {key: value[at] for key, value in given.items()}
+                if isinstance(given, dict)
+                else given[at]
+            )
+            found[name] = Rows(
+                given, None if part.action_masks is None else part.action_masks[at], len(at)
+            )
     return found
 
 
@@ -217,7 +254,10 @@ class Acting:
 
     def whole(self) -> Work:
         """Return the way from the env's rows to its actions."""
-        actor, rows = RowActor(self.policy, self.rows.group, self.device), np.arange(self.given.count)
+        actor, rows = (
+            RowActor(self.policy, self.rows.group, self.device),
+            np.arange(self.given.count),
+        )
         generator, idle = torch.Generator(self.device), np.zeros(self.given.count, bool)
 
         def work() -> np.ndarray:
@@ -229,7 +269,9 @@ class Acting:
         return work
 
     def step(self) -> Work:
-        """Return the network and the draw of the actions, as a roll-out's turn has them on a device."""
+        """Return the network and the draw of the actions, as a roll-out's turn has them on a
+        device.
+        """
         obs, state, reset, allowed = self._inputs()
         spec, count = ActionSpec.of(self.rows.group, self.rows.section.joint), self.given.count
 
@@ -245,17 +287,27 @@ class Acting:
         copied, device = copy.deepcopy(self.policy).requires_grad_(False), torch.device("cuda")
 
         def make() -> Work:
-            return dataclasses.replace(self, policy=copied.to_empty(device=device), device=device).step()
+            return dataclasses.replace(
+                self, policy=copied.to_empty(device=device), device=device
+            ).step()
 
         return make
 
     def ablate(self, timing: Timing) -> list[Entry]:
-        """Run the network in all modes, also with planned memory, for which the inputs are written anew each time."""
+        """Run the network in all modes, also with planned memory, for which the inputs are written
+        anew each time.
+        """
         obs, *others = self._inputs()
         args = (shown(obs), *others)
-        plans = doors.door("plan", "--ablation").planned_calls(self.policy, args) if "plan" in doors.names() else {}
+        plans = (
+            doors.door("plan", "--ablation").planned_calls(self.policy, args)
+            if "plan" in doors.names()
+            else {}
+        )
         with torch.no_grad(), one_torch_thread():
-            return ablation.ablation(functools.partial(self.policy, *args), timing, {**ablation.MODES, **plans})
+            return ablation.ablation(
+                functools.partial(self.policy, *args), timing, {**ablation.MODES, **plans}
+            )
 
     def _inputs(self) -> tuple[Observations, tuple[Tensor, ...], Tensor, Tensor | None]:
         cpu = RowActor(self.policy, self.rows.group, torch.device("cpu"))
@@ -268,7 +320,9 @@ class Acting:
 
 
 def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
-    """Return a subject for the policies that a config describes, with fresh weights. Raises: ConfigError."""
+    """Return a subject for the policies that a config describes, with fresh weights. Raises:
+    ConfigError.
+    """
     rows = policy_rows(env_spec(config), config)
 
     def build(section: Mapping[str, PolicyRows]) -> dict[str, nn.Module]:
@@ -280,22 +334,38 @@ def env_subject(config: TrainConfig, mode: str, batch: int | None) -> Subject:
         deeper = {}
         for name, own in rows.items():
             policy = dataclasses.replace(own.section, hidden=own.section.hidden[:1] * layers)
-            deeper[name] = dataclasses.replace(own, settings=dataclasses.replace(own.settings, policy=policy))
+            deeper[name] = dataclasses.replace(
+                own, settings=dataclasses.replace(own.settings, policy=policy)
+            )
         return build(deeper)
 
     return _policy_subject(config, rows, build(rows), mode, batch, layered)
 
 
 def run_subject(
-    run: str, mode: str, batch: int | None, device: str, code: tuple[str | None, ...], note: Callable[[str], None]
+    run: str,
+    mode: str,
+    batch: int | None,
+    device: str,
+    code: tuple[str | None, ...],
+    note: Callable[[str], None],
 ) -> Subject:
-    """Return a subject for the policies of a run. Args: code: of `load_policies`. Raises: ConfigError, CheckpointError."""
+    """Return a subject for the policies of a run. Args: code: of `load_policies`. Raises:
+    ConfigError, CheckpointError.
+    """
     if run in kinds():
-        raise ConfigError(f"{run} is a kind of policy: give an env that it acts in, as in tag_grid --policy.kind {run}")
+        raise ConfigError(
+            f"{run} is a kind of policy: give an env that it acts in, as in tag_grid "
+            f"--policy.kind {run}"
+        )
     where = choose_device(device)
-    _, (config, policies) = read_newest(run, Path("runs"), lambda found: load_policies(found, where, code), note)
+    _, (config, policies) = read_newest(
+        run, Path("runs"), lambda found: load_policies(found, where, code), note
+    )
     config = config.merged({"train": {"device": str(where)}})
-    return _policy_subject(config, policy_rows(env_spec(config), config), policies, mode, batch, None)
+    return _policy_subject(
+        config, policy_rows(env_spec(config), config), policies, mode, batch, None
+    )
 
 
 def _policy_subject(
@@ -313,12 +383,17 @@ def _policy_subject(
         nets = layered(knobs["layers"]) if layered is not None and "layers" in knobs else policies
         count = knobs.get("batch", knobs.get("agents", size))
         return {
-            name: Acting(nets[name].to(device), own, given[name].repeated(count), device, config.train.seed)
+            name: Acting(
+                nets[name].to(device), own, given[name].repeated(count), device, config.train.seed
+            )
             for name, own in rows.items()
         }
 
     def make(knobs: Knobs) -> dict[str, Work]:
-        return {name: one.model() if mode == "model" else one.whole() for name, one in acting(knobs).items()}
+        return {
+            name: one.model() if mode == "model" else one.whole()
+            for name, one in acting(knobs).items()
+        }
 
     parameters = sum(p.numel() for policy in policies.values() for p in policy.parameters())
     about = {"target": config.target, "mode": mode, "batch": size, "parameters": parameters}
@@ -335,7 +410,7 @@ def _policy_subject(
     )
 
 
-# ---- the trainer's loop ---------------------------------------------------------------------------------------
+# ---- the trainer's loop --------------------------------------------------------------------------
 
 
 def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
@@ -349,9 +424,13 @@ def parts_of(trainer: Trainer) -> Iterator[tuple[Any, str, str]]:
 
 
 def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> list[Latency]:
-    """Train, keep nothing, and return `phases`. Raises: ConfigError, SceneError: bad input. Stopped."""
+    """Train, keep nothing, and return `phases`. Raises: ConfigError, SceneError: bad input.
+    Stopped.
+    """
     limits = {"total_timesteps": FOR_EVER, "time_limit_s": 0.0, "final_eval": False}
-    config = config.merged({"train": limits, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}})
+    config = config.merged(
+        {"train": limits, "log": {"dashboard": "off", "checkpoint_interval_s": 1e9}}
+    )
     with tempfile.TemporaryDirectory(prefix="puffer-train-") as folder:
         make = functools.partial(Trainer, config, folder=Path(folder), dashboard=Dashboard())
         with signals.start(make) as trainer, signals.training(trainer):
@@ -359,11 +438,14 @@ def profile_loop(config: TrainConfig, timing: Timing, signals: StopSignals) -> l
 
 
 def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> list[Latency]:
-    """Go on with a training and return the times of whole iterations (a roll-out and its update), and of their phases.
+    """Go on with a training and return the times of whole iterations (a roll-out and its update),
+    and of their phases.
 
-    The phases are methods of the trainer's own parts, which are timed meanwhile. On a GPU each phase waits for the device,
-    so that the halves do not overlap: an iteration takes longer than in training.
-    Args: timing: iterations and warm-up are those of the loop; None: 20 and 5; changes: fields of Timing to change.
+    The phases are methods of the trainer's own parts, which are timed meanwhile. On a GPU each
+    phase waits for the device, so that the halves do not overlap: an iteration takes longer than in
+    training.
+    Args: timing: iterations and warm-up are those of the loop; None: 20 and 5; changes: fields of
+    Timing to change.
     Raises: Stopped where the trainer was asked to stop.
     """
     timing = dataclasses.replace(timing or Timing(*LOOPS), **changes)
@@ -379,7 +461,10 @@ def phases(trainer: Trainer, timing: Timing | None = None, **changes: Any) -> li
             walls.append((timing.now() - begin) * MS)
     if timing.marks is not no_marks:
         # With the clock of a CPU, which does not wait.
-        with timing.window(), _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder:
+        with (
+            timing.window(),
+            _watching(trainer, Meter("cpu", timing.now, timing.marks)) as recorder,
+        ):
             for _ in range(timing.iterations):
                 with recorder.range(ITERATION):
                     _iterate(trainer)
@@ -409,7 +494,9 @@ def _iterate(trainer: Trainer) -> None:
 
 
 def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
-    """Return the config of a run with one knob changed. Raises: ConfigError for a knob that a loop has not."""
+    """Return the config of a run with one knob changed. Raises: ConfigError for a knob that a loop
+    has not.
+    """
     if knob == "horizon":
         return config.merged({"train": {"horizon": value}})
     if knob == "layers":
@@ -421,6 +508,10 @@ def with_knob(config: TrainConfig, knob: str, value: int) -> TrainConfig:
         buffers = config.vec.resolved(config.python).num_buffers
         rows = value * (int(buffers) if knob == "batch" else 1)
         if rows % agents:
-            raise ConfigError(f"--sweep {knob}={value}: an env has {agents} agents: give multiples of {agents}")
+            raise ConfigError(
+                f"--sweep {knob}={value}: an env has {agents} agents: give multiples of {agents}"
+            )
         return config.merged({"vec": {"num_envs": rows // agents}})
-    raise ConfigError(f"--sweep {knob}: a loop has horizon, agents, envs, batch (rows of a half) and layers")
+    raise ConfigError(
+        f"--sweep {knob}: a loop has horizon, agents, envs, batch (rows of a half) and layers"
+    )

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How long something takes: wall time until the device has finished, and the time between two events on the device beside it.
+"""How long something takes: wall time until the device has finished, and the time between two
+events on the device beside it.
 
 latency(work)                      one call again and again, from the same seed each time
 Meter().watch(owner, "method")     methods of objects at work, as they are called: the phases of a loop
@@ -30,7 +31,10 @@ MS = 1e3
 _QUANTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 COLUMNS = ("mean", *_QUANTILES, "min", "max")
 MOST_ACTIONS = 100_000  # numbers that a report keeps to be compared
-INFERENCE, ITERATION = "inference", "iteration"  # the ranges round each call, and each turn of a loop
+INFERENCE, ITERATION = (
+    "inference",
+    "iteration",
+)  # the ranges round each call, and each turn of a loop
 
 Now = Callable[[], float]
 Marks = Callable[[str], AbstractContextManager[Any]]
@@ -49,10 +53,13 @@ class Latency:
     """Times of one thing, in milliseconds.
 
     Attributes:
-        wall: (calls,) from the call until it has returned and the device has done what it was asked for.
-        device: (calls,) between an event before and one after, on the device; None on a CPU, which has none.
+        wall: (calls,) from the call until it has returned and the device has done what it was asked
+        for.
+        device: (calls,) between an event before and one after, on the device; None on a CPU, which
+        has none.
         counts: of one call; None where they were not asked for.
-        actions: (numbers,) what the last call returned, flat; None where it returned no numbers, or more than MOST_ACTIONS.
+        actions: (numbers,) what the last call returned, flat; None where it returned no numbers, or
+        more than MOST_ACTIONS.
         per_iteration: of a phase: calls per iteration of the loop; None for a call.
     """
 
@@ -82,12 +89,16 @@ def table(latencies: Sequence[Latency]) -> str:
     """Return a table: a row for each clock of each, in ms; below it the counts."""
     phases = any(one.per_iteration is not None for one in latencies)
     total = sum(sum(one.wall) for one in latencies if one.per_iteration is not None)
-    rows: list[tuple[str, ...]] = [("ms", "clock", *COLUMNS, *(("calls", "share") if phases else ()))]
+    rows: list[tuple[str, ...]] = [
+        ("ms", "clock", *COLUMNS, *(("calls", "share") if phases else ()))
+    ]
     for one in latencies:
         extra = _of_iteration(one, total) if phases else ()
         for clock, found in one.stats().items():
             rows.append((one.name, clock, *(f"{found[column]:.3f}" for column in COLUMNS), *extra))
-    counted = [f"  {one.name}: {one.counts} per call" for one in latencies if one.counts is not None]
+    counted = [
+        f"  {one.name}: {one.counts} per call" for one in latencies if one.counts is not None
+    ]
     return "\n".join([*table_lines(rows), *counted])
 
 
@@ -99,14 +110,18 @@ def _of_iteration(one: Latency, total: float) -> tuple[str, str]:
 
 
 class Clock:
-    """Times a stretch of work on a device. A CPU has done its work when the call returns; for a GPU `stop` waits."""
+    """Times a stretch of work on a device. A CPU has done its work when the call returns; for a GPU
+    `stop` waits.
+    """
 
     def __init__(self, device: torch.device, now: Now = time.perf_counter) -> None:
         """Args: device: whose work is waited for; now: seconds."""
         self.device, self.now, self.cuda = device, now, device.type == "cuda"
 
     def start(self) -> tuple[float, Any] | None:
-        """Return what `stop` needs; None while a CUDA graph is being captured, which must neither wait nor be timed."""
+        """Return what `stop` needs; None while a CUDA graph is being captured, which must neither
+        wait nor be timed.
+        """
         if not self.cuda:
             return self.now(), None
         if torch.cuda.is_current_stream_capturing():
@@ -141,7 +156,9 @@ def no_marks(name: str) -> AbstractContextManager[Any]:
 
 
 class Timed(NamedTuple):
-    """What a callable took: wall time and time on the device of each call that counts, ms, and what the last one returned."""
+    """What a callable took: wall time and time on the device of each call that counts, ms, and what
+    the last one returned.
+    """
 
     walls: list[float]
     devices: list[float]
@@ -154,13 +171,13 @@ class Timing:
 
     Attributes:
         iterations, warmup: calls that count, and calls before them that do not.
-        seed: torch's generators begin with it before every call, so that each draws the same noise. The state that they had is
-            set back afterwards.
+        seed: torch's generators begin with it before every call, so that each draws the same noise.
+            The state that they had is set back afterwards.
         device: whose work is waited for; None: the GPU where this process uses one, else the CPU.
         counts: count launches, copies and synchronisations too, in further calls.
         now: the clock, in seconds.
-        marks, window: for a tool that records (nsys.py): as many further calls, each in a range, all in a window. They are not
-            timed, since a clock would wait for the device.
+        marks, window: for a tool that records (nsys.py): as many further calls, each in a range,
+            all in a window. They are not timed, since a clock would wait for the device.
     """
 
     iterations: int = 100
@@ -175,21 +192,30 @@ class Timing:
     def check(self) -> None:
         """Raise ConfigError where there is nothing to time."""
         if self.iterations < 1 or self.warmup < 0:
-            raise ConfigError(f"iterations is {self.iterations}, warmup {self.warmup}: must be at least 1 and 0")
+            raise ConfigError(
+                f"iterations is {self.iterations}, warmup {self.warmup}: must be at least 1 and 0"
+            )
 
 
-def latency(work: Work, timing: Timing | None = None, *, name: str = "call", **changes: Any) -> Latency:
+def latency(
+    work: Work, timing: Timing | None = None, *, name: str = "call", **changes: Any
+) -> Latency:
     """Time a callable.
 
-    Args: work: called without arguments, again and again; timing: None is `Timing()`; changes: fields of Timing to change.
+    Args: work: called without arguments, again and again; timing: None is `Timing()`; changes:
+    fields of Timing to change.
     Raises: ConfigError: no iterations; and what the work raises.
     """
     (found,) = latencies({name: work}, timing, **changes)
     return found
 
 
-def latencies(works: Mapping[str, Work], timing: Timing | None = None, **changes: Any) -> list[Latency]:
-    """Time callables in turn, so that what else the machine does meets all alike. Args, Raises: as of `latency`."""
+def latencies(
+    works: Mapping[str, Work], timing: Timing | None = None, **changes: Any
+) -> list[Latency]:
+    """Time callables in turn, so that what else the machine does meets all alike. Args, Raises: as
+    of `latency`.
+    """
     timing = dataclasses.replace(timing or Timing(), **changes)
     timing.check()
     device = device_of(timing.device)
@@ -203,7 +229,9 @@ def latencies(works: Mapping[str, Work], timing: Timing | None = None, **changes
             _record(works, timing)
         counted = {name: _counted(work, device, timing) for name, work in works.items()}
     return [
-        Latency(name, tuple(one.walls), tuple(one.devices) or None, counted[name], numbers(one.last[0]))
+        Latency(
+            name, tuple(one.walls), tuple(one.devices) or None, counted[name], numbers(one.last[0])
+        )
         for name, one in timed.items()
     ]
 
@@ -239,7 +267,9 @@ def _counted(work: Work, device: torch.device, timing: Timing) -> Counts | None:
 
 
 def numbers(tree: Any) -> tuple[float, ...] | None:
-    """Return the numbers in nested tensors, arrays and numbers, flat; None where there are none, or more than MOST_ACTIONS."""
+    """Return the numbers in nested tensors, arrays and numbers, flat; None where there are none, or
+    more than MOST_ACTIONS.
+    """
     parts = []
     for leaf in tree_leaves(tree):
         if isinstance(leaf, Tensor):
@@ -251,7 +281,8 @@ def numbers(tree: Any) -> tuple[float, ...] | None:
 
 
 class Meter:
-    """Times ranges, and methods of objects at work, which it replaces meanwhile: code that is not watched pays nothing.
+    """Times ranges, and methods of objects at work, which it replaces meanwhile: code that is not
+        watched pays nothing.
 
         with Meter() as meter:
             meter.watch(policy, "encode")
@@ -261,11 +292,17 @@ class Meter:
                     policy(observation)
         print(meter)
 
-    Times are a range's own: those of ranges within it are left out. Iterations are the outermost ranges.
-    On a GPU each range waits for the device at both ends, so that its work is its own; halves do not overlap then.
+    Times are a range's own: those of ranges within it are left out. Iterations are the outermost
+    ranges. On a GPU each range waits for the device at both ends, so that its work is its own;
+    halves do not overlap then.
     """
 
-    def __init__(self, device: torch.device | str | None = None, now: Now = time.perf_counter, marks: Marks = no_marks) -> None:
+    def __init__(
+        self,
+        device: torch.device | str | None = None,
+        now: Now = time.perf_counter,
+        marks: Marks = no_marks,
+    ) -> None:
         """Args: as of `Timing`."""
         self.clock, self.marks = Clock(device_of(device), now), marks
         self.iterations = 0  # outermost ranges of the thread that made this
@@ -292,7 +329,9 @@ class Meter:
                 return original(*args, **kwargs)
 
         setattr(owner, method, timed)
-        self._undo.callback(setattr, owner, method, original) if own else self._undo.callback(delattr, owner, method)
+        self._undo.callback(setattr, owner, method, original) if own else self._undo.callback(
+            delattr, owner, method
+        )
 
     @contextlib.contextmanager
     def range(self, name: str) -> Iterator[None]:
@@ -319,7 +358,12 @@ class Meter:
     def latencies(self) -> list[Latency]:
         """Return the times of all ranges, in the order in which they first ended."""
         return [
-            Latency(name, tuple(walls), tuple(self._devices.get(name, ())) or None, per_iteration=len(walls) / self.iterations)
+            Latency(
+                name,
+                tuple(walls),
+                tuple(self._devices.get(name, ())) or None,
+                per_iteration=len(walls) / self.iterations,
+            )
             for name, walls in self._walls.items()
         ]
 

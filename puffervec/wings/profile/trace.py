@@ -14,7 +14,11 @@ from puffervec.wings.profile.timing import INFERENCE, Work, device_of
 
 
 def chrome_trace(
-    work: Work, path: str | Path, calls: int = 3, warmup: int = 3, device: torch.device | str | None = None
+    work: Work,
+    path: str | Path,
+    calls: int = 3,
+    warmup: int = 3,
+    device: torch.device | str | None = None,
 ) -> Path:
     """Record calls of `work`, each in a range of its own, and write the trace as JSON.
 

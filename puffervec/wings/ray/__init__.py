@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs that are played by hosts on other machines, over Ray: `from puffervec.wings.ray import RayTrainer`."""
+"""Roll-outs that are played by hosts on other machines, over Ray: `from puffervec.wings.ray import
+RayTrainer`.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Ray: the cluster, the actors that hosts are, and answers on their way. The one file that imports it.
+"""Ray: the cluster, the actors that hosts are, and answers on their way. The one file that imports
+it.
 
-What Ray does: it places actors (a placement group spreads them over machines; where hosts follow the machines, each is bound to
-its own), starts dead ones again and repeats what they were asked, keeps weights and segments in the object store of each
-machine, and knows which machines there are. Runs in the learner.
+What Ray does: it places actors (a placement group spreads them over machines; where hosts follow
+the machines, each is bound to its own), starts dead ones again and repeats what they were asked,
+keeps weights and segments in the object store of each machine, and knows which machines there are.
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from typing import Any
 import ray
 from ray.exceptions import RayError, RayTaskError
 from ray.util.placement_group import placement_group, remove_placement_group
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
+from ray.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
 
 from puffervec.errors import ConfigError
 from puffervec.system.cores import usable_cores
@@ -34,16 +39,21 @@ from puffervec.wings.ray.host import About, Failed, Host, Order, Outfit
 
 SYNC_S = 2.0  # Between two looks at which machines there are.
 REACH_S = 10.0
-CLOSE_S = 3.0  # Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
+# Hosts have so long to end their workers; then they are killed, and the workers end by themselves.
+CLOSE_S = 3.0
 LOCAL, AUTO = "local", "auto"
 # Where Ray keeps the address of the cluster that was started last, in the temporary folder.
 CURRENT_CLUSTER = "ray/ray_current_cluster"
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, 3.4
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
+    (0, 0, 0, 4, 0, 0, 0, 0, 0)
+)  # RFC 9113, 3.4
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One of the cluster that can play. Attributes: node: Ray's name of it; name: for people; cpus: that it has."""
+    """One of the cluster that can play. Attributes: node: Ray's name of it; name: for people; cpus:
+    that it has.
+    """
 
     node: str
     name: str
@@ -53,15 +63,21 @@ class Machine:
 def machines(nodes: Sequence[Mapping[str, Any]]) -> list[Machine]:
     """Return those of `ray.nodes()` that are alive and lend CPUs, the largest first."""
     found = [
-        Machine(node["NodeID"], str(node["NodeManagerAddress"]), int(node["Resources"].get("CPU", 0)))
+        Machine(
+            node["NodeID"], str(node["NodeManagerAddress"]), int(node["Resources"].get("CPU", 0))
+        )
         for node in nodes
         if node["Alive"]
     ]
-    return sorted((machine for machine in found if machine.cpus > 0), key=lambda machine: (-machine.cpus, machine.node))
+    return sorted(
+        (machine for machine in found if machine.cpus > 0),
+        key=lambda machine: (-machine.cpus, machine.node),
+    )
 
 
 def cpus_each(wanted: int, hosts: int, found: Sequence[Machine]) -> int:
-    """Return the CPUs that each of several hosts takes: `wanted`, or where that is 0 a fair part of the machines.
+    """Return the CPUs that each of several hosts takes: `wanted`, or where that is 0 a fair part of
+        the machines.
 
     >>> two = [Machine("a", "a", 16), Machine("b", "b", 8)]
     >>> cpus_each(0, 2, two), cpus_each(0, 4, two)
@@ -74,7 +90,8 @@ def cpus_each(wanted: int, hosts: int, found: Sequence[Machine]) -> int:
 
 
 def connect(section: RaySection, hosts: int) -> bool:
-    """Join the cluster, or start one here; return whether it has to be left again: the caller's own script may be in one.
+    """Join the cluster, or start one here; return whether it has to be left again: the caller's own
+    script may be in one.
 
     Raises: ConfigError where there is none at the address.
     """
@@ -89,12 +106,21 @@ def connect(section: RaySection, hosts: int) -> bool:
         _reach(_known() if section.address == AUTO else section.address)
         with _own_signals():
             ray.init(section.address, logging_level=logging.ERROR, log_to_driver=False, **quiet)
-    except (ConnectionError, RuntimeError, ValueError, AssertionError, TimeoutError, RayError, OSError) as error:
+    except (
+        ConnectionError,
+        RuntimeError,
+        ValueError,
+        AssertionError,
+        TimeoutError,
+        RayError,
+        OSError,
+    ) as error:
         words = " ".join(str(error).split())[:300]
         raise ConfigError(
-            f"ray.address is {section.address!r}: no Ray cluster could be joined there ({words}); start one with `ray start"
-            " --head`, join it on this machine with `ray start --address=HOST:PORT --num-cpus=0`, or use --ray local"
-            f"{'' if 'RAY_AUTH_MODE' in os.environ else '; if it asks for a token: export RAY_AUTH_MODE=token'}"
+            f"ray.address is {section.address!r}: no Ray cluster could be joined there ({words}); "
+            "start one with `ray start --head`, join it on this machine with `ray start "
+            "--address=HOST:PORT --num-cpus=0`, or use --ray "
+            f"local{'' if 'RAY_AUTH_MODE' in os.environ else '; if it asks for a token: export RAY_AUTH_MODE=token'}"
         ) from None
     return True
 
@@ -102,9 +128,12 @@ def connect(section: RaySection, hosts: int) -> bool:
 def _give_token() -> None:
     """Set a token for a Ray of this process alone, unless the user has chosen one.
 
-    Ray would write one to ~/.ray/auth_token, and then every later `ray start --head` would ask for it.
+    Ray would write one to ~/.ray/auth_token, and then every later `ray start --head` would ask for
+    it.
     """
-    if not any(name in os.environ for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
+    if not any(
+        name in os.environ for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    ):
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
 
 
@@ -120,7 +149,8 @@ def _known() -> str:
 
 
 def _reach(address: str) -> None:
-    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses are left to Ray.
+    """Raise OSError where nothing answers at HOST:PORT: Ray would try for minutes. Other addresses
+    are left to Ray.
 
     Ray's head speaks gRPC, so it answers the first bytes of HTTP/2, or closes where it wants TLS.
     """
@@ -131,7 +161,9 @@ def _reach(address: str) -> None:
             try:
                 connection.recv(1)
             except TimeoutError:
-                raise TimeoutError(f"something listens there and does not answer within {REACH_S:g} s") from None
+                raise TimeoutError(
+                    f"something listens there and does not answer within {REACH_S:g} s"
+                ) from None
             except ConnectionResetError:  # it refuses these bytes
                 pass
 
@@ -159,7 +191,9 @@ def _own_signals() -> Iterator[None]:
 
 
 class Actor:
-    """A host as an actor. Its outfit comes with each order, for a new life has none; only then it is fetched."""
+    """A host as an actor. Its outfit comes with each order, for a new life has none; only then it
+    is fetched.
+    """
 
     def __init__(self, number: int) -> None:
         """Args: number: of the host."""
@@ -217,19 +251,26 @@ class Cluster:
         self.cpus = cpus_each(self.section.cpus, self.hosts or len(found), found)
         if not self.hosts:
             if not found:
-                raise ConfigError(f"ray.address is {self.section.address!r}: no machine of that cluster lends CPUs")
+                raise ConfigError(
+                    f"ray.address is {self.section.address!r}: no machine of that cluster lends "
+                    "CPUs"
+                )
             return
         spread = "STRICT_SPREAD" if self.hosts <= len(found) else "SPREAD"
         if spread == "SPREAD":
-            self.notes.append(f"{self.hosts} hosts share {len(found)} machine{'s' * (len(found) != 1)}, {self.cpus} CPUs each")
+            self.notes.append(
+                f"{self.hosts} hosts share {len(found)} machine{'s' * (len(found) != 1)}, "
+                f"{self.cpus} CPUs each"
+            )
         if sum(machine.cpus // self.cpus for machine in found) >= self.hosts:
             self._group = placement_group([{"CPU": self.cpus}] * self.hosts, strategy=spread)
             if self._group.wait(max(1.0, give_up - time.monotonic())):
                 return
         has = ", ".join(f"{machine.name} {machine.cpus}" for machine in found[:8]) or "none"
         raise ConfigError(
-            f"ray.hosts is {wanted}: the cluster had no room for {self.hosts} of {self.cpus} CPUs within ray.wait_s {limit_s:g}"
-            f" (its CPUs: {has}; others may use them): let more machines join, or use fewer --ray.hosts or --ray.cpus"
+            f"ray.hosts is {wanted}: the cluster had no room for {self.hosts} of {self.cpus} CPUs "
+            f"within ray.wait_s {limit_s:g} (its CPUs: {has}; others may use them): let more "
+            "machines join, or use fewer --ray.hosts or --ray.cpus"
         )
 
     # ------------------------------------------------------------------------------------------------ hosts
@@ -243,7 +284,8 @@ class Cluster:
             self._outfit = ray.put(dataclasses.replace(outfit, cpus=self.cpus))
         except Exception as error:  # Whatever pickling of a user's policy or env raises.
             raise ConfigError(
-                f"--ray: a policy or the env cannot be sent to hosts: {' '.join(str(error).split())[:300]}"
+                "--ray: a policy or the env cannot be sent to hosts: "
+                f"{' '.join(str(error).split())[:300]}"
             ) from error
         for host in range(self.hosts):
             where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=host)
@@ -252,12 +294,16 @@ class Cluster:
 
     def _start(self, host: int, cpus: int, where: Any) -> None:
         kind = ray.remote(Actor)
-        actor = kind.options(num_cpus=cpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy=where)
+        actor = kind.options(
+            num_cpus=cpus, max_restarts=-1, max_task_retries=-1, scheduling_strategy=where
+        )
         self._actors[host] = actor.remote(host)
         self._starting[self._actors[host].about.remote([self._outfit])] = host
 
     def sync(self) -> list[int]:
-        """Where hosts follow the machines: start one on each that joined; return the hosts of those that left."""
+        """Where hosts follow the machines: start one on each that joined; return the hosts of those
+        that left.
+        """
         if self.hosts or time.monotonic() - self._synced_s < SYNC_S:
             return []
         self._synced_s = time.monotonic()
@@ -303,7 +349,9 @@ class Cluster:
         """End the hosts and, where this process joined it, leave the cluster."""
         if not ray.is_initialized():
             return
-        closing = [actor.close.options(max_task_retries=0).remote() for actor in self._actors.values()]
+        closing = [
+            actor.close.options(max_task_retries=0).remote() for actor in self._actors.values()
+        ]
         with contextlib.suppress(RayError):
             ray.wait(closing, num_returns=len(closing), timeout=CLOSE_S) if closing else None
         for actor in self._actors.values():
@@ -341,7 +389,11 @@ class Cluster:
         try:
             answer: Answer = ray.get(ref)
         except RayTaskError as error:
-            words = f"{type(error.cause).__name__}: {error.cause}" if error.cause is not None else str(error)
+            words = (
+                f"{type(error.cause).__name__}: {error.cause}"
+                if error.cause is not None
+                else str(error)
+            )
             return Failed(" ".join(words.split())[-1000:], bad_input=False)
         except RayError:
             return None

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The collector of a run over Ray: hosts play, and the learner takes what is ready. In the place of run/collector.py.
+"""The collector of a run over Ray: hosts play, and the learner takes what is ready. In the place of
+run/collector.py.
 
     learner  | weights out, orders | take K segments | update, while hosts play | weights out ...
 
-Nothing of it is in a checkpoint but the means of episodes and the scale of rewards: a run goes on with new episodes, on any
-number of hosts or without. Runs in the learner.
+Nothing of it is in a checkpoint but the means of episodes and the scale of rewards: a run goes on
+with new episodes, on any number of hosts or without. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from puffervec.wings.ray.feed import Feed, lag_of, of_all, of_span
 from puffervec.wings.ray.host import About, Failed, Outfit, weights_of
 from puffervec.wings.ray.segment import Segment, put
 
-STARTS = 10  # Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
+STARTS = (
+    10  # Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
+)
 POLL_S = 0.2  # How late a stop, or a machine that joins, may be noticed.
 
 
@@ -40,8 +43,12 @@ def outfit_of(setup: Setup, learner: Learner) -> Outfit:
         observations = "bf16" if setup.bf16 else "exact"
     policies = {name: actor_of(policy).cpu() for name, policy in learner.policies.items()}
     config = setup.config.without_ray()
-    config = dataclasses.replace(config, train=dataclasses.replace(config.train, device="cpu", threads=0))
-    return Outfit(config, policies, setup.bf16, observations, puffervec.__version__, setup.spec_hash, 0)
+    config = dataclasses.replace(
+        config, train=dataclasses.replace(config.train, device="cpu", threads=0)
+    )
+    return Outfit(
+        config, policies, setup.bf16, observations, puffervec.__version__, setup.spec_hash, 0
+    )
 
 
 class RayCollector(Tally):
@@ -54,13 +61,25 @@ class RayCollector(Tally):
         self.cluster, self.learner = cluster, learner
         self.turns, self.full, self.times = 0, False, Times()
         self.slots = {
-            name: Slot(name, learner.policies[name], setup.rows[name].group, storage, setup.rows[name].agents)
+            name: Slot(
+                name,
+                learner.policies[name],
+                setup.rows[name].group,
+                storage,
+                setup.rows[name].agents,
+            )
             for name, storage in learner.storages.items()
         }
         self.notes = list(cluster.notes)
         cluster.notes.clear()
-        self._horizon, self._wanted, self._num_envs = config.train.horizon, section.learned_segments, config.vec.num_envs
-        self.feed = Feed(cluster, section.max_lag, section.ahead, config.vec.num_envs * setup.ranks.size)
+        self._horizon, self._wanted, self._num_envs = (
+            config.train.horizon,
+            section.learned_segments,
+            config.vec.num_envs,
+        )
+        self.feed = Feed(
+            cluster, section.max_lag, section.ahead, config.vec.num_envs * setup.ranks.size
+        )
         self._before = dataclasses.replace(self.feed.figures)
         self._expects = False
         self._learned_from = True  # Weights have changed since they were published.
@@ -74,8 +93,9 @@ class RayCollector(Tally):
             self._admit(POLL_S)
             if time.monotonic() > give_up:
                 raise ConfigError(
-                    f"ray.hosts is {self.cluster.section.hosts}: {len(self.feed.members)} of {wanted} started within"
-                    f" {limit_s:g} s, {STARTS} x ray.wait_s: look into the logs of Ray, or give them longer"
+                    f"ray.hosts is {self.cluster.section.hosts}: {len(self.feed.members)} of "
+                    f"{wanted} started within {limit_s:g} s, {STARTS} x ray.wait_s: look into the "
+                    "logs of Ray, or give them longer"
                 )
 
     def _admit(self, timeout_s: float) -> None:
@@ -103,13 +123,16 @@ class RayCollector(Tally):
         self.full = True
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next segments. Returns: False where `stop()` was true on the way, on any rank.
+        """Give the learner the next segments. Returns: False where `stop()` was true on the way, on
+            any rank.
 
         Raises: PuffervecError, ConfigError: a host failed in a way that would come again.
         """
         begin = time.perf_counter()
         if self._learned_from:
-            self.feed.publish(weights_of({name: self.learner.policies[name] for name in self.learner.storages}))
+            self.feed.publish(
+                weights_of({name: self.learner.policies[name] for name in self.learner.storages})
+            )
             self._learned_from = False
         self.feed.fill()
         copied = self.times.copy
@@ -144,8 +167,9 @@ class RayCollector(Tally):
         """The cluster is closed by who made it."""
 
     def means(self) -> dict[str, float]:
-        """Return the metrics of finished episodes, and what the hosts of all learners did since the last call. All ranks must
-        call it."""
+        """Return the metrics of finished episodes, and what the hosts of all learners did since the
+        last call. All ranks must call it.
+        """
         total = of_all(self.feed.figures, self.ranks.sums)
         span, self._before = of_span(total, self._before), total
         return super().means() | {
@@ -159,9 +183,15 @@ class RayCollector(Tally):
 
     def words(self) -> str:
         """Return who plays, for people."""
-        hosts, rows = len(self.feed.members), sum(storage.rows for storage in self.learner.storages.values()) // self._wanted
+        hosts, rows = (
+            len(self.feed.members),
+            sum(storage.rows for storage in self.learner.storages.values()) // self._wanted,
+        )
         segments = f"{self._wanted} segment{'s' * (self._wanted != 1)} an update"
-        return f"{hosts} host{'s' * (hosts != 1)} of {self._num_envs} envs, {rows} rows each, {segments}"
+        return (
+            f"{hosts} host{'s' * (hosts != 1)} of {self._num_envs} envs, {rows} rows each, "
+            f"{segments}"
+        )
 
     def load_state(self, files: Files) -> list[str]:
         """Go on from a checkpoint, of a run over Ray or without."""

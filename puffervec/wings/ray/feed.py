@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which segments the learner gets: orders to hosts, back-pressure, and what is dropped because it is too old.
+"""Which segments the learner gets: orders to hosts, back-pressure, and what is dropped because it
+is too old.
 
     publish(weights)   version += 1        every host that joined has up to `ahead` orders open, each with the weights
     next()             the oldest answer   of the moment when it was given; nobody plays more than that unasked
 
-An order counts as open until its segment is taken, so that hosts stop where the learner is slower: at most `ahead` segments of
-each wait in Ray's store. Ray itself is behind `Transport`. Runs in the learner.
+An order counts as open until its segment is taken, so that hosts stop where the learner is slower:
+at most `ahead` segments of each wait in Ray's store. Ray itself is behind `Transport`. Runs in the
+learner.
 """
 
 from __future__ import annotations
@@ -49,8 +51,9 @@ class Transport(Protocol):
 
 @dataclasses.dataclass
 class Member:
-    """A host that plays. Attributes: life: that it has; open: orders without an answer that was taken; deaths: since its last
-    segment."""
+    """A host that plays. Attributes: life: that it has; open: orders without an answer that was
+    taken; deaths: since its last segment.
+    """
 
     life: str
     open: list[Ref] = dataclasses.field(default_factory=list)
@@ -59,8 +62,10 @@ class Member:
 
 @dataclasses.dataclass
 class Figures:
-    """What has become of segments so far. Attributes: taken, dropped: segments; lost: answers; reborn: lives after the first;
-    lag: sum over those taken of the versions that they were behind."""
+    """What has become of segments so far. Attributes: taken, dropped: segments; lost: answers;
+    reborn: lives after the first;
+    lag: sum over those taken of the versions that they were behind.
+    """
 
     taken: int = 0
     dropped: int = 0
@@ -76,7 +81,9 @@ class Feed:
     """Segments for a learner."""
 
     def __init__(self, transport: Transport, max_lag: int, ahead: int, stride: int) -> None:
-        """Args: max_lag, ahead: as of `RaySection`; stride: between the seeds of two lives: envs of a host x learners."""
+        """Args: max_lag, ahead: as of `RaySection`; stride: between the seeds of two lives: envs of
+        a host x learners.
+        """
         self.transport, self.max_lag, self.ahead, self.stride = transport, max_lag, ahead, stride
         self.members: dict[int, Member] = {}
         self.figures = Figures()
@@ -113,8 +120,10 @@ class Feed:
                 self._order(host, member)
 
     def go_on(self, missing: int) -> None:
-        """Give an order to each host that has none: so that none idles while an update waits for others, and where hosts wait
-        for updates (`ahead` 1) so that the segments come that it lacks, no more. Args: missing: of this update."""
+        """Give an order to each host that has none: so that none idles while an update waits for
+        others, and where hosts wait for updates (`ahead` 1) so that the segments come that it
+        lacks, no more. Args: missing: of this update.
+        """
         for host, member in self.members.items():
             if not member.open and (self.ahead > 1 or len(self._owner) < missing):
                 self._order(host, member)
@@ -160,7 +169,9 @@ class Feed:
 
     def _not_played(self, host: int, member: Member, answer: Answer) -> None:
         if isinstance(answer, Failed):
-            raise (ConfigError if answer.bad_input else PuffervecError)(f"{self.transport.name(host)}: {answer.words}")
+            raise (ConfigError if answer.bad_input else PuffervecError)(
+                f"{self.transport.name(host)}: {answer.words}"
+            )
         if not isinstance(answer, Reborn):
             self.figures.lost += 1
             return
@@ -171,8 +182,9 @@ class Feed:
         self.figures.reborn += 1
         if member.deaths >= MOST_DEATHS:
             raise PuffervecError(
-                f"{self.transport.name(host)} died {MOST_DEATHS} times without finishing a roll-out: look into the logs of Ray"
-                " on its machine (/tmp/ray/session_latest/logs), and whether its memory is enough"
+                f"{self.transport.name(host)} died {MOST_DEATHS} times without finishing a "
+                "roll-out: look into the logs of Ray on its machine "
+                "(/tmp/ray/session_latest/logs), and whether its memory is enough"
             )
 
 
@@ -190,4 +202,9 @@ def of_span(now: Figures, before: Figures) -> Figures:
 def of_all(figures: Figures, sums: Callable[[Sequence[float]], Sequence[float]]) -> Figures:
     """Return the figures of all learners together. Args: sums: of values over learners."""
     mine: Mapping[str, Any] = vars(figures)
-    return Figures(**{name: type(mine[name])(value) for name, value in zip(mine, sums(list(mine.values())), strict=True)})
+    return Figures(
+        **{
+            name: type(mine[name])(value)
+            for name, value in zip(mine, sums(list(mine.values())), strict=True)
+        }
+    )

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A host: a vec env and copies of the policies on a CPU, which play whole roll-outs with the weights that they are given.
+"""A host: a vec env and copies of the policies on a CPU, which play whole roll-outs with the
+weights that they are given.
 
-It knows nothing of Ray, which makes an actor of it (cluster.py). One that died begins again with a new `life`: an order that
-was meant for the life before is answered by that alone, since its weights may be old by then. Runs on hosts.
+It knows nothing of Ray, which makes an actor of it (cluster.py). One that died begins again with a
+new `life`: an order that was meant for the life before is answered by that alone, since its weights
+may be old by then. Runs on hosts.
 """
 
 from __future__ import annotations
@@ -42,9 +44,10 @@ CPU = torch.device("cpu")
 
 @dataclasses.dataclass(frozen=True)
 class Outfit:
-    """What a host is made of. Attributes: config: of its own part of the run, without Ray; policies: by name, on the CPU; bf16:
-    the learner works so; observations: how they travel, decided; version: of puffervec; spec_hash: of the env; cpus: that it
-    takes of its machine."""
+    """What a host is made of. Attributes: config: of its own part of the run, without Ray;
+    policies: by name, on the CPU; bf16: the learner works so; observations: how they travel,
+    decided; version: of puffervec; spec_hash: of the env; cpus: that it takes of its machine.
+    """
 
     config: TrainConfig
     policies: Mapping[str, nn.Module]
@@ -57,8 +60,9 @@ class Outfit:
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """A roll-out that is asked for. Attributes: version: of the weights; life: whose; seed: of its first env, where none play
-    yet."""
+    """A roll-out that is asked for. Attributes: version: of the weights; life: whose; seed: of its
+    first env, where none play yet.
+    """
 
     version: int
     life: str
@@ -67,7 +71,9 @@ class Order:
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """A host that is ready. Attributes: life, facts; place: machine and process; words: who steps its envs."""
+    """A host that is ready. Attributes: life, facts; place: machine and process; words: who steps
+    its envs.
+    """
 
     life: str
     facts: EpisodeFacts
@@ -85,7 +91,9 @@ class Reborn:
 
 @dataclasses.dataclass(frozen=True)
 class Failed:
-    """An error that another life would only repeat. Attributes: words; bad_input: it is a matter of settings or data."""
+    """An error that another life would only repeat. Attributes: words; bad_input: it is a matter of
+    settings or data.
+    """
 
     words: str
     bad_input: bool
@@ -93,8 +101,14 @@ class Failed:
 
 def weights_of(policies: Mapping[str, nn.Module]) -> bytes:
     """Return the weights and buffers of policies as they travel."""
-    named = {f"{name}/{key}": tensor for name, policy in policies.items() for key, tensor in policy.state_dict().items()}
-    return dump_tensors({name: tensor.detach().cpu().contiguous().clone() for name, tensor in named.items()})
+    named = {
+        f"{name}/{key}": tensor
+        for name, policy in policies.items()
+        for key, tensor in policy.state_dict().items()
+    }
+    return dump_tensors(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in named.items()}
+    )
 
 
 def load_weights(policies: Mapping[str, nn.Module], data: bytes) -> None:
@@ -128,17 +142,23 @@ class Host:
 
     def _start(self, outfit: Outfit) -> None:
         if puffervec.__version__ != outfit.version:
-            raise ConfigError(f"it has puffervec {puffervec.__version__}, the learner {outfit.version}: install the same")
+            raise ConfigError(
+                f"it has puffervec {puffervec.__version__}, the learner {outfit.version}: install "
+                "the same"
+            )
         torch.set_num_threads(1)
         config = outfit.config
         spec = target.env_spec(config)
         if target.spec_hash(spec) != outfit.spec_hash:
             raise ConfigError(
-                "its env has other observations or actions than the learner's: install the same, with the same data"
+                "its env has other observations or actions than the learner's: install the same, "
+                "with the same data"
             )
         config = startup.choose(config, spec, CPU, make_vec, outfit.policies).config
         self.config, self.observations = config, outfit.observations
-        self.policies = {name: policy.requires_grad_(False) for name, policy in outfit.policies.items()}
+        self.policies = {
+            name: policy.requires_grad_(False) for name, policy in outfit.policies.items()
+        }
         self.vec = make_vec(config)
         rows = policy_rows(spec, config)
         self.slots = {
@@ -152,7 +172,9 @@ class Host:
             )
             for name, own in rows.items()
         }
-        self.learned = {name: self.slots[name].storage for name, own in rows.items() if own.settings.role.learns}
+        self.learned = {
+            name: self.slots[name].storage for name, own in rows.items() if own.settings.role.learns
+        }
         self.actions = torch.Generator()
         self.pool = ThreadPool(config.train.threads or cores.usable_cores())
         bf16 = outfit.bf16 and cpu_has_bf16()
@@ -167,7 +189,10 @@ class Host:
         if self.failed is not None:
             return self.failed
         vec = self.vec
-        words = f"{type(vec).__name__.lower()} with {vec.num_workers} workers and {vec.num_buffers} buffers"
+        words = (
+            f"{type(vec).__name__.lower()} with {vec.num_workers} workers and {vec.num_buffers} "
+            "buffers"
+        )
         return About(self.life, self.facts, socket.gethostname(), os.getpid(), words)
 
     def play(self, weights: bytes, order: Order) -> Segment | Reborn | Failed:
@@ -194,10 +219,17 @@ class Host:
         counted = self.tally.counted(self.rollout.episodes, self.rollout.numeric)
         self.rollout.episodes.clear()
         self.rollout.numeric.clear()
-        arrays = {name: packed(storage, self.observations) for name, storage in self.learned.items()}
-        states = {name: tuple(part.numpy() for part in storage.first_state()) for name, storage in self.learned.items()}
+        arrays = {
+            name: packed(storage, self.observations) for name, storage in self.learned.items()
+        }
+        states = {
+            name: tuple(part.numpy() for part in storage.first_state())
+            for name, storage in self.learned.items()
+        }
         steps = sum(int(storage.valid().sum()) for storage in self.learned.values())
-        return Segment(order.version, self.life, arrays, states, counted, steps, time.perf_counter() - begin)
+        return Segment(
+            order.version, self.life, arrays, states, counted, steps, time.perf_counter() - begin
+        )
 
     def close(self) -> None:
         """End the workers."""
@@ -207,7 +239,9 @@ class Host:
 
 
 def take_cores(number: int, cpus: int) -> None:
-    """Keep to some cores where a host does not have its machine alone: those that follow the ones of the host before."""
+    """Keep to some cores where a host does not have its machine alone: those that follow the ones
+    of the host before.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return
     usable = sorted(os.sched_getaffinity(0))

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A segment: a host's roll-out as it travels, arrays of NumPy that Ray hands over without copying them on one machine.
+"""A segment: a host's roll-out as it travels, arrays of NumPy that Ray hands over without copying
+them on one machine.
 
     host: Storage (T+1, R) -- packed --> Segment -- Ray --> learner: unpack into columns of its Storage (T+1, K x R)
 
-Values are left out: the learner's policy makes them anew. Observations of float32 may be sent as bf16 or, by 256 steps between
-the least and the largest value of each number, as bytes; what a policy did then belongs to observations a little beside those
-that are learned from, as its older weights do, and V-trace sees both in one ratio. Runs on hosts and in the learner.
+Values are left out: the learner's policy makes them anew. Observations of float32 may be sent as
+bf16 or, by 256 steps between the least and the largest value of each number, as bytes; what a
+policy did then belongs to observations a little beside those that are learned from, as its older
+weights do, and V-trace sees both in one ratio. Runs on hosts and in the learner.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ STEPS = 255  # Between the least and the largest value of a number that travels 
 
 @dataclasses.dataclass(frozen=True)
 class Packed:
-    """An array as it travels. Attributes: data: bf16 as int16; kind: what of; low, step: (F,) float32, of bytes for numbers."""
+    """An array as it travels. Attributes: data: bf16 as int16; kind: what of; low, step: (F,)
+    float32, of bytes for numbers.
+    """
 
     data: np.ndarray
     kind: str = "exact"
@@ -71,8 +75,8 @@ class Segment:
 
 
 def packed(storage: Storage, kind: str) -> dict[str, Packed]:
-    """Return the arrays of a roll-out as they travel. Those that are sent as they are alias the storage: Ray takes its copy
-    before the host gets its next order.
+    """Return the arrays of a roll-out as they travel. Those that are sent as they are alias the
+    storage: Ray takes its copy before the host gets its next order.
 
     Args: kind: of float32 observations: exact, bf16 or uint8.
     """
@@ -94,7 +98,8 @@ def _pack(tensor: Tensor, kind: str) -> Packed:
 
 
 def _bytes_of(tensor: Tensor) -> Packed:
-    """Each number of an observation, over all steps and rows, in 256 steps from its least value to its largest.
+    """Each number of an observation, over all steps and rows, in 256 steps from its least value to
+    its largest.
 
     Step by step of the roll-out: what is in between stays in the caches (a third of the time).
     """
@@ -110,7 +115,9 @@ def _bytes_of(tensor: Tensor) -> Packed:
 
 
 def _tensor(array: np.ndarray) -> Tensor:
-    """Return a tensor on an array of Ray's store, which is read-only: torch has no such tensors and would warn."""
+    """Return a tensor on an array of Ray's store, which is read-only: torch has no such tensors and
+    would warn.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(array)
@@ -124,14 +131,19 @@ def unpack(part: Packed, target: Tensor) -> None:
     if part.low is None or part.step is None:
         target.copy_(tensor)
         return
-    low, width = (_tensor(x).to(target.device).view(tensor.shape[2:]) for x in (part.low, part.step))
-    steps = zip(tensor, target, strict=True) if target.device.type == "cpu" else [(tensor, target)]  # Caches; launches.
+    low, width = (
+        _tensor(x).to(target.device).view(tensor.shape[2:]) for x in (part.low, part.step)
+    )
+    steps = (
+        zip(tensor, target, strict=True) if target.device.type == "cpu" else [(tensor, target)]
+    )  # Caches; launches.
     for step, into in steps:
         into.copy_(torch.addcmul(low, step.to(torch.float32), width))
 
 
 def put(segment: Segment, storages: Mapping[str, Storage], place: int) -> None:
-    """Copy a segment into its columns of the learner's storages: the place-th of those that an update takes.
+    """Copy a segment into its columns of the learner's storages: the place-th of those that an
+        update takes.
 
     Raises: ValueError where the shapes are others, as of other settings.
     """
@@ -146,4 +158,6 @@ def put(segment: Segment, storages: Mapping[str, Storage], place: int) -> None:
                     raise ValueError(f"{name}/{key} has the shape {shape}, not {wanted}")
                 unpack(arrays[key], target[:, columns])
         states: tuple[Any, ...] = segment.states[name]
-        storage.first_states[place] = tuple(_tensor(part).to(storage.device, copy=True) for part in states)
+        storage.first_states[place] = tuple(
+            _tensor(part).to(storage.device, copy=True) for part in states
+        )

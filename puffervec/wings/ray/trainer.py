@@ -18,21 +18,29 @@ from puffervec.train.run.trainer import Trainer
 
 
 class RayTrainer(Trainer):
-    """A run whose envs are played by the hosts of `config.ray`. It is used as a `Trainer` is, with the same metrics and
-    checkpoints; either can go on from a checkpoint of the other."""
+    """A run whose envs are played by the hosts of `config.ray`. It is used as a `Trainer` is, with
+    the same metrics and checkpoints; either can go on from a checkpoint of the other.
+    """
 
     def _check(self, config: TrainConfig, ranks: Ranks) -> None:
         """See Trainer."""
         extras.require("--ray", "ray")
         section, learners = config.ray, ranks.size
         if not section.address:
-            raise ConfigError("ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a Trainer")
+            raise ConfigError(
+                "ray.address is empty: say which cluster (local, auto, HOST:PORT), or make a "
+                "Trainer"
+            )
         if section.hosts % learners:
-            raise ConfigError(f"ray.hosts is {section.hosts}: must be a multiple of the {learners} learners, which share them")
+            raise ConfigError(
+                f"ray.hosts is {section.hosts}: must be a multiple of the {learners} learners, "
+                "which share them"
+            )
         if learners > 1 and not (section.hosts and section.segments):
             raise ConfigError(
-                f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with {learners} learners say how many hosts"
-                " they share, and how many segments an update of each learns from"
+                f"ray.hosts is {section.hosts} and ray.segments {section.segments}: with "
+                f"{learners} learners say how many hosts they share, and how many segments an "
+                "update of each learns from"
             )
 
     def _make_vec(self, setup: Setup) -> Any:
@@ -42,7 +50,9 @@ class RayTrainer(Trainer):
         section, learners = setup.config.ray, setup.ranks.size
         alone = section.address == "local" and not section.hosts
         self.cluster = Cluster(section, 1 if alone else section.hosts // learners)
-        vec = types.SimpleNamespace(num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close)
+        vec = types.SimpleNamespace(
+            num_envs=setup.config.vec.num_envs, num_buffers=1, close=self.cluster.close
+        )
         vec.env = types.SimpleNamespace(training=training_of(setup.config.target))
         return vec
 

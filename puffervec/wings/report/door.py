@@ -41,12 +41,15 @@ ABOUT = """\
 REPORT_FILE = "report.html"
 
 
-def write_report(request: EvalRequest, out: Path | None, replays: bool, date: str, compare: bool = True) -> Path:
+def write_report(
+    request: EvalRequest, out: Path | None, replays: bool, date: str, compare: bool = True
+) -> Path:
     """Evaluate a run, write its page and return where.
 
     Args:
         request: its baselines stand beside the run; None: those that the env names.
-        out: None for the run folder. replays: play episodes too. date: to stand on the page. compare: False: without baselines.
+        out: None for the run folder. replays: play episodes too. date: to stand on the page.
+            compare: False: without baselines.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
     from puffervec.viewing.web.board import name_of
@@ -65,10 +68,16 @@ def write_report(request: EvalRequest, out: Path | None, replays: bool, date: st
     own, native = own_evaluation(config.target), native_env(config.target)
     if request.baseline is None:
         beside = list(own.compared) if own is not None else ["random"]
-    others = [find_other(request, who, player, lambda config: adapted(config, request)) for who in beside if compare]
+    others = [
+        find_other(request, who, player, lambda config: adapted(config, request))
+        for who in beside
+        if compare
+    ]
     report = evaluated(config, own, player.actor, request)
     if others:
-        found_others = [(other.label, evaluated(other.config, own, other.actor, request)) for other in others]
+        found_others = [
+            (other.label, evaluated(other.config, own, other.actor, request)) for other in others
+        ]
         report = side_by_side(report, name_of(player.folder), found_others)
     drawn = replays and native is not None and native.drawing is not None
     played = list(worst_and_median(config, player.actor, report, request.seed)) if drawn else []
@@ -95,12 +104,19 @@ def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train report RUN`."""
     target = flags.take_target(args)
     if target is None:
-        raise ConfigError("which run? For example: puffer-train report latest (puffer-train report --help shows more)")
-    out, suite, episodes, date = (flags.take_option(args, f"--{name}") for name in ("out", "suite", "episodes", "date"))
+        raise ConfigError(
+            "which run? For example: puffer-train report latest (puffer-train report --help shows "
+            "more)"
+        )
+    out, suite, episodes, date = (
+        flags.take_option(args, f"--{name}") for name in ("out", "suite", "episodes", "date")
+    )
     without, alone = (flags.take_switch(args, f"--no-{name}") for name in ("replays", "baseline"))
     player = take_player(args)
     flags.refuse_left(args, "report")
-    request = EvalRequest(target, **player, suite=suite, episodes=flags.whole("--episodes", episodes, 1))
+    request = EvalRequest(
+        target, **player, suite=suite, episodes=flags.whole("--episodes", episodes, 1)
+    )
     today = f"{datetime.date.today():%Y-%m-%d}" if date is None else re.sub(r"\s+", " ", date)
     path = write_report(request, None if out is None else Path(out), not without, today, not alone)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

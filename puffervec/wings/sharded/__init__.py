@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""CNNs whose pictures are split by columns over ranks: tensor parallelism by width, for what one device cannot hold.
+"""CNNs whose pictures are split by columns over ranks: tensor parallelism by width, for what one
+device cannot hold.
 
     from puffervec.wings.sharded import shard_cnn
     cnn = shard_cnn(my_cnn, mesh, (3, 512, 1024))
 
-columns.py says which columns lie where, exchange.py fetches a neighbour's, rules.py lists what can be split, and cnn.py is the
-door.
+columns.py says which columns lie where, exchange.py fetches a neighbour's, rules.py lists what can
+be split, and cnn.py is the door.
 """
 
 from __future__ import annotations
@@ -23,11 +24,25 @@ if TYPE_CHECKING:
     from puffervec.wings.sharded.rules import CannotShard, Gather
 
 _HOMES = {
-    "puffervec.wings.sharded.cnn": ("ShardedCNN", "check", "shard_cnn",),
-    "puffervec.wings.sharded.columns": ("WidthError", "split",),
-    "puffervec.train.policies.convnext": ("ConvNeXt", "DropPath", "LayerNorm2d",),
+    "puffervec.wings.sharded.cnn": (
+        "ShardedCNN",
+        "check",
+        "shard_cnn",
+    ),
+    "puffervec.wings.sharded.columns": (
+        "WidthError",
+        "split",
+    ),
+    "puffervec.train.policies.convnext": (
+        "ConvNeXt",
+        "DropPath",
+        "LayerNorm2d",
+    ),
     "puffervec.wings.sharded.memory": ("peak_bytes",),
-    "puffervec.wings.sharded.rules": ("CannotShard", "Gather",),
+    "puffervec.wings.sharded.rules": (
+        "CannotShard",
+        "Gather",
+    ),
 }
 
 __all__ = [

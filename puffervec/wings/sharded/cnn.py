@@ -5,8 +5,9 @@
     cnn = shard_cnn(nn.Sequential(...), mesh, (3, 512, 1024))     on each rank
     loss(cnn(images)).backward()                                  gradients are those of one process, the same on all ranks
 
-The weights are the network's own, by the same names, so a state dict is that of one process and goes both ways. Before the
-first message for pictures of a new shape the pass is rehearsed on tensors without numbers, which finds what cannot be split.
+The weights are the network's own, by the same names, so a state dict is that of one process and
+goes both ways. Before the first message for pictures of a new shape the pass is rehearsed on
+tensors without numbers, which finds what cannot be split.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ Shape = tuple[int, ...]
 
 
 class ShardedCNN(nn.Module):
-    """A network whose pictures are split by columns; parameters and buffers are those of the network it was made of."""
+    """A network whose pictures are split by columns; parameters and buffers are those of the
+    network it was made of.
+    """
 
     network: Network
 
@@ -45,9 +48,15 @@ class ShardedCNN(nn.Module):
         """Args: as of `shard_cnn`, which is the usual way to make one."""
         super().__init__()
         # One set of weights under one set of names: shared, not copied.
-        self._parameters, self._buffers, self._modules = module._parameters, module._buffers, module._modules
+        self._parameters, self._buffers, self._modules = (
+            module._parameters,
+            module._buffers,
+            module._modules,
+        )
         self.__dict__["network"], self.team = Network(module, keep_every), team
-        self._used: dict[tuple[Any, ...], tuple[str, ...]] = {}  # By shape: parameters of layers whose columns are split.
+        self._used: dict[
+            tuple[Any, ...], tuple[str, ...]
+        ] = {}  # By shape: parameters of layers whose columns are split.
         self.training = module.training
 
     def train(self, mode: bool = True) -> ShardedCNN:
@@ -57,7 +66,9 @@ class ShardedCNN(nn.Module):
         return self
 
     def begin(self, shape: Sequence[int]) -> ShardedCNN:
-        """Check that pictures of a shape (C, H, W) can be split, and take the weights of the first rank."""
+        """Check that pictures of a shape (C, H, W) can be split, and take the weights of the first
+        rank.
+        """
         self.check(shape)
         with torch.no_grad():
             for tensor in self.state_dict().values():
@@ -70,21 +81,27 @@ class ShardedCNN(nn.Module):
         self._fitting((1, *shape), like.dtype, like.device)
 
     def columns(self, width: int) -> tuple[int, int]:
-        """Return this rank's first column of pictures of a width, and the one after its last. Raises: WidthError."""
+        """Return this rank's first column of pictures of a width, and the one after its last.
+        Raises: WidthError.
+        """
         return split(width, self.team.size)[self.team.rank]
 
     def forward(self, x: Tensor, width: int | None = None) -> Tensor:
-        """Return what the network makes of pictures, the same on all ranks; if it ends with pictures, this rank's columns.
+        """Return what the network makes of pictures, the same on all ranks; if it ends with
+        pictures, this rank's columns.
 
         Args:
-            x: the whole pictures (N, C, H, W), of which the rank takes its columns; or its columns alone where `width` is
-                given; or a DTensor with Shard(3) on the team's dimension of its mesh: the result is one too.
+            x: the whole pictures (N, C, H, W), of which the rank takes its columns; or its columns
+                alone where `width` is given; or a DTensor with Shard(3) on the team's dimension of
+                its mesh: the result is one too.
             width: W, of all columns.
         Raises:
             WidthError, CannotShard: what does not fit; on all ranks, before any message.
             RankLost: another rank is gone.
         """
-        if "torch.distributed.tensor" in sys.modules and type(x) is not Tensor:  # It takes a second to load.
+        if (
+            "torch.distributed.tensor" in sys.modules and type(x) is not Tensor
+        ):  # It takes a second to load.
             from puffervec.wings.sharded import dtensor
 
             if isinstance(x, dtensor.DTensor):
@@ -95,25 +112,33 @@ class ShardedCNN(nn.Module):
         found = self._columns(x, width)
         return found.tensor if isinstance(found, Columns) else found
 
-    def deal(self, rows: Tensor, counts: Sequence[int], prepare: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def deal(
+        self, rows: Tensor, counts: Sequence[int], prepare: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
         """Return what the network makes of this rank's own pictures, where each rank brings others.
 
-        The pictures of all ranks lie split by columns while they pass through. Gradients of parameters are parts of a sum over
-        the ranks, as those of any data-parallel pass; all ranks must call it, with no rows too.
-        Args: rows: (own count, C, H, W); counts: by rank, how many it brings; prepare: what is done with columns before the
-            network, such as from bytes to numbers.
+        The pictures of all ranks lie split by columns while they pass through. Gradients of
+        parameters are parts of a sum over the ranks, as those of any data-parallel pass; all ranks
+        must call it, with no rows too.
+        Args: rows: (own count, C, H, W); counts: by rank, how many it brings; prepare: what is done
+            with columns before the network, such as from bytes to numbers.
         """
         self._fitting((sum(counts), *rows.shape[1:]), torch.get_default_dtype(), rows.device)
         region = Dealt(self.team, counts)
         x = region.deal(rows)
         found = self._run(region, Columns(x if prepare is None else prepare(x), 3, rows.shape[-1]))
-        return region.gather(found.tensor, found.dim, found.width) if isinstance(found, Columns) else found
+        return (
+            region.gather(found.tensor, found.dim, found.width)
+            if isinstance(found, Columns)
+            else found
+        )
 
     def _columns(self, x: Tensor, width: int) -> Any:
         first, end = self._fitting((*x.shape[:-1], width), x.dtype, x.device)
         if x.shape[-1] != end - first:
             raise ConfigError(
-                f"rank {self.team.rank} has {x.shape[-1]} columns of pictures of width {width}: its part is {first} to {end}"
+                f"rank {self.team.rank} has {x.shape[-1]} columns of pictures of width {width}: "
+                f"its part is {first} to {end}"
             )
         return self._run(Shared(self.team), Columns(x, 3, width))
 
@@ -121,34 +146,48 @@ class ShardedCNN(nn.Module):
         module = self.network.module
         names = self._used[self._key(x.shape)]
         own = [_parameter(module, name) for name in names]
-        found = dict(zip(names, region.parameters(own) if torch.is_grad_enabled() else own, strict=True))
-        return self.network.run(Pass(region, found.__getitem__, frozenset(map(id, found.values()))), x)
+        found = dict(
+            zip(names, region.parameters(own) if torch.is_grad_enabled() else own, strict=True)
+        )
+        return self.network.run(
+            Pass(region, found.__getitem__, frozenset(map(id, found.values()))), x
+        )
 
     def _key(self, shape: Sequence[int]) -> tuple[Any, ...]:
         return *shape[1:], self.network.module.training
 
-    def _fitting(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> tuple[int, int]:
+    def _fitting(
+        self, shape: Sequence[int], dtype: torch.dtype, device: torch.device
+    ) -> tuple[int, int]:
         """Return this rank's columns of pictures of a shape; the first time, rehearse."""
         if len(shape) != 4:
             raise ConfigError(f"pictures of shape {tuple(shape)}: give (N, C, H, W)")
         key = self._key(shape)
         if key not in self._used:
-            self._used[key] = _fit(self.network, tuple(shape[1:]), self.team.size, self.team.rank, dtype, device)
+            self._used[key] = _fit(
+                self.network, tuple(shape[1:]), self.team.size, self.team.rank, dtype, device
+            )
         return self.columns(shape[-1])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ShardedCNN:
         raise TypeError("a ShardedCNN is bound to its ranks: copy the network that it was made of")
 
 
-def shard_cnn(cnn: nn.Module, ranks: DeviceMesh | ProcessGroup, shape: Sequence[int], keep_every: int = 0) -> ShardedCNN:
-    """Split a CNN by columns of its pictures over ranks; all of them must call it. Weights become those of the first rank.
+def shard_cnn(
+    cnn: nn.Module, ranks: DeviceMesh | ProcessGroup, shape: Sequence[int], keep_every: int = 0
+) -> ShardedCNN:
+    """Split a CNN by columns of its pictures over ranks; all of them must call it. Weights become
+    those of the first rank.
 
     Args:
-        cnn: an nn.Sequential or any module whose forward takes pictures and decides nothing by their numbers.
-        ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh of two dimensions; or a process group.
+        cnn: an nn.Sequential or any module whose forward takes pictures and decides nothing by
+        their numbers.
+        ranks: a one-dimensional mesh, such as `mesh["tensor"]` of a mesh of two dimensions; or a
+        process group.
         shape: of the pictures, (C, H, W); others may come later.
-        keep_every: 0: keep what the backward pass needs. Else compute it again then (activation checkpointing), in stretches of
-            at least so many steps between pictures that are kept: 4 makes a stretch of each block of a ConvNeXt.
+        keep_every: 0: keep what the backward pass needs. Else compute it again then (activation
+            checkpointing), in stretches of at least so many steps between pictures that are kept: 4
+            makes a stretch of each block of a ConvNeXt.
     Raises:
         CannotShard: names the layer that has no rule for columns.
         WidthError: a layer's picture has fewer columns than there are ranks; says what would fit.
@@ -156,7 +195,10 @@ def shard_cnn(cnn: nn.Module, ranks: DeviceMesh | ProcessGroup, shape: Sequence[
     group: Any = ranks
     if hasattr(group, "get_group"):
         if group.ndim != 1:
-            raise ConfigError(f'ranks is a mesh of {group.ndim} dimensions: give one of them, such as mesh["tensor"]')
+            raise ConfigError(
+                f"ranks is a mesh of {group.ndim} dimensions: give one of them, such as "
+                'mesh["tensor"]'
+            )
         group = group.get_group()
     first = next(iter(cnn.parameters()), torch.zeros(()))
     team = Team(group, _peers(Team(group), first.device))
@@ -176,7 +218,9 @@ def _peers(team: Team, device: torch.device) -> list[Peer]:
     mine[: len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     found = []
     for part in team.gather(mine.to(device)):
-        pid_text, born_text, host = bytes(part.cpu().numpy()).rstrip(b"\0").decode(errors="replace").split(" ", 2)
+        pid_text, born_text, host = (
+            bytes(part.cpu().numpy()).rstrip(b"\0").decode(errors="replace").split(" ", 2)
+        )
         found.append((host, int(pid_text), float(born_text)))
     return found
 
@@ -190,7 +234,9 @@ def _parameter(module: nn.Module, name: str) -> Tensor:
 def _fit(
     network: Network, shape: Shape, ranks: int, rank: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[str, ...]:  # fmt: skip
-    """Rehearse; return the parameters that layers use whose columns are split. Raises: as `shard_cnn`."""
+    """Rehearse; return the parameters that layers use whose columns are split. Raises: as
+    `shard_cnn`.
+    """
     try:
         return _rehearse(network, shape, ranks, rank, dtype, device)
     except WidthError as error:
@@ -213,7 +259,8 @@ def _fit(
             middle = (low + high) // 2
             low, high = (low, middle) if fits(ranks, middle) else (middle, high)
         raise WidthError(
-            f"{error}: pictures of width {width} fit on {most} rank{'s' * (most > 1)}, and {ranks} ranks fit a width of {high}"
+            f"{error}: pictures of width {width} fit on {most} rank{'s' * (most > 1)}, and "
+            f"{ranks} ranks fit a width of {high}"
         ) from None
 
 

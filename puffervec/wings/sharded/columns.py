@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which columns of a picture lie on which rank, and which ones a window needs from others. Numbers only, no tensors.
+"""Which columns of a picture lie on which rank, and which ones a window needs from others. Numbers
+only, no tensors.
 
     width 10 on 3 ranks     | 0 1 2 3 | 4 5 6 7 | 8 9 |
     3x3, padding 1, rank 1        [3 4 5 6 7 8]             needs columns 3 to 8: it receives 3 from rank 0, 8 from rank 2
     5x5, stride 2, rank 0   [z z 0 1 2 3 4]                 zeros where the picture ends, columns of others elsewhere
 
-Every picture of one width is split in the same way on every layer, so a width says all about where its columns are.
+Every picture of one width is split in the same way on every layer, so a width says all about where
+its columns are.
 """
 
 from __future__ import annotations
@@ -27,15 +29,17 @@ class WidthError(ConfigError):
 def split(width: int, ranks: int) -> tuple[Range, ...]:
     """Return each rank's columns.
 
-    They are those of DTensor's Shard (all ranks but the last ones have equally many) where that leaves no rank without any,
-    else the sizes differ by one at most.
+    They are those of DTensor's Shard (all ranks but the last ones have equally many) where that
+    leaves no rank without any, else the sizes differ by one at most.
     Raises: WidthError where there are fewer columns than ranks.
 
     >>> split(10, 3), split(9, 4)
     (((0, 4), (4, 8), (8, 10)), ((0, 3), (3, 5), (5, 7), (7, 9)))
     """
     if width < ranks:
-        raise WidthError(f"a picture of width {width} cannot be split over {ranks} ranks: at most {width} fit")
+        raise WidthError(
+            f"a picture of width {width} cannot be split over {ranks} ranks: at most {width} fit"
+        )
     each = -(-width // ranks)
     if each * (ranks - 1) < width:
         edges = [min(width, each * rank) for rank in range(ranks + 1)]
@@ -45,7 +49,8 @@ def split(width: int, ranks: int) -> tuple[Range, ...]:
 
 
 def as_dtensor(width: int, ranks: int) -> bool:
-    """Return whether `split` is what DTensor's Shard means, so that a DTensor can describe the columns.
+    """Return whether `split` is what DTensor's Shard means, so that a DTensor can describe the
+    columns.
 
     >>> as_dtensor(10, 3), as_dtensor(9, 4)
     (True, False)
@@ -55,7 +60,9 @@ def as_dtensor(width: int, ranks: int) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A sliding window along the width, as convolutions and poolings have it. padding: columns before the picture."""
+    """A sliding window along the width, as convolutions and poolings have it. padding: columns
+    before the picture.
+    """
 
     kernel: int
     stride: int = 1
@@ -63,8 +70,12 @@ class Window:
     dilation: int = 1
 
     def sees(self, outputs: Range) -> Range:
-        """Return the input columns that these output columns are made of; below 0 and behind the width is padding."""
-        first, last = (output * self.stride - self.padding for output in (outputs[0], outputs[1] - 1))
+        """Return the input columns that these output columns are made of; below 0 and behind the
+        width is padding.
+        """
+        first, last = (
+            output * self.stride - self.padding for output in (outputs[0], outputs[1] - 1)
+        )
         return first, last + self.dilation * (self.kernel - 1) + 1
 
 
@@ -73,7 +84,8 @@ class Halo:
     """What one rank sends, receives and pads for one layer.
 
     Attributes:
-        sends: by rank, which of this rank's columns it needs, counted from this rank's first; (0, 0): none.
+        sends: by rank, which of this rank's columns it needs, counted from this rank's first; (0,
+        0): none.
         receives: by rank, how many columns come from it.
         own: this rank's columns that its outputs need, counted from its first.
         left, right: columns of padding, at the picture's borders only.
@@ -116,7 +128,9 @@ def halos(window: Window, width: int, out_width: int, ranks: int) -> tuple[Halo,
         sends = []
         for other, need in enumerate(needs):
             first, last = _common(need, (begin, end))
-            sends.append((0, 0) if other == rank or first == last else (first - begin, last - begin))
+            sends.append(
+                (0, 0) if other == rank or first == last else (first - begin, last - begin)
+            )
         receives = []
         for other, part in enumerate(inputs):
             first, last = _common(needs[rank], part)

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The door of `puffervec.wings.sharded`: what `train.tensor_parallel` asks for; see puffervec/doors.py. Imports no torch."""
+"""The door of `puffervec.wings.sharded`: what `train.tensor_parallel` asks for; see
+puffervec/doors.py. Imports no torch.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""DTensor's words for pictures that are split by columns: Shard(3) in, Shard(3) or Replicate out. Parameters are plain tensors.
+"""DTensor's words for pictures that are split by columns: Shard(3) in, Shard(3) or Replicate out.
+Parameters are plain tensors.
 
-DTensor describes where columns lie; it runs none of the layers. Its own convolutions, in the releases up to 2.15, give wrong
-numbers or no gradient of the input without an error where the width is split.
+DTensor describes where columns lie; it runs none of the layers. Its own convolutions, in the
+releases up to 2.15, give wrong numbers or no gradient of the input without an error where the width
+is split.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ else:  # A torch without it has no DTensors either.
 def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTensor:
     """Return what `run` makes of a rank's columns, as a DTensor.
 
-    Args: x: Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on others; run: takes own columns and the
-        width.
+    Args: x: Shard(3) on the team's dimension of its mesh, Shard(0) or Replicate on others; run:
+        takes own columns and the width.
     Raises: ConfigError for another placement.
     """
     mesh, placements = x.device_mesh, list(x.placements)
@@ -40,7 +42,10 @@ def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTenso
     others = [placement for dim, placement in enumerate(placements) if dim not in dims]
     known = len(dims) == 1 and all(placement in (Shard(0), Replicate()) for placement in others)
     if not known or (mesh.size(dims[0]), mesh.get_local_rank(dims[0])) != (team.size, team.rank):
-        raise ConfigError(f"pictures placed {x.placements} on {mesh}: give Shard(3) on the dimension of those who share them")
+        raise ConfigError(
+            f"pictures placed {x.placements} on {mesh}: give Shard(3) on the dimension of those "
+            "who share them"
+        )
     _describable(x.shape[3], team)
     found = run(x.to_local(grad_placements=placements), x.shape[3])
     tensor = found.tensor if isinstance(found, Columns) else found
@@ -49,13 +54,16 @@ def wrapped(x: DTensor, team: Team, run: Callable[[Tensor, int], Any]) -> DTenso
     placements[dims[0]] = Shard(found.dim) if isinstance(found, Columns) else Replicate()
     shape = torch.Size((x.shape[0] if Shard(0) in others else found.shape[0], *found.shape[1:]))
     stride = torch.empty(shape, device="meta").stride()
-    result: DTensor = DTensor.from_local(tensor.contiguous(), mesh, placements, run_check=False, shape=shape, stride=stride)
+    result: DTensor = DTensor.from_local(
+        tensor.contiguous(), mesh, placements, run_check=False, shape=shape, stride=stride
+    )
     return result
 
 
 def _describable(width: int, team: Team) -> None:
     if not as_dtensor(width, team.size):
         raise ConfigError(
-            f"a DTensor cannot describe columns of width {width} on {team.size} ranks, since its Shard would leave a rank"
-            " without any: call the network with each rank's columns and the width"
+            f"a DTensor cannot describe columns of width {width} on {team.size} ranks, since its "
+            "Shard would leave a rank without any: call the network with each rank's columns and "
+            "the width"
         )

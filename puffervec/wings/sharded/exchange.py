@@ -5,9 +5,10 @@
     forward     x (own columns) -- receive the missing ones --> [ pad | left | own | right | pad ] -- the layer --> y
     backward    gradient of all of these columns -- send back those of others --> own, the received ones added
 
-Kept for the backward pass are the rank's own columns, which the layer before keeps anyway, and the few received ones: no rank
-ever keeps a second copy of a picture, and the backward pass need not ask again. The weights' gradients are those of the rank's
-own outputs: parts of a sum (sharded.py adds them up).
+Kept for the backward pass are the rank's own columns, which the layer before keeps anyway, and the
+few received ones: no rank ever keeps a second copy of a picture, and the backward pass need not ask
+again. The weights' gradients are those of the rank's own outputs: parts of a sum (sharded.py adds
+them up).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ Pair = tuple[int, int]  # of height and width
 
 
 class Layer(Protocol):
-    """What is done to a picture that has all the columns that its outputs need. Padding along the height is the layer's own."""
+    """What is done to a picture that has all the columns that its outputs need. Padding along the
+    height is the layer's own.
+    """
 
     fill: float  # of padding along the width
 
@@ -46,7 +49,12 @@ class Convolution:
 
     def __init__(self, stride: Pair, padding: int, dilation: Pair, groups: int) -> None:
         """Args: padding: along the height."""
-        self.stride, self.padding, self.dilation, self.groups = list(stride), [padding, 0], list(dilation), groups
+        self.stride, self.padding, self.dilation, self.groups = (
+            list(stride),
+            [padding, 0],
+            list(dilation),
+            groups,
+        )
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
         """See Layer; parameters: weight and bias."""
@@ -63,17 +71,31 @@ class Convolution:
         return cast(
             Sequence[Tensor | None],
             torch.ops.aten.convolution_backward(
-                grad, x, weight, sizes, self.stride, self.padding, self.dilation, False, [0, 0], self.groups, list(wanted)
+                grad,
+                x,
+                weight,
+                sizes,
+                self.stride,
+                self.padding,
+                self.dilation,
+                False,
+                [0, 0],
+                self.groups,
+                list(wanted),
             ),
         )
 
 
 class MaxPool:
-    """The largest of each window. Its backward pass looks again which one that was, so that no indices are kept."""
+    """The largest of each window. Its backward pass looks again which one that was, so that no
+    indices are kept.
+    """
 
     fill = -torch.inf
 
-    def __init__(self, kernel: Pair, stride: Pair, padding: int, dilation: Pair, ceil_mode: bool) -> None:
+    def __init__(
+        self, kernel: Pair, stride: Pair, padding: int, dilation: Pair, ceil_mode: bool
+    ) -> None:
         """Args: padding: along the height."""
         self._settings = kernel, stride, (padding, 0), dilation, ceil_mode
 
@@ -94,7 +116,9 @@ class AveragePool:
     fill = 0.0
 
     def __init__(self, kernel: Pair, stride: Pair, padding: int, divisor: int | None) -> None:
-        """Args: padding: along the height, whose zeros count; divisor: in place of the window's size."""
+        """Args: padding: along the height, whose zeros count; divisor: in place of the window's
+        size.
+        """
         self._settings = kernel, stride, (padding, 0), False, True, divisor
 
     def forward(self, x: Tensor, parameters: Sequence[Tensor | None]) -> Tensor:
@@ -117,7 +141,15 @@ def _through(layer: Layer, grad: Tensor, x: Tensor) -> Sequence[Tensor | None]:
 
 class _Windowed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, layer: Layer, halo: Halo, team: Team, message: bool, x: Tensor, *parameters: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any,
+        layer: Layer,
+        halo: Halo,
+        team: Team,
+        message: bool,
+        x: Tensor,
+        *parameters: Tensor | None,
+    ) -> Tensor:
         strips = _receive(halo, team, x) if message else [None] * team.size
         ctx.layer, ctx.halo, ctx.team, ctx.message = layer, halo, team, message
         ctx.save_for_backward(x, *strips, *parameters)
@@ -136,11 +168,19 @@ class _Windowed(torch.autograd.Function):
 
 
 def windowed(
-    layer: Layer, window: Window, width: int, out_width: int, team: Team, x: Tensor, *parameters: Tensor | None
+    layer: Layer,
+    window: Window,
+    width: int,
+    out_width: int,
+    team: Team,
+    x: Tensor,
+    *parameters: Tensor | None,
 ) -> Tensor:
-    """Apply a layer to this rank's columns; returns this rank's columns of the result. All ranks must call it.
+    """Apply a layer to this rank's columns; returns this rank's columns of the result. All ranks
+    must call it.
 
-    Args: x: (N, C, H, own columns); window: along the width; width, out_width: of the whole picture before and after.
+    Args: x: (N, C, H, own columns); window: along the width; width, out_width: of the whole picture
+    before and after.
     Raises: WidthError.
     """
     halo = halos(window, width, out_width, team.size)[team.rank]
@@ -172,7 +212,9 @@ def _assembled(halo: Halo, x: Tensor, strips: Sequence[Tensor | None], fill: flo
 
 
 def _give_back(halo: Halo, team: Team, x: Tensor, grad: Tensor | None, message: bool) -> Tensor:
-    """Return the gradient of this rank's columns, and give the others those of the columns that came from them."""
+    """Return the gradient of this rank's columns, and give the others those of the columns that
+    came from them.
+    """
     assert grad is not None
     own = halo.own[1] - halo.own[0]
     sizes = [own if rank == halo.rank else count for rank, count in enumerate(halo.receives)]

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Layers of torch over pictures of which each rank has some columns: as torch.nn.functional's, with `Columns` in and out.
+"""Layers of torch over pictures of which each rank has some columns: as torch.nn.functional's, with
+`Columns` in and out.
 
     y = conv2d(Columns(x, 3, width), team, weight, bias, padding=1)     x: (N, C, H, own columns) of columns.split(width, ranks)
 
-All ranks of the team must call them in the same order. Gradients of parameters are those of a rank's own columns: parts
-of a sum.
+All ranks of the team must call them in the same order. Gradients of parameters are those of a
+rank's own columns: parts of a sum.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Size = int | tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """This rank's columns of a tensor. dim: along which they lie, counted from the first; width: of all columns together."""
+    """This rank's columns of a tensor. dim: along which they lie, counted from the first; width: of
+    all columns together.
+    """
 
     tensor: Tensor
     dim: int
@@ -38,7 +41,9 @@ class Columns:
     @property
     def shape(self) -> torch.Size:
         """Of all columns together."""
-        return torch.Size(self.width if dim == self.dim else size for dim, size in enumerate(self.tensor.shape))
+        return torch.Size(
+            self.width if dim == self.dim else size for dim, size in enumerate(self.tensor.shape)
+        )
 
 
 def pair(size: Size) -> Pair:
@@ -46,13 +51,17 @@ def pair(size: Size) -> Pair:
     return (size, size) if isinstance(size, int) else (size[0], size[-1])
 
 
-def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False) -> int:
+def out_size(
+    size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False
+) -> int:
     """Return how many places a window has (the formula at torch.nn.Conv2d and torch.nn.MaxPool2d)."""
     rest = size + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
         return rest // stride + 1
     places = -(-rest // stride) + 1
-    return places - 1 if (places - 1) * stride >= size + padding else places  # No window begins behind the picture.
+    return (
+        places - 1 if (places - 1) * stride >= size + padding else places
+    )  # No window begins behind the picture.
 
 
 def conv2d(
@@ -71,10 +80,18 @@ def conv2d(
     """
     (step_h, step_w), (dil_h, dil_w) = pair(stride), pair(dilation)
     kernel_h, kernel_w = weight.shape[2:]
-    if padding == "same":  # As many outputs as inputs; of an odd number of zeros the last is on the right.
+    if (
+        padding == "same"
+    ):  # As many outputs as inputs; of an odd number of zeros the last is on the right.
         if dil_h * (kernel_h - 1) % 2:
-            raise ConfigError(f"padding 'same' with a kernel of height {kernel_h}: pad the height before, or use an odd one")
-        (pad_h, pad_w), out_width = (dil_h * (kernel_h - 1) // 2, dil_w * (kernel_w - 1) // 2), x.width
+            raise ConfigError(
+                f"padding 'same' with a kernel of height {kernel_h}: pad the height before, or "
+                "use an odd one"
+            )
+        (pad_h, pad_w), out_width = (
+            (dil_h * (kernel_h - 1) // 2, dil_w * (kernel_w - 1) // 2),
+            x.width,
+        )
     else:
         pad_h, pad_w = (0, 0) if isinstance(padding, str) else pair(padding)
         out_width = out_size(x.width, kernel_w, step_w, pad_w, dil_w)
@@ -82,9 +99,14 @@ def conv2d(
     if torch.is_autocast_enabled(device):
         kind = torch.get_autocast_dtype(device)
         own, weight, bias = own.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
-    layer, window = Convolution((step_h, step_w), pad_h, (dil_h, dil_w), groups), Window(kernel_w, step_w, pad_w, dil_w)
+    layer, window = (
+        Convolution((step_h, step_w), pad_h, (dil_h, dil_w), groups),
+        Window(kernel_w, step_w, pad_w, dil_w),
+    )
     with torch.autocast(device, enabled=False):
-        return _picture(windowed(layer, window, x.width, out_width, team, own, weight, bias), out_width)
+        return _picture(
+            windowed(layer, window, x.width, out_width, team, own, weight, bias), out_width
+        )
 
 
 def max_pool2d(
@@ -97,9 +119,17 @@ def max_pool2d(
     ceil_mode: bool = False,
 ) -> Columns:
     """Return this rank's columns of the largest number of each window. Raises: WidthError."""
-    kernel, step, pad, dil = pair(kernel_size), pair(kernel_size if stride is None else stride), pair(padding), pair(dilation)
+    kernel, step, pad, dil = (
+        pair(kernel_size),
+        pair(kernel_size if stride is None else stride),
+        pair(padding),
+        pair(dilation),
+    )
     out_width = out_size(x.width, kernel[1], step[1], pad[1], dil[1], ceil_mode)
-    layer, window = MaxPool(kernel, step, pad[0], dil, ceil_mode), Window(kernel[1], step[1], pad[1], dil[1])
+    layer, window = (
+        MaxPool(kernel, step, pad[0], dil, ceil_mode),
+        Window(kernel[1], step[1], pad[1], dil[1]),
+    )
     return _picture(windowed(layer, window, x.width, out_width, team, x.tensor), out_width)
 
 
@@ -113,7 +143,11 @@ def avg_pool2d(
     divisor_override: int | None = None,
 ) -> Columns:
     """Return this rank's columns of the mean of each window. Raises: WidthError."""
-    kernel, step, pad = pair(kernel_size), pair(kernel_size if stride is None else stride), pair(padding)
+    kernel, step, pad = (
+        pair(kernel_size),
+        pair(kernel_size if stride is None else stride),
+        pair(padding),
+    )
     out_width = out_size(x.width, kernel[1], step[1], pad[1])
     counted = count_include_pad or divisor_override is not None or pad == (0, 0)
     layer = AveragePool(kernel, step, pad[0], divisor_override if counted else 1)
@@ -121,7 +155,10 @@ def avg_pool2d(
     if not counted:
         first, end = split(out_width, team.size)[team.rank]
         ones = found.new_ones(1, 1, x.tensor.shape[2], x.width)
-        found = found / nn.functional.avg_pool2d(ones, kernel, step, pad, divisor_override=1)[..., first:end]
+        found = (
+            found
+            / nn.functional.avg_pool2d(ones, kernel, step, pad, divisor_override=1)[..., first:end]
+        )
     return _picture(found, out_width)
 
 

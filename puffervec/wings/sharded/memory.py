@@ -25,7 +25,10 @@ class _Living(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for tensor in tree_leaves((args, kwargs)):  # What was there before is not counted.
-            if isinstance(tensor, Tensor) and (key := tensor.untyped_storage()._cdata) not in self._living:
+            if (
+                isinstance(tensor, Tensor)
+                and (key := tensor.untyped_storage()._cdata) not in self._living
+            ):
                 self._given[key] = _weak(tensor)
         found = func(*args, **(kwargs or {}))
         self._living = {key: kept for key, kept in self._living.items() if not kept[0].expired()}
@@ -45,11 +48,13 @@ def _weak(tensor: Tensor) -> Any:
 
 
 def peak_bytes(work: Callable[[], object], device: torch.device | None = None) -> int:
-    """Return the most bytes that tensors made in `work` took at once; those that were there before are not counted.
+    """Return the most bytes that tensors made in `work` took at once; those that were there before
+    are not counted.
 
     Args:
         work: a training step, say; called once.
-        device: where it works. On CUDA the allocator is asked; elsewhere each operation is watched, which takes time.
+        device: where it works. On CUDA the allocator is asked; elsewhere each operation is watched,
+            which takes time.
     """
     if device is not None and device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The forward pass of a network over columns, written down by torch.fx and worked off step by step.
 
-A step follows its rule (rules.py) while it works on columns, and is called as it stands behind a global mean, Flatten or
-Gather. The weights stay the network's own. Runs in the learner of each rank.
+A step follows its rule (rules.py) while it works on columns, and is called as it stands behind a
+global mean, Flatten or Gather. The weights stay the network's own. Runs in the learner of each
+rank.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ from puffervec.wings.sharded.columns import WidthError
 from puffervec.wings.sharded.layers import Columns
 from puffervec.wings.sharded.rules import FUNCTIONS, LAYERS, CannotShard, Pass
 
-NO_RULE = "it has no rule for columns: put a Gather() in front of it, behind which each rank has whole pictures"
+NO_RULE = (
+    "it has no rule for columns: put a Gather() in front of it, behind which each rank has whole "
+    "pictures"
+)
 _TRACING = threading.Lock()
 
 
 class _Tracer(fx.Tracer):
-    """While it traces, torch.fx changes nn.Module for all threads; those of others go on as if it had not."""
+    """While it traces, torch.fx changes nn.Module for all threads; those of others go on as if it
+    had not.
+    """
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
         self._thread = threading.get_ident()
@@ -51,8 +57,8 @@ class _Tracer(fx.Tracer):
 class _Stretch:
     """Steps of a network that are worked off together.
 
-    needs: values of earlier ones; gives: those that later ones need; of the whole network: last_use: of each value; fed: what
-    is made of the pictures, and not of weights alone.
+    needs: values of earlier ones; gives: those that later ones need; of the whole network:
+    last_use: of each value; fed: what is made of the pictures, and not of weights alone.
     """
 
     steps: tuple[fx.Node, ...]
@@ -68,26 +74,35 @@ class Network:
     def __init__(self, module: nn.Module, keep_every: int) -> None:
         """Write down the forward pass.
 
-        Args: keep_every: 0: keep what backward needs; else compute it again, in stretches of at least so many steps.
+        Args: keep_every: 0: keep what backward needs; else compute it again, in stretches of at
+        least so many steps.
         Raises: CannotShard where forward cannot be written down.
         """
         self.module, self.keep_every = module, keep_every
-        self._stretches: dict[bool, list[_Stretch]] = {}  # By whether the module trains: forward may ask for that.
+        self._stretches: dict[
+            bool, list[_Stretch]
+        ] = {}  # By whether the module trains: forward may ask for that.
         self.stretches()
 
     def stretches(self) -> list[_Stretch]:
-        """Return the steps of forward; written down anew when the module is first used in its other mode."""
+        """Return the steps of forward; written down anew when the module is first used in its other
+        mode.
+        """
         training, name = self.module.training, type(self.module).__name__
         if training not in self._stretches:
             try:
                 graph = _Tracer().trace(self.module)
             except Exception as error:
                 raise CannotShard(
-                    f"{name}: torch.fx cannot follow its forward ({type(error).__name__}: {str(error).splitlines()[0]}): shard"
-                    " the part of it that is convolutions alone, such as an nn.Sequential"
+                    f"{name}: torch.fx cannot follow its forward ({type(error).__name__}: "
+                    f"{str(error).splitlines()[0]}): shard the part of it that is convolutions "
+                    "alone, such as an nn.Sequential"
                 ) from error
             if sum(node.op == "placeholder" for node in graph.nodes) != 1:
-                raise CannotShard(f"{name}: its forward takes several arguments: shard the part that takes pictures alone")
+                raise CannotShard(
+                    f"{name}: its forward takes several arguments: shard the part that takes "
+                    "pictures alone"
+                )
             self._stretches[training] = _cut(graph, self.keep_every)
         return self._stretches[training]
 
@@ -98,21 +113,29 @@ class Network:
         for stretch in before:
             known = {node: values[node] for node in stretch.needs}
             forward = functools.partial(self._steps, run, stretch, known, x)
-            found = recomputed(forward, use_reentrant=False) if torch.is_grad_enabled() else forward()
+            found = (
+                recomputed(forward, use_reentrant=False) if torch.is_grad_enabled() else forward()
+            )
             values.update(zip(stretch.gives, found, strict=True))
         return self._steps(run, last, values, x)[0]
 
-    def _steps(self, run: Pass, stretch: _Stretch, known: Mapping[fx.Node, Any], x: Columns) -> tuple[Any, ...]:
+    def _steps(
+        self, run: Pass, stretch: _Stretch, known: Mapping[fx.Node, Any], x: Columns
+    ) -> tuple[Any, ...]:
         values = dict(known)
         for node in stretch.steps:
             with _named(self.module, node):
-                values[node] = x if node.op == "placeholder" else self._step(run, node, values, stretch.fed)
+                values[node] = (
+                    x if node.op == "placeholder" else self._step(run, node, values, stretch.fed)
+                )
             for used in node.all_input_nodes:  # What nobody needs any more is not kept.
                 if used not in stretch.gives and stretch.last_use.get(used) is node:
                     values.pop(used, None)
         return tuple(values[node] for node in stretch.gives)
 
-    def _step(self, run: Pass, node: fx.Node, values: Mapping[fx.Node, Any], fed: frozenset[fx.Node]) -> Any:
+    def _step(
+        self, run: Pass, node: fx.Node, values: Mapping[fx.Node, Any], fed: frozenset[fx.Node]
+    ) -> Any:
         def value(of: fx.Node) -> Any:
             return values[of] if of.op != "get_attr" else _attribute(self.module, str(of.target))
 
@@ -128,7 +151,11 @@ class Network:
                 raise CannotShard(NO_RULE)
             return LAYERS[type(layer)](run, layer, node.target, *args, **kwargs)
         if not on_columns:
-            function: Any = getattr(type(args[0]), str(node.target)) if node.op == "call_method" else node.target
+            function: Any = (
+                getattr(type(args[0]), str(node.target))
+                if node.op == "call_method"
+                else node.target
+            )
             return function(*args, **kwargs)
         if node.target not in FUNCTIONS:
             raise CannotShard(NO_RULE)
@@ -138,7 +165,10 @@ class Network:
             if not isinstance(found, Tensor):
                 return found
             if of in fed and not run.region.beside:
-                raise CannotShard("takes numbers of whole pictures beside columns, which ranks with rows of their own cannot")
+                raise CannotShard(
+                    "takes numbers of whole pictures beside columns, which ranks with rows of "
+                    "their own cannot"
+                )
             return run.beside(found)
 
         args, kwargs = fx.node.map_arg((node.args, dict(node.kwargs)), beside)
@@ -161,9 +191,15 @@ def _cut(graph: fx.Graph, keep_every: int) -> list[_Stretch]:
         if node.op == "output":
             found.append(_Stretch(tuple(steps[begin:]), needs, (node,), last_use, frozenset(fed)))
         elif keep_every and index - begin >= keep_every:
-            crossing = tuple(n for n in steps[: index + 1] if n in last_use and place[last_use[n]] > index)
+            crossing = tuple(
+                n for n in steps[: index + 1] if n in last_use and place[last_use[n]] > index
+            )
             if len(crossing) == 1:
-                found.append(_Stretch(tuple(steps[begin : index + 1]), needs, crossing, last_use, frozenset(fed)))
+                found.append(
+                    _Stretch(
+                        tuple(steps[begin : index + 1]), needs, crossing, last_use, frozenset(fed)
+                    )
+                )
                 begin, needs = index + 1, crossing
     return found
 
@@ -186,7 +222,11 @@ def _named(module: nn.Module, node: fx.Node) -> Iterator[None]:
         if node.op == "call_module":
             where = f"layer {node.target} ({type(module.get_submodule(str(node.target))).__name__})"
         else:
-            name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+            name = (
+                node.target
+                if isinstance(node.target, str)
+                else getattr(node.target, "__name__", str(node.target))
+            )
             stack = list(node.meta.get("nn_module_stack", {}))
             where = f"{name} in {stack[-1] if stack and stack[-1] else 'forward'}"
         raise type(error)(f"{where}: {error}") from None

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Normalisations whose mean and variance are over columns of all ranks: GroupNorm and BatchNorm.
 
-Each rank finds mean and variance of its own columns; merged, they are those of the picture (Chan, Golub and LeVeque 1979,
-"Updating formulae and a pairwise algorithm"). As torch's own, the layers keep their input, mean and deviation for the backward
-pass. LayerNorm over channels needs no other columns and is torch's.
+Each rank finds mean and variance of its own columns; merged, they are those of the picture (Chan,
+Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm"). As torch's own, the layers
+keep their input, mean and deviation for the backward pass. LayerNorm over channels needs no other
+columns and is torch's.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ def _moments(x: Tensor, dims: Sequence[int], team: Team) -> tuple[Tensor, Tensor
     """Return mean and variance over some dims and all ranks, and over how many numbers they are."""
     square, mean = torch.var_mean(x, list(dims), correction=0, keepdim=True)
     count = x.numel() // mean.numel()
-    parts = team.gather(torch.cat([torch.stack([mean, square]).flatten(), mean.new_tensor([count])]))
+    parts = team.gather(
+        torch.cat([torch.stack([mean, square]).flatten(), mean.new_tensor([count])])
+    )
     counts = torch.stack([part[-1] for part in parts]).view(-1, *[1] * mean.dim())
-    means, squares = (torch.stack([part[:-1].view(2, *mean.shape)[index] for part in parts]) for index in (0, 1))
+    means, squares = (
+        torch.stack([part[:-1].view(2, *mean.shape)[index] for part in parts]) for index in (0, 1)
+    )
     total = counts.sum(0)
     mean = (means * counts).sum(0) / total
     variance = ((squares + (means - mean).square()) * counts).sum(0) / total
@@ -33,11 +38,19 @@ def _moments(x: Tensor, dims: Sequence[int], team: Team) -> tuple[Tensor, Tensor
 
 
 class _Normalised(torch.autograd.Function):
-    """(x - mean) / deviation * weight + bias, for x of (N, groups, channels of a group, H, own columns)."""
+    """(x - mean) / deviation * weight + bias, for x of (N, groups, channels of a group, H, own
+    columns).
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, dims: Sequence[int], eps: float, team: Team
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        dims: Sequence[int],
+        eps: float,
+        team: Team,
     ) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, _ = _moments(x, dims, team)
         rate = (variance + eps).rsqrt()
@@ -52,7 +65,10 @@ class _Normalised(torch.autograd.Function):
         x, mean, rate, weight = ctx.saved_tensors
         dims, others = ctx.dims, [dim for dim in range(x.dim()) if weight.shape[dim] == 1]
         normal = (x - mean) * rate
-        grad_weight, grad_bias = (grad * normal).sum(others, keepdim=True), grad.sum(others, keepdim=True)
+        grad_weight, grad_bias = (
+            (grad * normal).sum(others, keepdim=True),
+            grad.sum(others, keepdim=True),
+        )
         if not ctx.needs_input_grad[0]:
             return None, grad_weight, grad_bias, None, None, None
         inner = grad * weight
@@ -63,29 +79,47 @@ class _Normalised(torch.autograd.Function):
         return grad_x, grad_weight, grad_bias, None, None, None
 
 
-def _affine(channels: int, groups: int, like: Tensor, weight: Tensor | None, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def _affine(
+    channels: int, groups: int, like: Tensor, weight: Tensor | None, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
     shape = (1, groups, channels // groups, 1, 1)
     weight = like.new_ones(channels) if weight is None else weight
     bias = like.new_zeros(channels) if bias is None else bias
     return weight.view(shape), bias.view(shape)
 
 
-def group_norm(x: Tensor, team: Team, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float = 1e-5) -> Tensor:
-    """Return this rank's columns of torch.nn.functional.group_norm. Args: x: (N, C, H, own columns)."""
+def group_norm(
+    x: Tensor,
+    team: Team,
+    groups: int,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Return this rank's columns of torch.nn.functional.group_norm. Args: x: (N, C, H, own
+    columns).
+    """
     affine = _affine(x.shape[1], groups, x, weight, bias)
     grouped = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
     with torch.autocast(x.device.type, enabled=False):
-        found: Tensor = _Normalised.apply(grouped.float() if _short(x) else grouped, *affine, (2, 3, 4), eps, team)[0]  # type: ignore[no-untyped-call]
+        found: Tensor = _Normalised.apply(
+            grouped.float() if _short(x) else grouped, *affine, (2, 3, 4), eps, team
+        )[0]  # type: ignore[no-untyped-call]
     return found.reshape(x.shape)
 
 
-def batch_norm(x: Tensor, team: Team, layer: nn.BatchNorm2d, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Return this rank's columns of a layer's result; where it is training, its running statistics change as in one process.
+def batch_norm(
+    x: Tensor, team: Team, layer: nn.BatchNorm2d, weight: Tensor | None, bias: Tensor | None
+) -> Tensor:
+    """Return this rank's columns of a layer's result; where it is training, its running statistics
+    change as in one process.
 
     Args: x: (N, C, H, own columns); weight, bias: in place of the layer's.
     """
     if not (layer.training or layer.running_mean is None):
-        return nn.functional.batch_norm(x, layer.running_mean, layer.running_var, weight, bias, eps=layer.eps)
+        return nn.functional.batch_norm(
+            x, layer.running_mean, layer.running_var, weight, bias, eps=layer.eps
+        )
     channels = x.shape[1]
     affine = _affine(channels, channels, x, weight, bias)
     grouped = x.unsqueeze(2)
@@ -102,7 +136,11 @@ def batch_norm(x: Tensor, team: Team, layer: nn.BatchNorm2d, weight: Tensor | No
 @torch.no_grad()
 def _follow(layer: nn.BatchNorm2d, mean: Tensor, variance: Tensor, team: Team, own: int) -> None:
     (count,) = team.add_up([mean.new_tensor([own])])
-    assert layer.running_mean is not None and layer.running_var is not None and layer.num_batches_tracked is not None
+    assert (
+        layer.running_mean is not None
+        and layer.running_var is not None
+        and layer.num_batches_tracked is not None
+    )
     layer.num_batches_tracked.add_(1)
     share = 1.0 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
     layer.running_mean.lerp_(mean.to(layer.running_mean.dtype), share)

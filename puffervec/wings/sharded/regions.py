@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where columns begin and end: how a batch gets onto the ranks, and what each rank has behind the layers that are split.
+"""Where columns begin and end: how a batch gets onto the ranks, and what each rank has behind the
+layers that are split.
 
     Shared    all ranks work on one batch. Behind a global mean or a Gather each has the same whole numbers, and goes on with
-              what one process would do. Gradients of weights in front of that are parts of a sum: it is made here.
+              what one process would do. Gradients of weights in front of that are parts of a sum:
+                  it is made here.
     Dealt     each rank brings rows of its own, as in data parallelism, and gets the results of these rows back. In between the
-              rows of all ranks lie split by columns. Whoever trains adds up the gradients of all ranks, as always.
+              rows of all ranks lie split by columns. Whoever trains adds up the gradients of all
+              ranks, as always.
 
 Runs in the learner of each rank.
 """
@@ -27,7 +30,9 @@ class Region(Protocol):
     """One forward pass over pictures that are split by columns."""
 
     team: Team
-    beside: bool  # Whether what is known of whole pictures may be used beside columns, as squeeze and excitation does.
+    # Whether what is known of whole pictures may be used beside columns, as squeeze and excitation
+    # does.
+    beside: bool
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return parameters as layers use them whose columns are split."""
@@ -49,7 +54,9 @@ class Shared:
         self.team = team
 
     def parameters(self, parameters: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The same; their gradients are summed over the ranks, in one message at the end of the backward pass."""
+        """The same; their gradients are summed over the ranks, in one message at the end of the
+        backward pass.
+        """
         if self.team.size == 1 or not parameters:
             return parameters
         found: Sequence[Tensor] = _Summed.apply(self.team, *parameters)  # type: ignore[no-untyped-call]
@@ -76,7 +83,9 @@ class Dealt:
         self.team, self.counts = team, tuple(counts)
 
     def deal(self, rows: Tensor) -> Tensor:
-        """Return this rank's columns of all rows, (sum of counts, C, H, own columns). rows: (own count, C, H, W)."""
+        """Return this rank's columns of all rows, (sum of counts, C, H, own columns). rows: (own
+        count, C, H, W).
+        """
         found: Tensor = _Turned.apply(rows, -1, rows.shape[-1], self.counts, self.team, True)  # type: ignore[no-untyped-call]
         return found
 
@@ -107,7 +116,9 @@ class _Summed(torch.autograd.Function):
         found: list[Tensor] = list(grads)
         for dtype in dict.fromkeys(grad.dtype for grad in grads):
             places = [place for place, grad in enumerate(grads) if grad.dtype == dtype]
-            for place, total in zip(places, ctx.team.add_up([grads[place] for place in places]), strict=True):
+            for place, total in zip(
+                places, ctx.team.add_up([grads[place] for place in places]), strict=True
+            ):
                 found[place] = total
         return None, *found
 
@@ -135,7 +146,9 @@ class _Gathered(torch.autograd.Function):
         room = columns.new_zeros(shape)  # Messages of one size.
         room.narrow(dim, 0, end - first).copy_(columns)
         parts = team.gather(room)
-        return torch.cat([part.narrow(dim, 0, b - a) for part, (a, b) in zip(parts, ranges, strict=True)], dim)
+        return torch.cat(
+            [part.narrow(dim, 0, b - a) for part, (a, b) in zip(parts, ranges, strict=True)], dim
+        )
 
     @staticmethod
     @once_differentiable
@@ -143,7 +156,9 @@ class _Gathered(torch.autograd.Function):
         return grad.narrow(ctx.dim, *ctx.own), None, None, None
 
 
-def _turned(x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool) -> Tensor:
+def _turned(
+    x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool
+) -> Tensor:
     """Rows with all columns to own columns of all rows, or back."""
     ranges = split(width, team.size)
     columns = [end - first for first, end in ranges]
@@ -160,7 +175,9 @@ def _turned(x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, 
 
 class _Turned(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, dim: int, width: int, counts: Sequence[int], team: Team, deal: bool
+    ) -> Tensor:
         ctx.settings = dim, width, counts, team, not deal
         return _turned(x, dim, width, counts, team, deal)
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What each layer and function does with columns: the tables by which a network is split.
 
-A rule is called with the pass (`Pass`), the columns and what else the function takes, and returns columns again, or whole
-numbers behind a global mean. What has no rule here cannot be split; network.py names it.
+A rule is called with the pass (`Pass`), the columns and what else the function takes, and returns
+columns again, or whole numbers behind a global mean. What has no rule here cannot be split;
+network.py names it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ class CannotShard(ConfigError):
 
 
 class Gather(nn.Module):
-    """Where columns are put together: behind it each rank has whole pictures. In one process it does nothing."""
+    """Where columns are put together: behind it each rank has whole pictures. In one process it
+    does nothing.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x."""
@@ -41,7 +44,8 @@ class Gather(nn.Module):
 class Pass:
     """A forward pass.
 
-    parameter: gives a parameter by its name, as layers whose columns are split use it; prepared: the ids of these.
+    parameter: gives a parameter by its name, as layers whose columns are split use it; prepared:
+        the ids of these.
     """
 
     region: Region
@@ -49,7 +53,9 @@ class Pass:
     prepared: frozenset[int] = frozenset()
 
     def beside(self, whole: Tensor) -> Tensor:
-        """Return a whole tensor as it is used beside columns: each rank then has a part of its gradient only."""
+        """Return a whole tensor as it is used beside columns: each rank then has a part of its
+        gradient only.
+        """
         if not whole.requires_grad or id(whole) in self.prepared:
             return whole
         return self.region.parameters([whole])[0]
@@ -63,12 +69,15 @@ Value = Any  # Columns, or what one process would have
 Rule = Callable[..., Value]
 
 
-# ---- windows -----------------------------------------------------------------------------------------------------------------
+# ---- windows -------------------------------------------------------------------------------------
 
 
 def _picture(x: Columns) -> Columns:
     if x.tensor.dim() != 4 or x.dim != 3:
-        raise CannotShard(f"takes (N, C, H, W) with the columns last, not {tuple(x.shape)} with the columns at axis {x.dim}")
+        raise CannotShard(
+            f"takes (N, C, H, W) with the columns last, not {tuple(x.shape)} with the columns at "
+            f"axis {x.dim}"
+        )
     return x
 
 
@@ -76,7 +85,9 @@ def _conv2d(run: Pass, x: Columns, *args: Any, **kwargs: Any) -> Columns:
     return layers.conv2d(_picture(x), run.region.team, *args, **kwargs)
 
 
-def _max_pool2d(run: Pass, x: Columns, *args: Any, return_indices: bool = False, **kwargs: Any) -> Columns:
+def _max_pool2d(
+    run: Pass, x: Columns, *args: Any, return_indices: bool = False, **kwargs: Any
+) -> Columns:
     if return_indices:
         raise CannotShard("return_indices: an index counts all columns")
     return layers.max_pool2d(_picture(x), run.region.team, *args, **kwargs)
@@ -94,19 +105,27 @@ def _avg_pool2d(
 ) -> Columns:
     if ceil_mode:
         raise CannotShard("ceil_mode of a mean")
-    return layers.avg_pool2d(_picture(x), run.region.team, kernel_size, stride, padding, *args, **kwargs)
+    return layers.avg_pool2d(
+        _picture(x), run.region.team, kernel_size, stride, padding, *args, **kwargs
+    )
 
 
-# ---- over all columns --------------------------------------------------------------------------------------------------------
+# ---- over all columns ----------------------------------------------------------------------------
 
 
 def _mean(run: Pass, x: Columns, dim: Any = None, keepdim: bool = False) -> Value:
-    found = {d % x.tensor.dim() for d in ((dim,) if isinstance(dim, int) else dim or range(x.tensor.dim()))}
+    found = {
+        d % x.tensor.dim()
+        for d in ((dim,) if isinstance(dim, int) else dim or range(x.tensor.dim()))
+    }
     if 0 in found:
         raise CannotShard("a mean over the batch")
     if x.dim not in found:
         if not keepdim and any(d < x.dim for d in found):
-            raise CannotShard(f"a mean over axes {sorted(found)} that drops them before the columns: use keepdim=True")
+            raise CannotShard(
+                f"a mean over axes {sorted(found)} that drops them before the columns: use "
+                "keepdim=True"
+            )
         return x.of(x.tensor.mean(sorted(found), keepdim))
     count = x.width
     for d in found - {x.dim}:
@@ -118,13 +137,17 @@ def _mean(run: Pass, x: Columns, dim: Any = None, keepdim: bool = False) -> Valu
 
 def _adaptive_avg(run: Pass, x: Columns, output_size: Any) -> Value:
     if layers.pair(output_size) != (1, 1):
-        raise CannotShard(f"output_size {output_size}: only the mean of the whole picture, 1, can be split")
+        raise CannotShard(
+            f"output_size {output_size}: only the mean of the whole picture, 1, can be split"
+        )
     return _mean(run, _picture(x), (2, 3), keepdim=True)
 
 
 def _adaptive_max(run: Pass, x: Columns, output_size: Any, return_indices: bool = False) -> Value:
     if layers.pair(output_size) != (1, 1) or return_indices:
-        raise CannotShard(f"output_size {output_size}: only the largest of the whole picture, 1, can be split")
+        raise CannotShard(
+            f"output_size {output_size}: only the largest of the whole picture, 1, can be split"
+        )
     own = _picture(x).tensor.amax((2, 3), keepdim=True)
     return run.region.gather(own, 3, run.region.team.size).amax(3, keepdim=True)
 
@@ -137,15 +160,24 @@ def _flatten(run: Pass, x: Columns, start_dim: int = 0, end_dim: int = -1) -> Te
     return _gather(run, x).flatten(start_dim, end_dim)
 
 
-# ---- each column alone -------------------------------------------------------------------------------------------------------
+# ---- each column alone ---------------------------------------------------------------------------
 
 
 def _pointwise(function: Callable[..., Tensor]) -> Rule:
-    """Return the rule of a function of numbers at the same place; other arguments may be columns, or alike in all columns."""
+    """Return the rule of a function of numbers at the same place; other arguments may be columns,
+    or alike in all columns.
+    """
 
     def rule(run: Pass, *args: Any, **kwargs: Any) -> Columns:
-        lead = max((arg for arg in args if isinstance(arg, Columns)), key=lambda arg: arg.tensor.dim())
-        return lead.of(function(*(_beside(lead, arg) for arg in args), **{k: _beside(lead, v) for k, v in kwargs.items()}))
+        lead = max(
+            (arg for arg in args if isinstance(arg, Columns)), key=lambda arg: arg.tensor.dim()
+        )
+        return lead.of(
+            function(
+                *(_beside(lead, arg) for arg in args),
+                **{k: _beside(lead, v) for k, v in kwargs.items()},
+            )
+        )
 
     return rule
 
@@ -154,12 +186,17 @@ def _beside(lead: Columns, arg: Any) -> Any:
     """Return an argument as a pointwise function takes it beside some columns."""
     if isinstance(arg, Columns):
         if (arg.dim - arg.tensor.dim(), arg.width) != (lead.dim - lead.tensor.dim(), lead.width):
-            raise CannotShard(f"columns {tuple(arg.shape)} beside columns {tuple(lead.shape)} of another width or axis")
+            raise CannotShard(
+                f"columns {tuple(arg.shape)} beside columns {tuple(lead.shape)} of another width "
+                "or axis"
+            )
         return arg.tensor
     if isinstance(arg, Tensor):
         place = arg.dim() - (lead.tensor.dim() - lead.dim)
         if arg.dim() > lead.tensor.dim() or (place >= 0 and arg.shape[place] != 1):
-            raise CannotShard(f"a whole tensor {tuple(arg.shape)} beside columns {tuple(lead.shape)}")
+            raise CannotShard(
+                f"a whole tensor {tuple(arg.shape)} beside columns {tuple(lead.shape)}"
+            )
     return arg
 
 
@@ -169,8 +206,12 @@ def _last_axes(run: Pass, x: Columns, count: int) -> Tensor:
     return x.tensor
 
 
-def _layer_norm(run: Pass, x: Columns, normalized_shape: Sequence[int], *args: Any, **kwargs: Any) -> Columns:
-    found: Tensor = F.layer_norm(_last_axes(run, x, len(normalized_shape)), list(normalized_shape), *args, **kwargs)
+def _layer_norm(
+    run: Pass, x: Columns, normalized_shape: Sequence[int], *args: Any, **kwargs: Any
+) -> Columns:
+    found: Tensor = F.layer_norm(
+        _last_axes(run, x, len(normalized_shape)), list(normalized_shape), *args, **kwargs
+    )
     return x.of(found)
 
 
@@ -193,7 +234,7 @@ def _cat(run: Pass, tensors: Sequence[Any], dim: int = 0) -> Columns:
     return found
 
 
-# ---- random numbers ----------------------------------------------------------------------------------------------------------
+# ---- random numbers ------------------------------------------------------------------------------
 
 
 def _masked(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tensor]) -> Columns:
@@ -206,13 +247,17 @@ def _masked(run: Pass, x: Columns, shape: Sequence[int], draw: Callable[[], Tens
     return x.of(x.tensor * mask)
 
 
-def _dropout(run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False) -> Columns:
+def _dropout(
+    run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Columns:
     if not (training and p):
         return x
     return _masked(run, x, x.shape, lambda: F.dropout(x.tensor.new_ones(x.shape), p))
 
 
-def _dropout2d(run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False) -> Columns:
+def _dropout2d(
+    run: Pass, x: Columns, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Columns:
     if not (training and p):
         return x
     shape = (*_picture(x).shape[:2], 1, 1)
@@ -233,14 +278,23 @@ def _attribute(x: Columns, name: str) -> Any:
     return getattr(x.tensor, name)
 
 
-# ---- the tables --------------------------------------------------------------------------------------------------------------
+# ---- the tables ----------------------------------------------------------------------------------
 
 
 def _conv_layer(run: Pass, layer: nn.Conv2d, name: str, x: Columns) -> Columns:
     if layer.padding_mode != "zeros" and layer.padding not in ((0, 0), "valid"):
         raise CannotShard(f"padding_mode {layer.padding_mode!r}: only zeros")
     of = run.of(name, layer)
-    return _conv2d(run, x, of["weight"], of.get("bias"), layer.stride, layer.padding, layer.dilation, layer.groups)
+    return _conv2d(
+        run,
+        x,
+        of["weight"],
+        of.get("bias"),
+        layer.stride,
+        layer.padding,
+        layer.dilation,
+        layer.groups,
+    )
 
 
 def _max_pool_layer(run: Pass, layer: nn.MaxPool2d, name: str, x: Columns) -> Columns:
@@ -249,19 +303,37 @@ def _max_pool_layer(run: Pass, layer: nn.MaxPool2d, name: str, x: Columns) -> Co
 
 
 def _avg_pool_layer(run: Pass, layer: nn.AvgPool2d, name: str, x: Columns) -> Columns:
-    settings = layer.kernel_size, layer.stride, layer.padding, layer.ceil_mode, layer.count_include_pad, layer.divisor_override
+    settings = (
+        layer.kernel_size,
+        layer.stride,
+        layer.padding,
+        layer.ceil_mode,
+        layer.count_include_pad,
+        layer.divisor_override,
+    )
     return _avg_pool2d(run, x, *settings)
 
 
 def _group_norm_layer(run: Pass, layer: nn.GroupNorm, name: str, x: Columns) -> Columns:
     of = run.of(name, layer)
-    y = norms.group_norm(_picture(x).tensor, run.region.team, layer.num_groups, of.get("weight"), of.get("bias"), layer.eps)
+    y = norms.group_norm(
+        _picture(x).tensor,
+        run.region.team,
+        layer.num_groups,
+        of.get("weight"),
+        of.get("bias"),
+        layer.eps,
+    )
     return x.of(y)
 
 
 def _batch_norm_layer(run: Pass, layer: nn.BatchNorm2d, name: str, x: Columns) -> Columns:
     of = run.of(name, layer)
-    return x.of(norms.batch_norm(_picture(x).tensor, run.region.team, layer, of.get("weight"), of.get("bias")))
+    return x.of(
+        norms.batch_norm(
+            _picture(x).tensor, run.region.team, layer, of.get("weight"), of.get("bias")
+        )
+    )
 
 
 def _alone(run: Pass, layer: nn.Module, name: str, x: Columns) -> Columns:
@@ -289,14 +361,20 @@ LAYERS: dict[type[nn.Module], Rule] = {
     nn.Dropout: lambda run, layer, name, x: _dropout(run, x, layer.p, layer.training),
     nn.Dropout2d: lambda run, layer, name, x: _dropout2d(run, x, layer.p, layer.training),
     nn.AdaptiveAvgPool2d: lambda run, layer, name, x: _adaptive_avg(run, x, layer.output_size),
-    nn.AdaptiveMaxPool2d: lambda run, layer, name, x: _adaptive_max(run, x, layer.output_size, layer.return_indices),
+    nn.AdaptiveMaxPool2d: lambda run, layer, name, x: _adaptive_max(
+        run, x, layer.output_size, layer.return_indices
+    ),
     nn.Flatten: lambda run, layer, name, x: _flatten(run, x, layer.start_dim, layer.end_dim),
     Gather: lambda run, layer, name, x: _gather(run, x),
 }
-_EACH = "Identity ReLU ReLU6 LeakyReLU PReLU ELU CELU SELU GELU SiLU Mish Sigmoid Tanh Hardtanh Hardswish Hardsigmoid Softplus"
+_EACH = (
+    "Identity ReLU ReLU6 LeakyReLU PReLU ELU CELU SELU GELU SiLU Mish Sigmoid Tanh Hardtanh "
+    "Hardswish Hardsigmoid Softplus"
+)
 LAYERS |= {getattr(nn, name): _alone for name in _EACH.split()}
 
-# By function, or name of a method; called with the pass and the function's own arguments, of which one or more are columns.
+# By function, or name of a method; called with the pass and the function's own arguments, of which
+# one or more are columns.
 FUNCTIONS: dict[Any, Rule] = {
     F.conv2d: _conv2d,
     F.max_pool2d: _max_pool2d,
@@ -318,11 +396,15 @@ FUNCTIONS: dict[Any, Rule] = {
     "size": lambda run, x, dim=None: x.shape if dim is None else x.shape[dim],
     "dim": lambda run, x: x.tensor.dim(),
 }
-_EACH = "relu relu6 leaky_relu elu gelu silu mish sigmoid tanh hardtanh hardswish hardsigmoid softplus"
+_EACH = (
+    "relu relu6 leaky_relu elu gelu silu mish sigmoid tanh hardtanh hardswish hardsigmoid softplus"
+)
 FUNCTIONS |= {getattr(F, name): _pointwise(getattr(F, name)) for name in _EACH.split()}
 _EACH = "relu sigmoid tanh add sub mul div neg clamp exp abs square sqrt"
 FUNCTIONS |= {getattr(torch, name): _pointwise(getattr(torch, name)) for name in _EACH.split()}
 _METHODS = f"{_EACH} relu_ add_ mul_ contiguous float to"
 FUNCTIONS |= {name: _pointwise(getattr(Tensor, name)) for name in _METHODS.split()}
 _EACH = "add sub mul truediv neg iadd isub imul"
-FUNCTIONS |= {getattr(operator, name): _pointwise(getattr(operator, name)) for name in _EACH.split()}
+FUNCTIONS |= {
+    getattr(operator, name): _pointwise(getattr(operator, name)) for name in _EACH.split()
+}

@@ -5,8 +5,9 @@
     roll-out, evaluation    no gradients are wanted: each rank runs the whole network on rows of its own
     update                  rows of all ranks of the team -> columns -> convolutions -> rows again, each rank its own
 
-So a rank's policy takes rows and gives their features, whoever calls it: roll-outs, losses, gradients that are added up over
-all ranks, and checkpoints are those of data parallelism. Runs in the learner of each rank.
+So a rank's policy takes rows and gives their features, whoever calls it: roll-outs, losses,
+gradients that are added up over all ranks, and checkpoints are those of data parallelism. Runs in
+the learner of each rank.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from puffervec.wings.sharded.team import Team
 
 
 class Sharing:
-    """The networks of a policy whose columns are shared, and with whom; at first none. Not a module: it has no weights."""
+    """The networks of a policy whose columns are shared, and with whom; at first none. Not a
+    module: it has no weights.
+    """
 
     def __init__(self) -> None:
         """Nothing is shared."""
@@ -36,13 +39,17 @@ class Sharing:
         return Sharing()
 
     def share(self, network: nn.Module, ranks: Ranks, shape: tuple[int, int, int]) -> None:
-        """Share a network's columns from now on. Args: shape: of its pictures, (C, H, W). Raises: WidthError, CannotShard."""
+        """Share a network's columns from now on. Args: shape: of its pictures, (C, H, W). Raises:
+        WidthError, CannotShard.
+        """
         assert isinstance(ranks, GroupRanks)
         split = ShardedCNN(network, Team(ranks.device_group, ranks.peers))
         split.check(shape)
         self._ranks, self._split[network] = ranks, split
 
-    def __call__(self, network: nn.Module, rows: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
+    def __call__(
+        self, network: nn.Module, rows: Tensor, prepare: Callable[[Tensor], Tensor]
+    ) -> Tensor:
         """Return what a network makes of this rank's pictures.
 
         Args: rows: (N, C, H, W) as observed; prepare: makes numbers of them.
@@ -51,16 +58,21 @@ class Sharing:
             found: Tensor = network(prepare(rows))
             return found
         mine = [len(rows) if rank == self._ranks.rank else 0 for rank in range(self._ranks.size)]
-        return self._split[network].deal(rows, [int(count) for count in self._ranks.sums(mine)], prepare)
+        return self._split[network].deal(
+            rows, [int(count) for count in self._ranks.sums(mine)], prepare
+        )
 
 
 def share_columns(name: str, policy: nn.Module, ranks: Ranks) -> None:
-    """Let a policy share columns with a team of ranks in its updates. Raises: ConfigError where it has nothing to share."""
+    """Let a policy share columns with a team of ranks in its updates. Raises: ConfigError where it
+    has nothing to share.
+    """
     networks = getattr(policy, "networks", None)
     if networks is None or not hasattr(policy, "convolve"):
         raise ConfigError(
-            f"train.tensor_parallel is {ranks.size}, but the policy {name} ({type(policy).__name__}) has no pictures whose"
-            " columns could be shared: use policy.kind cnn or convnext on an env with pictures, or set it to 1"
+            f"train.tensor_parallel is {ranks.size}, but the policy {name} "
+            f"({type(policy).__name__}) has no pictures whose columns could be shared: use "
+            "policy.kind cnn or convnext on an env with pictures, or set it to 1"
         )
     sharing = Sharing()
     for network, shape in networks():

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The ranks that share the columns of a picture, and their messages. Runs in the learner of each rank.
+"""The ranks that share the columns of a picture, and their messages. Runs in the learner of each
+rank.
 
-Messages go through a `ProcessGroup`: gloo's between CPUs, NCCL's between GPUs. All ranks of a team must send the same
-messages in the same order, from one thread.
+Messages go through a `ProcessGroup`: gloo's between CPUs, NCCL's between GPUs. All ranks of a team
+must send the same messages in the same order, from one thread.
 """
 
 from __future__ import annotations
@@ -24,19 +25,26 @@ Shape = Sequence[int]
 
 
 class Team:
-    """Ranks that share columns. Without a group it is one process, which has them all and sends nothing."""
+    """Ranks that share columns. Without a group it is one process, which has them all and sends
+    nothing.
+    """
 
     rehearses = False
 
     def __init__(self, group: ProcessGroup | None = None, peers: Sequence[Peer] = ()) -> None:
-        """Args: group: rank 0 of it has the first columns; peers: its processes by rank, so that a lost one can be named."""
+        """Args: group: rank 0 of it has the first columns; peers: its processes by rank, so that a
+        lost one can be named.
+        """
         self.group, self.peers = group, tuple(peers)
         self.rank, self.size = (0, 1) if group is None else (group.rank(), group.size())
 
-    def swap(self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor) -> list[Tensor | None]:
+    def swap(
+        self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor
+    ) -> list[Tensor | None]:
         """Send a part to each rank and return what each has sent here, in one message.
 
-        Args: parts: by rank; shapes: by rank, of what comes from it; None: nothing. like: has the dtype and device of all.
+        Args: parts: by rank; shapes: by rank, of what comes from it; None: nothing. like: has the
+            dtype and device of all.
         """
         if self.group is None:
             return list(parts)
@@ -54,7 +62,9 @@ class Team:
         return [None if shape is None else part.view(*shape) for part, shape in found]
 
     def add_up(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return the sums over all ranks of tensors of one dtype, the same bits on each rank; one message."""
+        """Return the sums over all ranks of tensors of one dtype, the same bits on each rank; one
+        message.
+        """
         if self.group is None:
             return list(tensors)
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -79,13 +89,16 @@ class Team:
             return tensor
         found = tensor.contiguous()
         with with_others("taking what rank 0 drew", self.rank, self.peers or self.size):
-            # In a list and flat: torch looks whether a bare tensor is a list, and a number has no length.
+            # In a list and flat: torch looks whether a bare tensor is a list, and a number has no
+            # length.
             self.group.broadcast([found.view(-1)]).wait()
         return found
 
 
 class Rehearsal(Team):
-    """Stands for ranks where tensors have shapes and no numbers: what would be exchanged has a shape too."""
+    """Stands for ranks where tensors have shapes and no numbers: what would be exchanged has a
+    shape too.
+    """
 
     rehearses = True
 
@@ -94,7 +107,9 @@ class Rehearsal(Team):
         super().__init__()
         self.rank, self.size = rank, size
 
-    def swap(self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor) -> list[Tensor | None]:
+    def swap(
+        self, parts: Sequence[Tensor | None], shapes: Sequence[Shape | None], like: Tensor
+    ) -> list[Tensor | None]:
         """Return tensors of these shapes."""
         return [None if shape is None else like.new_empty(list(shape)) for shape in shapes]
 

@@ -1,12 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost. Runs in the learner.
+"""`puffer-train sweep`: many runs with settings that Optuna chooses, for score against cost. Runs
+in the learner.
 
     runs/NAME/   study.db (SQLite)   trials/0000 ... (run folders)   summary.json   pareto.png   parallel.png
 
-Each trial is a run of this process, one after the other; other processes may work on the same study (study.py). Two objectives:
-the last value of the env's metric, to be large, and the seconds of the run, to be small. A trial that fails or diverges is
-recorded with the reason and the sweep goes on; one that was stopped or killed is done again with the same values.
+Each trial is a run of this process, one after the other; other processes may work on the same study
+(study.py). Two objectives: the last value of the env's metric, to be large, and the seconds of the
+run, to be small. A trial that fails or diverges is recorded with the reason and the sweep goes on;
+one that was stopped or killed is done again with the same values.
 """
 
 from __future__ import annotations
@@ -102,7 +104,8 @@ class Sweep:
 
         Args:
             config: what all trials share; None: as the sweep of that name has it.
-            ranges: texts by key (ranges.py). parameters: keys of the ranges that are searched, None for all.
+            ranges: texts by key (ranges.py). parameters: keys of the ranges that are searched, None
+            for all.
             trials: how many there shall be in all, those of earlier sessions too.
             name: of the sweep and its folder below `folder`; None: by env and date.
             metric: key of the log that is the score; None: the env's. say: told of every trial.
@@ -118,16 +121,23 @@ class Sweep:
         if storage is not None:
             check_storage(storage)
         elif config is None and not os.path.lexists(self.folder / STUDY_FILE):
-            raise ConfigError(f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep ENV)")
+            raise ConfigError(
+                f"there is no sweep {self.folder}: name an env to begin one (puffer-train sweep "
+                "ENV)"
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with Folder(self.folder) as opened:
                 opened.refuse_odd(SUMMARY_FILE, *PICTURES)
                 if opened.kind(STUDY_FILE) != "nothing":
-                    os.close(opened.open(STUDY_FILE, os.O_RDWR))  # SQLite itself follows a link in that place.
+                    os.close(
+                        opened.open(STUDY_FILE, os.O_RDWR)
+                    )  # SQLite itself follows a link in that place.
                 opened.made(TRIALS).close()
         except OSError as error:
-            raise ConfigError(f"cannot make the sweep's folder {self.folder}: {said(error)}") from error
+            raise ConfigError(
+                f"cannot make the sweep's folder {self.folder}: {said(error)}"
+            ) from error
         self._study = Study(storage or f"{SQLITE}{self.folder / STUDY_FILE}", self.name)
         try:
             with self._study.alone():
@@ -148,13 +158,16 @@ class Sweep:
             self._study.begin(plan)
         else:
             raise ConfigError(
-                f"there is no sweep {self.name} in {self._study.url}: name an env to begin one (puffer-train sweep ENV)"
+                f"there is no sweep {self.name} in {self._study.url}: name an env to begin one "
+                "(puffer-train sweep ENV)"
             )
         self.plan = plan
         self.metric = str(plan["metric"])
         named = () if given is None else (given.target, given.policy.kind, given.train.algorithm)
         self.config = config_from_tables(plan["config"], named)
-        self.space: Space = {key: parse(self.config, key, text) for key, text in plan["space"].items()}
+        self.space: Space = {
+            key: parse(self.config, key, text) for key, text in plan["space"].items()
+        }
 
     # ------------------------------------------------------------------------------------------------ running
 
@@ -166,14 +179,18 @@ class Sweep:
             trainer.request_stop()
 
     def run(self) -> dict[str, Any]:
-        """Run trials until there are as many as asked for or a stop is requested; write and return the summary.
+        """Run trials until there are as many as asked for or a stop is requested; write and return
+        the summary.
 
-        Where others run the last ones it waits for them: one that dies leaves its trial to this process.
+        Where others run the last ones it waits for them: one that dies leaves its trial to this
+        process.
         Raises: SweepError where all trials fail from the start, or the storage is gone.
         """
         waiting = False
         while not self.stopped:
-            _refuse_other(self.name, self._study.plan or {}, self.plan)  # Two may have begun at the same moment.
+            _refuse_other(
+                self.name, self._study.plan or {}, self.plan
+            )  # Two may have begun at the same moment.
             came_to = self._study.run_next(self.trials, self.config.train.seed, self._objective)
             if came_to == "done":
                 break
@@ -183,9 +200,13 @@ class Sweep:
                 time.sleep(WAIT_S)
             waiting = came_to == "wait"
             found = self.ended()
-            if len(found) >= min(FAILURES_AT_START, self.trials) and not any(trial.values for trial in found):
+            if len(found) >= min(FAILURES_AT_START, self.trials) and not any(
+                trial.values for trial in found
+            ):
                 self.write_summary()
-                raise SweepError(f"all {len(found)} trials failed, the last one: {found[-1].user_attrs[REASON]}")
+                raise SweepError(
+                    f"all {len(found)} trials failed, the last one: {found[-1].user_attrs[REASON]}"
+                )
         return self.write_summary()
 
     def _objective(self, trial: Any) -> tuple[float, float]:
@@ -193,21 +214,27 @@ class Sweep:
         trial.set_user_attr(WHERE, place_of(self._run_folder(trial.number)))
         try:
             score, cost = self._train(trial.number, values)
-        except Exception as error:  # Whatever an env or a setting does: the next trial may do better.
+        except (
+            Exception
+        ) as error:  # Whatever an env or a setting does: the next trial may do better.
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             trial.set_user_attr(REASON, reason)
             self._say(f"trial {trial.number}: failed, {reason}; {_in_words(values)}")
             raise Failed from error
         if self.stopped:
             raise CutOff
-        self._say(f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; {_in_words(values)}")
+        self._say(
+            f"trial {trial.number}: {self.metric} {score:.3f} in {cost:.1f} s; {_in_words(values)}"
+        )
         return score, cost
 
     def _run_folder(self, number: int) -> Path:
         return self.folder / TRIALS / f"{number:04d}"
 
     def _train(self, number: int, values: Values) -> tuple[float, float]:
-        """Train one run and return its score and seconds. Raises: what a run raises; SweepError where it has no score."""
+        """Train one run and return its score and seconds. Raises: what a run raises; SweepError
+        where it has no score.
+        """
         from puffervec.train.run.trainer import Trainer
 
         config, path = with_values(self.config, values), self._run_folder(number)
@@ -225,7 +252,10 @@ class Sweep:
         if self.stopped:
             return math.nan, math.nan
         if score is None or not math.isfinite(score):
-            has = ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV))) or "no rates: no episode ended"
+            has = (
+                ", ".join(key for key in metrics if key.startswith((keys.EPISODE, keys.ENV)))
+                or "no rates: no episode ended"
+            )
             raise SweepError(f"the run has no {self.metric}; it has {has}")
         return float(score), float(metrics[keys.ELAPSED_S])
 
@@ -236,9 +266,13 @@ class Sweep:
         return self._study.ended()
 
     def write_summary(self) -> dict[str, Any]:
-        """Write summary.json, and the pictures where two trials or more have a score; return what the file says."""
+        """Write summary.json, and the pictures where two trials or more have a score; return what
+        the file says.
+        """
         found, front = self.ended(), self._study.front()
-        best = front[-1].number if front else None  # The dearest one of the front has the highest score.
+        best = (
+            front[-1].number if front else None
+        )  # The dearest one of the front has the highest score.
         trials = [
             {
                 "number": trial.number,
@@ -291,20 +325,36 @@ class Sweep:
 
 
 def _plan_of(
-    config: TrainConfig, ranges: Mapping[str, str], parameters: tuple[str, ...] | None, metric: str | None
+    config: TrainConfig,
+    ranges: Mapping[str, str],
+    parameters: tuple[str, ...] | None,
+    metric: str | None,
 ) -> dict[str, Any]:
     """What a sweep is begun with, as JSON values."""
-    config = config.merged({"log": {"dashboard": "off", "name": "", "checkpoint_interval_s": 3600.0, "keep_checkpoints": 1}})
+    config = config.merged(
+        {
+            "log": {
+                "dashboard": "off",
+                "name": "",
+                "checkpoint_interval_s": 3600.0,
+                "keep_checkpoints": 1,
+            }
+        }
+    )
     config = config.merged({"log": {"folder": str(LogSection().folder)}})  # Of each machine.
     config.check()
     env_spec(config)  # Refuses what cannot be made.
     if config.creator is not None:
         raise ConfigError(
-            f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use module:function"
+            f"{config.target} cannot be found by name, so a sweep of it could not be resumed: use "
+            "module:function"
         )
     plan = {
         "config": {"target": config.target, **config.tables()},
-        "space": {key: as_text(searched) for key, searched in build_space(config, ranges, parameters).items()},
+        "space": {
+            key: as_text(searched)
+            for key, searched in build_space(config, ranges, parameters).items()
+        },
         "metric": metric or training_of(config.target).metric,
     }
     plain: dict[str, Any] = json.loads(json.dumps(plan))
@@ -314,7 +364,8 @@ def _plan_of(
 def _fresh_name(config: TrainConfig | None) -> str:
     if config is None:
         raise ConfigError(
-            "which env? For example: puffer-train sweep cartpole; to go on with a sweep: puffer-train sweep --name NAME"
+            "which env? For example: puffer-train sweep cartpole; to go on with a sweep: "
+            "puffer-train sweep --name NAME"
         )
     env = re.sub(r"[^\w.-]+", "-", config.target)
     return f"sweep-{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
@@ -335,20 +386,28 @@ def _differences(kept: Mapping[str, Any], given: Mapping[str, Any], path: str = 
 def _refuse_other(name: str, kept: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if given != kept:
         changed = ", ".join(_differences(kept, given))
-        raise ConfigError(f"the sweep {name} was begun with other settings ({changed}): use another --name, or no flags")
+        raise ConfigError(
+            f"the sweep {name} was begun with other settings ({changed}): use another --name, or "
+            "no flags"
+        )
 
 
 def _in_words(values: Values) -> str:
-    return ", ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in values.items())
+    return ", ".join(
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in values.items()
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- pictures
 
 
 def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: str) -> Any:
-    """Return a figure of score against seconds; trials that failed are counted only: what they would have cost is not known.
+    """Return a figure of score against seconds; trials that failed are counted only: what they
+    would have cost is not known.
 
-    Args: found: Optuna's trials with values (score, seconds), None where they failed; front: those on the Pareto front.
+    Args: found: Optuna's trials with values (score, seconds), None where they failed; front: those
+        on the Pareto front.
     """
     done = [trial for trial in found if trial.values]
     figure = new_figure(7, 4.5)
@@ -359,7 +418,9 @@ def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: 
     label = "Pareto front: no other trial is both cheaper and better"
     axis.plot(costs, scores, "o-", color=COLOURS[0], ms=7, drawstyle="steps-post", label=label)
     for trial in front:
-        axis.annotate(str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8)
+        axis.annotate(
+            str(trial.number), trial.values[::-1], (5, -11), textcoords="offset points", fontsize=8
+        )
     failed = len(found) - len(done)
     if failed:
         axis.plot([], [], " ", label=f"{failed} failed")
@@ -371,11 +432,16 @@ def draw_pareto(found: Sequence[Any], front: Sequence[Any], metric: str, title: 
 
 
 def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -> Any:
-    """Return a figure with an axis per setting, then cost and score; a line per trial, coloured by its score."""
+    """Return a figure with an axis per setting, then cost and score; a line per trial, coloured by
+    its score.
+    """
     from matplotlib import cm, colors
 
     done = sorted((trial for trial in found if trial.values), key=lambda trial: trial.values)
-    scores, costs = (colors.Normalize(*_span(values)) for values in zip(*(trial.values for trial in done), strict=True))
+    scores, costs = (
+        colors.Normalize(*_span(values))
+        for values in zip(*(trial.values for trial in done), strict=True)
+    )
     figure = new_figure(1.6 * (len(space) + 2) + 1, 4.5)
     axis = figure.subplots()
     for trial in done:  # The best are drawn last, on top.
@@ -390,10 +456,14 @@ def draw_parallel(found: Sequence[Any], space: Space, metric: str, title: str) -
         for height, text in marks:
             axis.annotate(text, (at, height), (4, 0), textcoords="offset points", fontsize=8, va="center",
                           bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 1})  # fmt: skip
-    axis.set_xticks(range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right")
+    axis.set_xticks(
+        range(len(ends)), [*space, "seconds", metric], fontsize=8, rotation=20, ha="right"
+    )
     axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.3, len(ends) - 0.4), title=title)
     axis.spines[:].set_visible(False)
-    figure.colorbar(cm.ScalarMappable(scores, cm.viridis), ax=axis, label=metric, fraction=0.03, pad=0.01)
+    figure.colorbar(
+        cm.ScalarMappable(scores, cm.viridis), ax=axis, label=metric, fraction=0.03, pad=0.01
+    )
     return figure
 
 
@@ -414,24 +484,39 @@ def _marks(searched: Searched) -> list[tuple[float, str]]:
 def run(args: list[str], signals: StopSignals) -> None:
     """`puffer-train sweep ENV`."""
     target = flags.take_target(args)
-    values = {name: flags.take_option(args, f"--{name}") for name in ("name", "metric", "storage", "parameters")}
+    values = {
+        name: flags.take_option(args, f"--{name}")
+        for name in ("name", "metric", "storage", "parameters")
+    }
     results = flags.take_switch(args, "--results")
     trials = flags.whole("--trials", flags.take_option(args, "--trials"), 1) or 20
     ranges = flags.take_prefixed(args, PREFIX)
-    parameters = None if values["parameters"] is None else tuple(values["parameters"].replace("-", "_").split(","))
+    parameters = (
+        None
+        if values["parameters"] is None
+        else tuple(values["parameters"].replace("-", "_").split(","))
+    )
     config = None
     folder = LogSection().folder
     if target is None:
         folder = Path(flags.take_option(args, "--log.folder") or folder)
         if args or ranges or parameters or values["metric"]:
-            raise ConfigError("which env? Or, to go on with a sweep, give --name and no settings: it has its own")
+            raise ConfigError(
+                "which env? Or, to go on with a sweep, give --name and no settings: it has its own"
+            )
     else:
         config = flags.settled(TrainConfig.of(target), args)
         folder = config.log.folder
         build_space(config, ranges, parameters)
     name, metric, storage = values["name"], values["metric"], values["storage"]
-    with Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep, signals.training(sweep):
-        print(f"sweep {sweep.folder}: {sweep.metric} against seconds over {', '.join(sweep.space)}", flush=True)
+    with (
+        Sweep(config, folder, ranges, parameters, trials, name, metric, storage) as sweep,
+        signals.training(sweep),
+    ):
+        print(
+            f"sweep {sweep.folder}: {sweep.metric} against seconds over {', '.join(sweep.space)}",
+            flush=True,
+        )
         summary = sweep.write_summary() if results else sweep.run()
     print_results(summary, sweep.config)
     where = [] if folder == LogSection().folder else ["--log.folder", folder]
@@ -441,26 +526,46 @@ def run(args: list[str], signals: StopSignals) -> None:
 
 
 def print_results(summary: Mapping[str, Any], config: TrainConfig) -> None:
-    """Print the trials with the highest scores, the best settings as flags, and what to do with them."""
+    """Print the trials with the highest scores, the best settings as flags, and what to do with
+    them.
+    """
     trials, best = summary["trials"], summary["best"]
-    scored = sorted((trial for trial in trials if trial["score"] is not None), key=lambda trial: -trial["score"])
+    scored = sorted(
+        (trial for trial in trials if trial["score"] is not None), key=lambda trial: -trial["score"]
+    )
     running = f", {summary['running']} running" if summary["running"] else ""
     failed = f"{len(summary['failed'])} of them failed"
-    print(f"\n{len(trials)} trials, {failed}{running}; best {best}, Pareto front {summary['pareto']}")
+    print(
+        f"\n{len(trials)} trials, {failed}{running}; best {best}, Pareto front {summary['pareto']}"
+    )
     if best is None:
         return
     cells = [("trial", summary["metric"], "seconds", *summary["space"], "run")]
     for trial in scored[:MOST_ROWS]:
         values = [_in_words({"": trial["values"][key]}).strip() for key in summary["space"]]
-        cells.append((str(trial["number"]), f"{trial['score']:.3f}", f"{trial['cost_s']:.1f}", *values, trial["where"]))
+        cells.append(
+            (
+                str(trial["number"]),
+                f"{trial['score']:.3f}",
+                f"{trial['cost_s']:.1f}",
+                *values,
+                trial["where"],
+            )
+        )
     print("\n" + printable("\n".join(table_lines(cells))))
     if len(scored) > MOST_ROWS:
         print(f"  ... and {len(scored) - MOST_ROWS} more: see summary.json")
     print("\nTry next:")
     won = next(trial for trial in trials if trial["number"] == best)
-    flags_of = [word for key, value in won["values"].items() for word in (f"--{key.replace('_', '-')}", *str(value).split(","))]
+    flags_of = [
+        word
+        for key, value in won["values"].items()
+        for word in (f"--{key.replace('_', '-')}", *str(value).split(","))
+    ]
     print_command("puffer-train", config.target, *flags_of)
-    print_command("puffer-train", "eval", won["where"].partition(":")[2] or won["run"], *own_code(config))
+    print_command(
+        "puffer-train", "eval", won["where"].partition(":")[2] or won["run"], *own_code(config)
+    )
 
 
 VERB = Verb(

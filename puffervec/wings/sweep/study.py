@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The study of a sweep: an Optuna study in a storage that several processes and machines may use at the same time.
+"""The study of a sweep: an Optuna study in a storage that several processes and machines may use at
+the same time.
 
     sqlite:///FILE.db       SQLite, for processes of one machine
     journal:///FILE.log     Optuna's journal, also for machines that share a disk
     postgresql://, mysql:// and what else SQLAlchemy knows: a database server
 
-Who runs which trial must be known, or a dead process would keep its trial for ever. With a file, whoever runs trial N holds a
-lock on byte N + 1 of FILE.running, which the kernel lets go of when the process ends, however that happens. With a server,
-Optuna's heartbeats say it. Byte 0 is held while a trial is given out.
+Who runs which trial must be known, or a dead process would keep its trial for ever. With a file,
+whoever runs trial N holds a lock on byte N + 1 of FILE.running, which the kernel lets go of when
+the process ends, however that happens. With a server, Optuna's heartbeats say it. Byte 0 is held
+while a trial is given out.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ from puffervec.errors import ConfigError, PuffervecError
 from puffervec.system.folder import folder_of, said
 
 SQLITE, JOURNAL = "sqlite:///", "journal:///"
-BEAT_S, LOST_S = 30, 120  # Between two heartbeats, and after how long without one a trial counts as lost.
+BEAT_S, LOST_S = (
+    30,
+    120,
+)  # Between two heartbeats, and after how long without one a trial counts as lost.
 REASON = "reason"  # Of a failure, kept with the trial; one that was stopped or killed has none.
 WHERE = "where"  # HOST:FOLDER of the trial's run.
 
@@ -63,14 +68,23 @@ class Study:
             if file is not None:
                 self._locks = _Locks(file)
             with self.alone():
-                directions = [optuna.study.StudyDirection.MAXIMIZE, optuna.study.StudyDirection.MINIMIZE]
+                directions = [
+                    optuna.study.StudyDirection.MAXIMIZE,
+                    optuna.study.StudyDirection.MINIMIZE,
+                ]
                 self._study = _at_the_third_try(
                     lambda: optuna.create_study(
-                        storage=_backend(storage, file), study_name=name, load_if_exists=True, directions=directions
+                        storage=_backend(storage, file),
+                        study_name=name,
+                        load_if_exists=True,
+                        directions=directions,
                     )
                 )
             if self._study.directions != directions:
-                raise ConfigError(f"the study {name} in {self.url} is no sweep of puffer-train: use another --name")
+                raise ConfigError(
+                    f"the study {name} in {self.url} is no sweep of puffer-train: use another "
+                    "--name"
+                )
         except ConfigError:
             self.close()
             raise
@@ -88,13 +102,16 @@ class Study:
         """Keep the plan with the study. Raises: ConfigError where it has trials of somebody else."""
         if self._study.trials:
             raise ConfigError(
-                f"the study {self._study.study_name} in {self.url} is no sweep of puffer-train: use another --name"
+                f"the study {self._study.study_name} in {self.url} is no sweep of puffer-train: "
+                "use another --name"
             )
         self._study.set_user_attr("plan", plan)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While no other process begins a sweep or is given a trial; with a server this waits for nobody."""
+        """While no other process begins a sweep or is given a trial; with a server this waits for
+        nobody.
+        """
         if self._locks is not None:
             self._locks.give()
         try:
@@ -118,15 +135,19 @@ class Study:
         return _running(self.trials)
 
     def front(self) -> list[Any]:
-        """Return the records of the trials that no other beats in both score and cost, the cheapest first."""
+        """Return the records of the trials that no other beats in both score and cost, the cheapest
+        first.
+        """
         with self._usable():
             return sorted(self._study.best_trials, key=lambda trial: float(trial.values[1]))
 
-    def run_next(self, most: int, seed: int, objective: Objective) -> Literal["ran", "wait", "done"]:
+    def run_next(
+        self, most: int, seed: int, objective: Objective
+    ) -> Literal["ran", "wait", "done"]:
         """Run one trial if there is one to give out.
 
-        Args: most: trials of the study in all; seed: of the sweep; objective: told the trial, returns (score, seconds) or
-            raises Failed or CutOff.
+        Args: most: trials of the study in all; seed: of the sweep; objective: told the trial,
+            returns (score, seconds) or raises Failed or CutOff.
         Returns: "ran"; "wait": others run the rest; "done": all have ended.
         Raises: SweepError: the storage is gone.
         """
@@ -145,11 +166,13 @@ class Study:
             raise
         except Exception as error:
             raise SweepError(
-                f"the study in {self.url} cannot be used any more: {_words(error)}; trials that have ended are kept: "
-                "give the same command again"
+                f"the study in {self.url} cannot be used any more: {_words(error)}; trials that "
+                "have ended are kept: give the same command again"
             ) from error
 
-    def _run_next(self, most: int, seed: int, objective: Objective) -> Literal["ran", "wait", "done"]:
+    def _run_next(
+        self, most: int, seed: int, objective: Objective
+    ) -> Literal["ran", "wait", "done"]:
         import optuna
 
         if self._locks is not None:
@@ -161,7 +184,8 @@ class Study:
             return "done"
         if len(ended) + len(running) >= most:
             return "wait"
-        # What one process draws is the same each time. Processes with a server would draw the same at the same moment.
+        # What one process draws is the same each time. Processes with a server would draw the same
+        # at the same moment.
         own = seed + len(trials) if self._locks is not None else None
         self._study.sampler = optuna.samplers.TPESampler(seed=own)
         given: list[Any] = []
@@ -172,7 +196,9 @@ class Study:
                 self._locks.take(trial.number)
                 self._held = trial.number
                 self._locks.given()
-            elif len(_ended(self.trials)) + len(_running(self.trials)) > most:  # Somebody else was given the last one too.
+            elif (
+                len(_ended(self.trials)) + len(_running(self.trials)) > most
+            ):  # Somebody else was given the last one too.
                 raise CutOff
             return objective(trial)
 
@@ -184,7 +210,11 @@ class Study:
                 time.sleep(random.random())
         except Failed:
             pass
-        except (optuna.exceptions.UpdateFinishedTrialError, ValueError, AssertionError):  # As Optuna's version has it.
+        except (
+            optuna.exceptions.UpdateFinishedTrialError,
+            ValueError,
+            AssertionError,
+        ):  # As Optuna's version has it.
             if self._locks is not None or not any(
                 trial.state == optuna.trial.TrialState.FAIL for trial in self._records(given)
             ):
@@ -206,7 +236,9 @@ class Study:
                 optuna.storages.fail_stale_trials(self._study)  # Calls _again for each.
             return
         free = [trial for trial in _running(self.trials) if not self._locks.taken(trial.number)]
-        for trial in _running(self._records(free)):  # Who ends a trial says so before it lets go of the lock.
+        for trial in _running(
+            self._records(free)
+        ):  # Who ends a trial says so before it lets go of the lock.
             self._study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
             _again(self._study, trial)
 
@@ -224,7 +256,9 @@ class Study:
 
 
 class _Locks:
-    """Locks on single bytes of FILE.running. They are held by the process, not by its children, and work over NFS."""
+    """Locks on single bytes of FILE.running. They are held by the process, not by its children, and
+    work over NFS.
+    """
 
     def __init__(self, file: Path) -> None:
         self.path = file.with_name(file.name + ".running")
@@ -240,7 +274,9 @@ class _Locks:
         except BlockingIOError:
             raise
         except OSError as error:
-            raise ConfigError(f"cannot lock {self.path}: {error.strerror}; the storage must be on a disk that can") from error
+            raise ConfigError(
+                f"cannot lock {self.path}: {error.strerror}; the storage must be on a disk that can"
+            ) from error
 
     def give(self) -> None:
         """Wait until no other process gives out a trial."""
@@ -282,13 +318,15 @@ def check_storage(storage: str) -> None:
             raise ConfigError(f"--storage {storage}: there is no folder {file.absolute().parent}")
     elif "://" not in storage or storage.startswith(("sqlite:", "journal:")):
         raise ConfigError(
-            f"--storage is {shown_url(storage)!r}: give {JOURNAL}FILE.log, {SQLITE}FILE.db, "
-            "or a server as postgresql://USER:PASSWORD@HOST/DATABASE or mysql://..."
+            f"--storage is {shown_url(storage)!r}: give {JOURNAL}FILE.log, {SQLITE}FILE.db, or a "
+            "server as postgresql://USER:PASSWORD@HOST/DATABASE or mysql://..."
         )
 
 
 def file_of(storage: str) -> Path | None:
-    """Return the file of a storage; None for a server. Like SQLAlchemy's, four slashes begin an absolute path."""
+    """Return the file of a storage; None for a server. Like SQLAlchemy's, four slashes begin an
+    absolute path.
+    """
     for prefix in (SQLITE, JOURNAL):
         if storage.startswith(prefix):
             return Path(storage.removeprefix(prefix))
@@ -317,25 +355,35 @@ def _backend(storage: str, file: Path | None) -> Any:
     if storage.startswith(JOURNAL):
         assert file is not None
         with folder_of(file) as (folder, name):
-            os.close(folder.open(name, os.O_RDWR | os.O_CREAT))  # Optuna itself follows a link in that place.
+            os.close(
+                folder.open(name, os.O_RDWR | os.O_CREAT)
+            )  # Optuna itself follows a link in that place.
         return JournalStorage(JournalFileBackend(str(file)))
     if file is not None:
         return RDBStorage(storage)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return RDBStorage(storage, heartbeat_interval=BEAT_S, grace_period=LOST_S, heartbeat_stale_trial_callback=_again)
+        return RDBStorage(
+            storage,
+            heartbeat_interval=BEAT_S,
+            grace_period=LOST_S,
+            heartbeat_stale_trial_callback=_again,
+        )
 
 
 def _at_the_third_try(make: Callable[[], Any]) -> Any:
-    """Make something in a database, again where others are making the same tables at the same moment."""
+    """Make something in a database, again where others are making the same tables at the same
+    moment.
+    """
     from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
     for _ in range(2):
         try:
             return make()
         except (IntegrityError, OperationalError, ProgrammingError) as error:
-            # MySQL's kind of error for a table that is there, and everybody's for a server that is not.
+            # MySQL's kind of error for a table that is there, and everybody's for a server that is
+            # not.
             if isinstance(error, OperationalError) and "already exists" not in str(error):
                 raise
             time.sleep(0.5 + random.random())

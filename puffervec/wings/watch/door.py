@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train watch`: a page in the browser that follows runs: curves, time, replays, failing scenes."""
+"""`puffer-train watch`: a page in the browser that follows runs: curves, time, replays, failing
+scenes.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +48,18 @@ def run(args: list[str], signals: StopSignals) -> None:
     while (path := flags.take_target(args)) is not None:
         where.append(Path(path))
     if not where:
-        raise ConfigError("which runs? For example: puffer-train watch runs (puffer-train watch --help shows more)")
+        raise ConfigError(
+            "which runs? For example: puffer-train watch runs (puffer-train watch --help shows "
+            "more)"
+        )
     host, port = take_server(args)
     every_s = flags.whole("--replay-every", flags.take_option(args, "--replay-every"), 0)
     given = list(args)
     take_player(args)
     flags.refuse_left(args, "watch")
-    signals.received = watch(where, host, port, given, announced, REPLAY_EVERY_S if every_s is None else every_s)
+    signals.received = watch(
+        where, host, port, given, announced, REPLAY_EVERY_S if every_s is None else every_s
+    )
 
 
 VERB = Verb(

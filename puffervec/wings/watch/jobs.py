@@ -4,9 +4,10 @@
 
     puffer-train eval CHECKPOINT --json FILE, puffer-train render CHECKPOINT --out FILE.html
 
-They read the run's newest checkpoint and write into a temporary folder, one at a time and with one thread of torch. What a
-person has asked for comes first, at a niceness that gets a share of a core beside a training. Replays of new checkpoints, which
-are made without being asked for (`Latest`), use only what is idle, and are ended for a click and begun again behind it.
+They read the run's newest checkpoint and write into a temporary folder, one at a time and with one
+thread of torch. What a person has asked for comes first, at a niceness that gets a share of a core
+beside a training. Replays of new checkpoints, which are made without being asked for (`Latest`),
+use only what is idle, and are ended for a click and begun again behind it.
 """
 
 from __future__ import annotations
@@ -29,10 +30,19 @@ from puffervec.viewing.web.board import CHECKPOINTS, Run, newest_checkpoint
 
 MOST_WAITING = 8  # jobs that were asked for
 KEPT_BY_ITSELF = 2  # replays of a run that nobody asked for
-FAILED_WAITS = 10  # times as long until the next replay of a run by itself where the last one failed
+FAILED_WAITS = (
+    10  # times as long until the next replay of a run by itself where the last one failed
+)
 MOST_TRIES = 3  # of a job whose checkpoint the run has removed meanwhile
-ASKED_NICE, BY_ITSELF_NICE = 5, 19  # beside a process of niceness 0 on the same core: a quarter of it, and a seventieth
-IDLE_DISK = ("ionice", "-c", "3")  # a command that runs others so that they use disks only while nothing else does
+ASKED_NICE, BY_ITSELF_NICE = (
+    5,
+    19,
+)  # beside a process of niceness 0 on the same core: a quarter of it, and a seventieth
+IDLE_DISK = (
+    "ionice",
+    "-c",
+    "3",
+)  # a command that runs others so that they use disks only while nothing else does
 MOST_SAID = 4000  # characters of what a failed job says
 LONGEST_LINE = 1 << 16
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -44,10 +54,11 @@ class Job:
     """Something to make. Equal questions are one job.
 
     Attributes:
-        run: number of the run; path: its folder. kind: "eval" or "replay". part: of the evaluation, "" for what shows where
-        nobody chose. checkpoint: the newest one, when it was asked for or, later, when work began. out: the file that it
-        writes. by_itself: nobody has asked for it. state: waiting, working, done or failed. said: why it failed. act, share:
-        what it does while it works, and how much of that is done, from 0 to 1. begun: when work began, in seconds.
+        run: number of the run; path: its folder. kind: "eval" or "replay". part: of the evaluation,
+        "" for what shows where nobody chose. checkpoint: the newest one, when it was asked for or,
+        later, when work began. out: the file that it writes. by_itself: nobody has asked for it.
+        state: waiting, working, done or failed. said: why it failed. act, share: what it does while
+        it works, and how much of that is done, from 0 to 1. begun: when work began, in seconds.
     """
 
     number: int
@@ -76,7 +87,18 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """Return what a page is told. seconds: since work began; null while it waits."""
-        names = ("number", "run", "kind", "part", "checkpoint", "by_itself", "state", "said", "act", "share")
+        names = (
+            "number",
+            "run",
+            "kind",
+            "part",
+            "checkpoint",
+            "by_itself",
+            "state",
+            "said",
+            "act",
+            "share",
+        )
         seconds = time.monotonic() - self.begun if self.state == "working" else None
         return {**{name: getattr(self, name) for name in names}, "seconds": seconds}
 
@@ -94,11 +116,20 @@ class Jobs:
         self._ended_for_another = False
 
     def queue(self) -> list[Job]:
-        """Return the jobs that wait, the next one first: those that were asked for before the others, then the older ones."""
-        return sorted((job for job in self.jobs if job.state == "waiting"), key=lambda job: (job.by_itself, job.number))
+        """Return the jobs that wait, the next one first: those that were asked for before the
+        others, then the older ones.
+        """
+        return sorted(
+            (job for job in self.jobs if job.state == "waiting"),
+            key=lambda job: (job.by_itself, job.number),
+        )
 
-    def ask(self, run: int, path: Path, kind: str, part: str, checkpoint: str, by_itself: bool = False) -> Job | None:
-        """Return the job that makes this, a new one where it is the first that does; None where too many wait already."""
+    def ask(
+        self, run: int, path: Path, kind: str, part: str, checkpoint: str, by_itself: bool = False
+    ) -> Job | None:
+        """Return the job that makes this, a new one where it is the first that does; None where too
+        many wait already.
+        """
         wanted = (run, kind, part, checkpoint)
         for job in self.jobs:
             if (job.run, job.kind, job.part, job.checkpoint) == wanted and job.state != "failed":
@@ -124,7 +155,9 @@ class Jobs:
         job.out.unlink(missing_ok=True)
 
     def _make_way(self) -> None:
-        """End what works without having been asked for; it waits again then. A process cannot be made less nice."""
+        """End what works without having been asked for; it waits again then. A process cannot be
+        made less nice.
+        """
         if any(job.state == "working" and job.by_itself for job in self.jobs):
             self._ended_for_another = True
             if self._process is not None:
@@ -141,7 +174,9 @@ class Jobs:
                 self._wake.clear()
 
     async def _do(self, job: Job) -> None:
-        """Make what a job is about; again where its checkpoint was removed meanwhile by the run that writes there."""
+        """Make what a job is about; again where its checkpoint was removed meanwhile by the run
+        that writes there.
+        """
         job.state, job.said = "working", ""
         for _ in range(MOST_TRIES):
             job.checkpoint = newest_checkpoint(job.path) or job.checkpoint
@@ -215,13 +250,17 @@ def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def stepping_back(nice: int) -> list[str]:
-    """Return the commands that run another one at a niceness, and for the highest one with idle disks only."""
+    """Return the commands that run another one at a niceness, and for the highest one with idle
+    disks only.
+    """
     words = [("nice", "-n", str(nice)), *([IDLE_DISK] if nice == BY_ITSELF_NICE else [])]
     return [word for command in words if shutil.which(command[0]) for word in command]
 
 
 def share_among_sessions(pid: int, nice: int) -> None:
-    """Give a session of its own a niceness: Linux shares cores among sessions first, and heeds that of processes within one."""
+    """Give a session of its own a niceness: Linux shares cores among sessions first, and heeds that
+    of processes within one.
+    """
     with contextlib.suppress(OSError):  # Not on every system, nor in every container.
         Path(f"/proc/{pid}/autogroup").write_text(str(nice))
 
@@ -229,19 +268,30 @@ def share_among_sessions(pid: int, nice: int) -> None:
 class Latest:
     """Lets a replay of each new checkpoint be recorded while somebody looks at its run."""
 
-    def __init__(self, jobs: Jobs, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Args: every_s: at least, from the end of one replay of a run to the begin of its next; 0: none unless asked for."""
+    def __init__(
+        self, jobs: Jobs, every_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Args: every_s: at least, from the end of one replay of a run to the begin of its next; 0:
+        none unless asked for.
+        """
         self._jobs, self._every_s, self._clock = jobs, every_s, clock
         self._due: dict[int, float] = {}
 
     def looked_at(self, number: int, run: Run) -> None:
-        """Somebody looks at a run: let its newest checkpoint be played if that is due and nothing else is being made."""
-        mine = [job for job in self._jobs.jobs if (job.run, job.kind, job.part) == (number, "replay", "")]
+        """Somebody looks at a run: let its newest checkpoint be played if that is due and nothing
+        else is being made.
+        """
+        mine = [
+            job
+            for job in self._jobs.jobs
+            if (job.run, job.kind, job.part) == (number, "replay", "")
+        ]
         if any(job.open for job in mine):
             self._due[number] = self._clock() + self._every_s
         if not self._every_s or any(job.open for job in self._jobs.jobs):
             return
-        # An env that cannot be drawn would fail each time; what failed by chance succeeds with the next checkpoint.
+        # An env that cannot be drawn would fail each time; what failed by chance succeeds with the
+        # next checkpoint.
         failed = bool(mine) and mine[-1].by_itself and mine[-1].state == "failed"
         if self._clock() < self._due.get(number, 0.0) + (FAILED_WAITS - 1) * self._every_s * failed:
             return
@@ -253,9 +303,12 @@ class Latest:
             self._jobs.forget(job)
 
 
-def command_of(checkpoint: Path, kind: str, part: str, out: Path, flags: Sequence[str]) -> list[str]:
+def command_of(
+    checkpoint: Path, kind: str, part: str, out: Path, flags: Sequence[str]
+) -> list[str]:
     """Return the command of a job."""
-    # A path, so that a run that is called like an env is the run. -P: nothing is imported from the current folder unasked.
+    # A path, so that a run that is called like an env is the run. -P: nothing is imported from the
+    # current folder unasked.
     command = [
         sys.executable,
         "-P",
@@ -265,5 +318,9 @@ def command_of(checkpoint: Path, kind: str, part: str, out: Path, flags: Sequenc
         str(checkpoint.absolute()),
         "--progress",
     ]
-    own = ["--json", str(out)] if kind == "eval" else ["--out", str(out), *(["--draw", f"part:{part}"] if part else [])]
+    own = (
+        ["--json", str(out)]
+        if kind == "eval"
+        else ["--out", str(out), *(["--draw", f"part:{part}"] if part else [])]
+    )
     return [*command, *own, *flags]

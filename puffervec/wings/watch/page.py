@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train watch`: what it asks for, and what it is answered. static/watch.js is the page.
+"""The page of `puffer-train watch`: what it asks for, and what it is answered. static/watch.js is
+the page.
 
     GET  state?run=N            runs, metrics, jobs             POST jobs                 {run, kind, part}: evaluate, or play
     GET  curves?run=N&key=...   columns of a run                GET  jobs/N               what a job has made
@@ -36,11 +37,17 @@ MOST_FILE = 1 << 26
 
 
 def watch(
-    where: Sequence[Path], host: str, port: int, flags: Sequence[str], ready: Callable[[str], None], replay_every_s: float
+    where: Sequence[Path],
+    host: str,
+    port: int,
+    flags: Sequence[str],
+    ready: Callable[[str], None],
+    replay_every_s: float,
 ) -> int:
     """Serve the page until a signal comes; return its number.
 
-    Args: where: run folders, and folders of runs. flags: for evaluations and replays. ready: called with the URL.
+    Args: where: run folders, and folders of runs. flags: for evaluations and replays. ready: called
+        with the URL.
         replay_every_s: see `Latest`.
     Raises: ConfigError, MissingExtraError: bad input.
     """
@@ -71,7 +78,9 @@ class Watched:
         run = self._run(request.query.get("run", ""))
         if run is not None:
             self.latest.looked_at(self.board.runs.index(run), run)
-        return await as_json({**self.board.to_json(), "jobs": [job.to_json() for job in self.jobs.jobs]})
+        return await as_json(
+            {**self.board.to_json(), "jobs": [job.to_json() for job in self.jobs.jobs]}
+        )
 
     async def curves(self, request: web.Request) -> web.StreamResponse:
         """Columns of a run: ?run=N&key=KEY&key=..."""
@@ -113,12 +122,17 @@ class Watched:
         if checkpoint is None:
             return await refused("the run has no checkpoint yet", 409)
         job = self.jobs.ask(self.board.runs.index(run), run.path, kind, part, checkpoint)
-        return await (refused("too much is waiting already", 429) if job is None else as_json(job.to_json()))
+        return await (
+            refused("too much is waiting already", 429) if job is None else as_json(job.to_json())
+        )
 
     async def made(self, request: web.Request) -> web.StreamResponse:
         """What a job has made."""
         number = request.match_info["number"]
-        job = next((job for job in self.jobs.jobs if str(job.number) == number and job.state == "done"), None)
+        job = next(
+            (job for job in self.jobs.jobs if str(job.number) == number and job.state == "done"),
+            None,
+        )
         if job is None:
             return await refused("there is nothing yet", 404)
         kind = served_as(job.out.name) or ""

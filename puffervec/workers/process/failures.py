@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker was doing when it failed, died or hung, read from the slab: which survives it. Runs in the learner."""
+"""What a worker was doing when it failed, died or hung, read from the slab: which survives it. Runs
+in the learner.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is at; see the attributes of WorkerError. half: whose turn it is, None if none is open or failed."""
+    """What a worker is at; see the attributes of WorkerError. half: whose turn it is, None if none
+    is open or failed.
+    """
 
     doing: str = "idle"
     env: int | None = None
@@ -63,7 +67,9 @@ def error_slot(slab: Any, worker: int) -> Any:
 
 
 def work(slab: Any, worker: int) -> Work:
-    """Return what a worker is at: the turn that it has begun and not answered, or has answered with a failure."""
+    """Return what a worker is at: the turn that it has begun and not answered, or has answered with
+    a failure.
+    """
     slot = error_slot(slab, worker)
     found = [
         (half, command, status)
@@ -72,7 +78,9 @@ def work(slab: Any, worker: int) -> Work:
     ]
     env = None if slot.env == lib.PV_ALL_ENVS else int(slot.env)
     if not found:
-        return Work("start", env) if slot.code else Work()  # Serial opens its envs before there are turns
+        return (
+            Work("start", env) if slot.code else Work()
+        )  # Serial opens its envs before there are turns
     half, command, status = max(found, key=lambda lane: _has(slab, worker, lane[0], slot.env))
     doing = _DOING[command.semaphore]
     return Work(doing, env, int(status.steps) if doing == "step" else None, half)
@@ -82,12 +90,21 @@ def _lanes(slab: Any, worker: int) -> Iterator[tuple[int, Any, Any]]:
     """Yield (half, command line, status line) of what a worker serves."""
     for half in range(slab.num_buffers):
         if lib.pv_slab_span(slab, worker, half).env_count:
-            yield half, lib.pv_command_line(slab, worker, half), lib.pv_status_line(slab, worker, half)
+            yield (
+                half,
+                lib.pv_command_line(slab, worker, half),
+                lib.pv_status_line(slab, worker, half),
+            )
 
 
 def _under_way(command: Any, status: Any) -> bool:
-    """True where the worker has begun the turn and not answered; before it has opened its envs, where it was started."""
-    return bool(command.turn != status.turn and (status.begun == command.turn or command.semaphore == lib.PV_IDLE))
+    """True where the worker has begun the turn and not answered; before it has opened its envs,
+    where it was started.
+    """
+    return bool(
+        command.turn != status.turn
+        and (status.begun == command.turn or command.semaphore == lib.PV_IDLE)
+    )
 
 
 def _has(slab: Any, worker: int, half: int, env: int) -> bool:
@@ -110,10 +127,13 @@ def failed(slab: Any, worker: int) -> WorkerError | None:
 def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str) -> WorkerDied:
     """Return the error of a worker whose process has ended.
 
-    Args: exit_code: as in multiprocessing, None if unknown; trace: what it left; killed: what SIGKILL may mean.
+    Args: exit_code: as in multiprocessing, None if unknown; trace: what it left; killed: what
+        SIGKILL may mean.
     """
     at = work(slab, worker)
-    error = WorkerDied(f"worker {worker} {describe_exit(exit_code, killed)} {at}{blamed(trace)}", **at.of(worker))
+    error = WorkerDied(
+        f"worker {worker} {describe_exit(exit_code, killed)} {at}{blamed(trace)}", **at.of(worker)
+    )
     if exit_code is not None and exit_code < 0:
         error.signal = signal_name(exit_code)
     else:
@@ -121,14 +141,25 @@ def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str)
     return _noted(error, trace, "left this behind")
 
 
-def hung(slab: Any, worker: int, limit_s: float, trace: str, starting: bool = False) -> WorkerTimeout:
-    """Return the error of a worker that has not answered, or got its envs ready, in time. trace: its Python stacks."""
+def hung(
+    slab: Any, worker: int, limit_s: float, trace: str, starting: bool = False
+) -> WorkerTimeout:
+    """Return the error of a worker that has not answered, or got its envs ready, in time. trace:
+    its Python stacks.
+    """
     at = work(slab, worker)
     if starting:
         which = "" if at.env is None else f" (env {at.env})"
-        text = f"was not ready after {limit_s:g} s: an env's constructor hangs{which}, or takes longer; give a larger timeout_s"
+        text = (
+            f"was not ready after {limit_s:g} s: an env's constructor hangs{which}, or takes "
+            "longer; give a larger timeout_s"
+        )
     else:
-        where = "it has not begun its turn" if at.doing == "idle" else f"an env hangs ({at}{blamed(trace)})"
+        where = (
+            "it has not begun its turn"
+            if at.doing == "idle"
+            else f"an env hangs ({at}{blamed(trace)})"
+        )
         text = f"gave no answer in {limit_s:g} s: {where}, or timeout_s is too short"
     return _noted(WorkerTimeout(f"worker {worker} {text}", **at.of(worker)), trace, "is here")
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The socket of multiprocessing's fork server, without a name in the file system that a killed learner would leave behind."""
+"""The socket of multiprocessing's fork server, without a name in the file system that a killed
+learner would leave behind.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ HELD = "/proc/self/fd/"
 
 @contextlib.contextmanager
 def unnamed_socket() -> Iterator[None]:
-    """Have a fork server that starts within the block listen on a socket whose file is removed at the end of the block.
+    """Have a fork server that starts within the block listen on a socket whose file is removed at
+    the end of the block.
 
-    multiprocessing gives the file a folder that it removes at exit, so one process killed together with its children leaves
-    it. A socket stays reachable through a descriptor of its removed file. Elsewhere than on Linux nothing is changed.
+    multiprocessing gives the file a folder that it removes at exit, so one process killed together
+    with its children leaves it. A socket stays reachable through a descriptor of its removed file.
+    Elsewhere than on Linux nothing is changed.
     """
     if not os.path.isdir(HELD):
         yield

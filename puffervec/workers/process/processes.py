@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Starting, watching and ending worker processes. Runs in the learner.
 
-Workers are started by multiprocessing, with the user's main module hidden for the moment of the start: multiprocessing would
-otherwise import it in each worker, which is why libraries ask for `if __name__ == "__main__"` and fail at the prompt.
+Workers are started by multiprocessing, with the user's main module hidden for the moment of the
+start: multiprocessing would otherwise import it in each worker, which is why libraries ask for `if
+__name__ == "__main__"` and fail at the prompt.
 """
 
 from __future__ import annotations
@@ -28,18 +29,28 @@ from puffervec._ffi import lib
 from puffervec.errors import ConfigError
 from puffervec.system.patience import Patience
 from puffervec.workers.process import fork_server
-from puffervec.workers.process.worker_main import HELD_AT_START, MATH_THREADS, WorkerTask, main, open_pidfd
+from puffervec.workers.process.worker_main import (
+    HELD_AT_START,
+    MATH_THREADS,
+    WorkerTask,
+    main,
+    open_pidfd,
+)
 
 START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
 STATUS_LOST = 255  # what multiprocessing takes for an exit code that its fork server does not tell
 SLICE_S = 0.02
-_main_lock = threading.RLock()  # a forked worker is made while it is held, and may make workers of its own
+_main_lock = (
+    threading.RLock()
+)  # a forked worker is made while it is held, and may make workers of its own
 
 
 @contextlib.contextmanager
 def hidden_main() -> Iterator[None]:
-    """Replace `__main__` by an empty module, so that multiprocessing finds no main script to import in the child."""
+    """Replace `__main__` by an empty module, so that multiprocessing finds no main script to import
+    in the child.
+    """
     with _main_lock:
         user_main = sys.modules["__main__"]
         sys.modules["__main__"] = types.ModuleType("__main__")
@@ -51,7 +62,8 @@ def hidden_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_math_thread() -> Iterator[None]:
-    """Tell math libraries in processes that are started now to use one thread: the cores are for the envs.
+    """Tell math libraries in processes that are started now to use one thread: the cores are for
+        the envs.
 
     Said before they start, because a fork server imports NumPy before any worker runs.
     """
@@ -68,8 +80,8 @@ def one_math_thread() -> Iterator[None]:
 def _may_have_children() -> Iterator[None]:
     """Let a daemonic process, such as one of a multiprocessing pool, start workers.
 
-    multiprocessing forbids it because daemonic processes are ended without a word, which leaves their children behind. Workers
-    watch their learner, whatever its end, and go with it.
+    multiprocessing forbids it because daemonic processes are ended without a word, which leaves
+    their children behind. Workers watch their learner, whatever its end, and go with it.
     """
     process = multiprocessing.current_process()
     daemonic = process.daemon
@@ -82,9 +94,11 @@ def _may_have_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep a forked worker from collecting garbage of this process before it has set it aside (worker_main.py).
+    """Keep a forked worker from collecting garbage of this process before it has set it aside
+    (worker_main.py).
 
-    What is collected there is destroyed there, and a destructor of C code may wait for threads that only this process has.
+    What is collected there is destroyed there, and a destructor of C code may wait for threads that
+    only this process has.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -96,7 +110,9 @@ def _no_collection() -> Iterator[None]:
 
 
 def _leave_fork_server() -> None:
-    """Forget a fork server that belongs to the process which this one was forked from: it cannot be waited for here."""
+    """Forget a fork server that belongs to the process which this one was forked from: it cannot be
+    waited for here.
+    """
     server: Any = forkserver._forkserver
     if server._forkserver_pid is None:
         return
@@ -109,9 +125,13 @@ def _leave_fork_server() -> None:
 
 def _context(start_method: str) -> BaseContext:
     if start_method not in START_METHODS:
-        raise ConfigError(f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}")
+        raise ConfigError(
+            f"start_method is {start_method!r}: use one of {', '.join(START_METHODS)}"
+        )
     if start_method == "fork" and threading.active_count() > 1:
-        names = ", ".join(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+        names = ", ".join(
+            thread.name for thread in threading.enumerate() if thread is not threading.main_thread()
+        )
         raise ConfigError(
             f"start_method='fork' with other threads running ({names}) can deadlock in the child: "
             "use 'spawn' or 'forkserver', or make the vector env before starting threads"
@@ -121,13 +141,13 @@ def _context(start_method: str) -> BaseContext:
 
 @contextlib.contextmanager
 def stop_signals_held() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back while a process is started: here, so that none comes between its start and its being noted;
-    and in the worker, which inherits the mask, until it has its own handling (worker_main.py): they would end it, with a
-    traceback, when the learner's whole group is meant. A fork server that is started here holds them back for good; it ends
-    with the learner.
+    """Hold Ctrl-C and SIGTERM back while a process is started: here, so that none comes between its
+    start and its being noted; and in the worker, which inherits the mask, until it has its own
+    handling (worker_main.py): they would end it, with a traceback, when the learner's whole group
+    is meant. A fork server that is started here holds them back for good; it ends with the learner.
 
-    Here the mask is not enough: another thread (of a math library) may take a signal, and Python then runs its handler in the
-    main thread all the same.
+    Here the mask is not enough: another thread (of a math library) may take a signal, and Python
+    then runs its handler in the main thread all the same.
     """
     held: list[tuple[int, FrameType | None]] = []
     handlers: dict[int, Any] = {}
@@ -149,13 +169,16 @@ def stop_signals_held() -> Iterator[None]:
 class WorkerProcesses:
     """The worker processes of one vector env."""
 
-    def __init__(self, tasks: Sequence[WorkerTask], start_method: str, preload: Sequence[str] = ()) -> None:
+    def __init__(
+        self, tasks: Sequence[WorkerTask], start_method: str, preload: Sequence[str] = ()
+    ) -> None:
         """Start one process per task.
 
         Args:
-            preload: modules that a fork server imports before it forks, if it is not running yet. Its workers share their
-                memory, so that more workers than cores do not fill the caches with copies of them (eight workers with eight
-                CartPoles each on two cores: 1.5 to 2 times the steps/s of spawned ones), and start at once.
+            preload: modules that a fork server imports before it forks, if it is not running yet.
+                Its workers share their memory, so that more workers than cores do not fill the
+                caches with copies of them (eight workers with eight CartPoles each on two cores:
+                1.5 to 2 times the steps/s of spawned ones), and start at once.
         Raises:
             ConfigError: an unusable start method.
         """
@@ -164,13 +187,18 @@ class WorkerProcesses:
             _leave_fork_server()
             multiprocessing.set_forkserver_preload(list(preload))
         if start_method != "fork":
-            resource_tracker.ensure_running()  # Here, because it lets go of the signals that are held below.
-        unnamed_socket = fork_server.unnamed_socket if start_method == "forkserver" else contextlib.nullcontext
+            # Here, because it lets go of the signals that are held below.
+            resource_tracker.ensure_running()
+        unnamed_socket = (
+            fork_server.unnamed_socket if start_method == "forkserver" else contextlib.nullcontext
+        )
         self.processes: list[BaseProcess] = []
         self._pidfds: list[int] = []  # -1: none
         try:
             for task in tasks:
-                process = context.Process(target=main, args=(task,), daemon=True, name=f"puffervec-{task.index}")  # type: ignore[attr-defined]
+                name = f"puffervec-{task.index}"
+                make: Any = context.Process  # type: ignore[attr-defined]
+                process = make(target=main, args=(task,), daemon=True, name=name)
                 with (
                     hidden_main(),
                     one_math_thread(),
@@ -187,7 +215,8 @@ class WorkerProcesses:
             raise
 
     def dead(self, where: Sequence[int]) -> tuple[int, int | None] | None:
-        """Return (worker, exit code) of one in `where` that has ended, None if all live; the code is None where it is lost.
+        """Return (worker, exit code) of one in `where` that has ended, None if all live; the code
+        is None where it is lost.
 
         What the worker has left of its process group is ended.
         """
@@ -205,13 +234,18 @@ class WorkerProcesses:
         """Return which of `where` have ended. Looks at pidfds, or at sentinels, but never at pids."""
         files: dict[Any, int] = {}
         for index in where:
-            files[self._pidfds[index] if self._pidfds[index] >= 0 else self.processes[index].sentinel] = index
+            files[
+                self._pidfds[index] if self._pidfds[index] >= 0 else self.processes[index].sentinel
+            ] = index
         return [files[ended] for ended in connection.wait(list(files), timeout=timeout_s)]
 
     def disown(self) -> None:
-        """In a forked child: forget the workers, which are the parent's, so that nothing here ends them."""
+        """In a forked child: forget the workers, which are the parent's, so that nothing here ends
+        them.
+        """
         for process in self.processes:
-            # multiprocessing ends what it takes for the children of this process when the process exits.
+            # multiprocessing ends what it takes for the children of this process when the process
+            # exits.
             multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
         for fd in self._pidfds:
             if fd >= 0:
@@ -230,10 +264,14 @@ class WorkerProcesses:
         """End all at once, with what their envs have started."""
         for index in self._wait(range(len(self.processes)), 0.0):
             self._signal(index, signal.SIGKILL)
-        while self.processes:  # one at a time, so that a Ctrl-C leaves a list that can be gone on with
+        while (
+            self.processes
+        ):  # one at a time, so that a Ctrl-C leaves a list that can be gone on with
             process, pidfd = self.processes[-1], self._pidfds[-1]
             process.join()
-            if process.exitcode is None:  # a Ctrl-C took it from waitpid, which tells it once; it would seem to run for ever
+            if (
+                process.exitcode is None
+            ):  # a Ctrl-C took it from waitpid, which tells it once; it would seem to run for ever
                 process._popen.returncode = STATUS_LOST  # type: ignore[attr-defined]
             _end_group(process.pid)
             self.processes, self._pidfds = self.processes[:-1], self._pidfds[:-1]
@@ -252,10 +290,14 @@ class WorkerProcesses:
         return left
 
     def _signal(self, index: int, number: signal.Signals) -> None:
-        """End a worker that has not ended by itself; first what it has started, while the system knows whose that is."""
+        """End a worker that has not ended by itself; first what it has started, while the system
+        knows whose that is.
+        """
         lib.pv_end_descendants(self.processes[index].pid)
         if self._pidfds[index] < 0:
-            self.processes[index].terminate() if number == signal.SIGTERM else self.processes[index].kill()
+            self.processes[index].terminate() if number == signal.SIGTERM else self.processes[
+                index
+            ].kill()
             return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfds[index], number)
@@ -264,7 +306,8 @@ class WorkerProcesses:
 def _end_group(group: int | None) -> None:
     """End what a worker that is dead and gone has left in its process group.
 
-    Its number cannot be another process's as long as the group has members. If it is, the group is another, too.
+    Its number cannot be another process's as long as the group has members. If it is, the group is
+    another, too.
     """
     assert group is not None
     with contextlib.suppress(PermissionError):
@@ -284,7 +327,9 @@ def _fork_server_lives() -> bool:
 
 
 def _runs_as_child(pid: int) -> bool:
-    """Return whether a child of this process runs, without waiting for it. Raises: ChildProcessError: it is no child of it."""
+    """Return whether a child of this process runs, without waiting for it. Raises:
+    ChildProcessError: it is no child of it.
+    """
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     import psutil  # macOS before Python 3.13

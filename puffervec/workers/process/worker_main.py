@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this and the C core are all."""
+"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this
+and the C core are all.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # By the learner, until `_prote
 
 
 class SharedFile(Descriptor):
-    """A read-only file that the learner has open; workers get the descriptor, so its path may be renamed or deleted."""
+    """A read-only file that the learner has open; workers get the descriptor, so its path may be
+    renamed or deleted.
+    """
 
     def map(self) -> mmap.mmap:
         """Map the whole file, shared and read-only."""
@@ -35,14 +39,18 @@ class SharedFile(Descriptor):
 
 
 class Learner:
-    """This process as its workers watch it: by a pidfd, where the system has them, since its number may become another's."""
+    """This process as its workers watch it: by a pidfd, where the system has them, since its number
+    may become another's.
+    """
 
     def __init__(self) -> None:
         self.pid, self.pidfd = os.getpid(), Descriptor(open_pidfd(os.getpid()))
 
 
 def open_pidfd(pid: int) -> int:
-    """Return a descriptor that becomes readable when the process ends, or -1 where the system has none."""
+    """Return a descriptor that becomes readable when the process ends, or -1 where the system has
+    none.
+    """
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -60,10 +68,12 @@ def _core_check() -> int:
 class WorkerTask:
     """All that a worker is told.
 
-    memory: the slab (puffervec.core.shared_memory.SharedMemory). shared_library: where a C env type of another package is.
-    core: the core to run on, or None. pauses: before a wait yields the core (`pv_waiter`). trace: where to leave traces of
-    crashes (puffervec.system.traces.TraceFile). core_check: which build of the C core the learner has. learner: whom to end with.
-    Of Python envs: python, the pickled PythonSource; mailbox (puffervec.workers.python.mailbox.Mailbox); environ and folder, the
+    memory: the slab (puffervec.core.shared_memory.SharedMemory). shared_library: where a C env type
+    of another package is.
+    core: the core to run on, or None. pauses: before a wait yields the core (`pv_waiter`). trace:
+    where to leave traces of crashes (puffervec.system.traces.TraceFile). core_check: which build of
+    the C core the learner has. learner: whom to end with. Of Python envs: python, the pickled
+    PythonSource; mailbox (puffervec.workers.python.mailbox.Mailbox); environ and folder, the
     learner's environment variables and current folder.
     """
 
@@ -84,7 +94,8 @@ class WorkerTask:
 
 
 def _protect(task: WorkerTask) -> int:
-    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces of crashes.
+    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces
+    of crashes.
 
     Returns the process group that this process was in.
     """
@@ -92,10 +103,13 @@ def _protect(task: WorkerTask) -> int:
 
     group = os.getpgrp()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked worker has the learner's handler, and would not end by it
+    signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # a forked worker has the learner's handler, and would not end by it
     with contextlib.suppress(OSError):
-        # In its own process group, a worker does not get the Ctrl-C or SIGTERM that is sent to the learner's group, so that the
-        # learner can save; it ends with the learner in any case. What an env starts is in the group and can be ended with it.
+        # In its own process group, a worker does not get the Ctrl-C or SIGTERM that is sent to the
+        # learner's group, so that the learner can save; it ends with the learner in any case. What
+        # an env starts is in the group and can be ended with it.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
@@ -105,33 +119,46 @@ def _protect(task: WorkerTask) -> int:
 
 
 def _end_group(group: int) -> None:
-    """End what the envs have started and left. group: to go to, since a group cannot be ended without its leader."""
+    """End what the envs have started and left. group: to go to, since a group cannot be ended
+    without its leader.
+    """
     from puffervec._ffi import lib
 
     lib.pv_end_descendants(os.getpid())  # also what has a group of its own
-    with contextlib.suppress(OSError):  # the group is empty, or the learner is gone and pv_watch_learner ends everything
+    with contextlib.suppress(
+        OSError
+    ):  # the group is empty, or the learner is gone and pv_watch_learner ends everything
         if os.getpgrp() == os.getpid() != group:
             os.setpgid(0, group)
             os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def watch_learner(learner: Learner) -> None:
-    """Start the thread that ends this process with the learner; without it a worker might outlive its learner."""
+    """Start the thread that ends this process with the learner; without it a worker might outlive
+    its learner.
+    """
     from puffervec._ffi import lib
 
     parent = multiprocessing.parent_process()
-    code = lib.pv_watch_learner(parent.sentinel, learner.pidfd.fd, learner.pid) if parent is not None else 0
+    code = (
+        lib.pv_watch_learner(parent.sentinel, learner.pidfd.fd, learner.pid)
+        if parent is not None
+        else 0
+    )
     if code:
         error = OSError(code, os.strerror(code))
         raise ConfigError(f"the worker cannot start a thread: {limits.in_words(error) or error}")
 
 
 def _require_same_core(task: WorkerTask) -> None:
-    """End this process if its C core is not the learner's, since it may expect another layout of the slab."""
+    """End this process if its C core is not the learner's, since it may expect another layout of
+    the slab.
+    """
     if task.core_check != _core_check():
         raise SystemExit(
-            f"puffervec: worker {task.index} has a C core that was built from other sources (checksum {_core_check():#010x}) "
-            f"than the learner's ({task.core_check:#010x}): it was built anew since the learner began; start the program again"
+            f"puffervec: worker {task.index} has a C core that was built from other sources "
+            f"(checksum {_core_check():#010x}) than the learner's ({task.core_check:#010x}): it "
+            "was built anew since the learner began; start the program again"
         )
 
 
@@ -145,7 +172,10 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):
         os.chdir(task.folder)
-    sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)  # what an env prints ends no run
+    sys.stdout, sys.stderr = (
+        steady(sys.stdout),
+        steady(sys.stderr),
+    )  # what an env prints ends no run
     from puffervec.workers.python import block
     from puffervec.workers.python import env as python_env
 
@@ -155,19 +185,25 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
 
 
 def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
-    """Answer the learner's first command with an error: this worker could not get as far as opening its envs."""
+    """Answer the learner's first command with an error: this worker could not get as far as opening
+    its envs.
+    """
     from puffervec._ffi import ffi, lib
 
     worker = ffi.new("pv_worker*", {"slab": slab, "index": task.index})
     slot = ffi.cast("pv_error_slot*", ffi.cast("uint8_t*", slab) + slab.errors_offset) + task.index
-    text = "".join(traceback.format_exception(error)).encode(errors="replace")[-(lib.PV_ERROR_TEXT - 1) :]
+    text = "".join(traceback.format_exception(error)).encode(errors="replace")[
+        -(lib.PV_ERROR_TEXT - 1) :
+    ]
     slot.env, slot.code = lib.PV_ALL_ENVS, lib.PV_ERROR_CONFIG
     ffi.memmove(slot.text, text + b"\0", len(text) + 1)
     lib.pv_worker_refuse(worker)
 
 
 def main(task: WorkerTask) -> None:
-    """Open the envs, serve commands until told to close. Runs without the GIL and without Python per step."""
+    """Open the envs, serve commands until told to close. Runs without the GIL and without Python
+    per step.
+    """
     gc.freeze()  # what a forked worker has inherited is the learner's to destroy
     gc.enable()  # it was off while this process was started
     group = _protect(task)
@@ -197,7 +233,9 @@ def _serve(task: WorkerTask) -> None:
     except Exception as error:
         _refuse(task, ffi.cast("pv_slab*", slab), error)
         return
-    code = lib.pv_worker_open(worker, slab, task.index, env_type, data, len(mapped) if mapped is not None else 0)
+    code = lib.pv_worker_open(
+        worker, slab, task.index, env_type, data, len(mapped) if mapped is not None else 0
+    )
     if code:
         lib.pv_worker_refuse(worker)
     else:

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the function table of csrc/env.h: the C worker loop calls them as it calls a C env.
+"""Python envs behind the function table of csrc/env.h: the C worker loop calls them as it calls a C
+env.
 
-So channel, slab, errors, timing and backends are the same for both. A turn costs one call into Python, whatever the number of
-envs. Runs in worker processes, and in the learner for the Serial backend.
+So channel, slab, errors, timing and backends are the same for both. A turn costs one call into
+Python, whatever the number of envs. Runs in worker processes, and in the learner for the Serial
+backend.
 """
 
 from __future__ import annotations
@@ -23,7 +25,14 @@ from puffervec.errors import ConfigError
 from puffervec.workers.python import global_random
 from puffervec.workers.python.cells import LOOPS, CurrentEnv, Rows, close_all
 from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
-from puffervec.workers.python.env import PARALLEL, PUFFER, PythonSource, refuse_twice, spaces_of, unwrapped
+from puffervec.workers.python.env import (
+    PARALLEL,
+    PUFFER,
+    PythonSource,
+    refuse_twice,
+    spaces_of,
+    unwrapped,
+)
 from puffervec.workers.python.mailbox import Mailbox, Slot
 
 
@@ -31,7 +40,8 @@ from puffervec.workers.python.mailbox import Mailbox, Slot
 class BlockContext:
     """What a block has besides its rows.
 
-    command: the learner's line to it (`pv_line*`). memory: the slab's bytes, and base: where they begin.
+    command: the learner's line to it (`pv_line*`). memory: the slab's bytes, and base: where they
+        begin.
     """
 
     question: Slot
@@ -42,14 +52,17 @@ class BlockContext:
     base: int
 
 
-# By token; the last dict holds the row of each innermost env by its id, to find one env that stands for two rows.
+# By token; the last dict holds the row of each innermost env by its id, to find one env that stands
+# for two rows.
 _sources: dict[int, tuple[PythonSource, dict[int, BlockContext], dict[int, int]]] = {}
 _blocks: dict[int, Block] = {}
 _now = global_random.now
 
 
 def register(source: PythonSource, contexts: Mapping[int, BlockContext]) -> None:
-    """Make a source known in this process before its workers are opened. contexts: by the first env of each block."""
+    """Make a source known in this process before its workers are opened. contexts: by the first env
+    of each block.
+    """
     _sources[source.token] = (source, dict(contexts), {})
 
 
@@ -61,17 +74,23 @@ def forget(source: PythonSource) -> None:
 def envs_of(source: PythonSource) -> list[Any]:
     """Return the envs of a source that live in this process, in order."""
     blocks = [block for block in _blocks.values() if block.source is source]
-    return [env for block in sorted(blocks, key=lambda block: block.first_env) for env in block.envs]
+    return [
+        env for block in sorted(blocks, key=lambda block: block.first_env) for env in block.envs
+    ]
 
 
-def block_contexts(slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox) -> dict[int, BlockContext]:
+def block_contexts(
+    slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox
+) -> dict[int, BlockContext]:
     """Return the contexts of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
     contexts = {}
     for half, question in mailbox.questions.items():
         span = lib.pv_slab_span(slab, worker, half)
         area = InfoArea(buffer, lib.pv_slab_infos(slab, worker, half), span.env_count)
         command = lib.pv_command_line(slab, worker, half)
-        contexts[span.first_env] = BlockContext(question, mailbox.answers[half], area, command, buffer, _address(slab))
+        contexts[span.first_env] = BlockContext(
+            question, mailbox.answers[half], area, command, buffer, _address(slab)
+        )
     return contexts
 
 
@@ -85,8 +104,13 @@ class Block:
         self.context = contexts[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
         at = _address(block.error_env) - self.context.base
-        self._at = self.context.memory[at : at + 4].cast("I")  # the env at work: named if this process dies there
-        observation, action = ObservationPlan(self.source.observation_space), ActionPlan(self.source.action_space)
+        self._at = self.context.memory[at : at + 4].cast(
+            "I"
+        )  # the env at work: named if this process dies there
+        observation, action = (
+            ObservationPlan(self.source.observation_space),
+            ActionPlan(self.source.action_space),
+        )
         rows = _rows(block, self.context, observation, action)
         self.envs: list[Any] = []
         self.generators = global_random.EnvGenerators(self._at, self.source.entropy)
@@ -100,7 +124,9 @@ class Block:
             raise
         infos = InfoWriter(self.context.area)
         place = CurrentEnv(self._at, self.first_env)
-        self.cells = LOOPS[self.source.kind](self.envs, rows, observation, action, infos, self.source.autoreset, place)
+        self.cells = LOOPS[self.source.kind](
+            self.envs, rows, observation, action, infos, self.source.autoreset, place
+        )
         if self.source.kind == PARALLEL:
             self.cells.absent_terminal = self.source.absent_terminal  # type: ignore[attr-defined]
         self.infos = infos
@@ -117,8 +143,13 @@ class Block:
             buf = SimpleNamespace(
                 observations=rows.observations[span],
                 rewards=rows.rewards[span],
-                actions=np.zeros_like(actions, actions.dtype if actions.dtype.kind == "f" else np.int32),
-                **{name: getattr(rows, name)[span].view(np.bool_) for name in ("terminals", "truncations", "masks")},
+                actions=np.zeros_like(
+                    actions, actions.dtype if actions.dtype.kind == "f" else np.int32
+                ),
+                **{
+                    name: getattr(rows, name)[span].view(np.bool_)
+                    for name in ("terminals", "truncations", "masks")
+                },
             )
         seed = None if self.source.seed is None else self.source.seed + index
         if seed is not None:
@@ -133,7 +164,9 @@ class Block:
         turn = self.context.command.turn
         if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
             self._head["native"] = 0
-            asked = self.context.question.take()  # actions, if a step that was interrupted was never sent
+            asked = (
+                self.context.question.take()
+            )  # actions, if a step that was interrupted was never sent
             self._reset_turn, self._options = turn, None if isinstance(asked, Native) else asked
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
@@ -149,7 +182,9 @@ class Block:
         self._post_others()
 
     def _take_native(self) -> Any:
-        """Return the actions of the turn that rows cannot hold, one per row; None where they stand in the rows."""
+        """Return the actions of the turn that rows cannot hold, one per row; None where they stand
+        in the rows.
+        """
         if not self._head["native"]:
             return None
         self._head["native"] = 0
@@ -157,7 +192,9 @@ class Block:
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
-        """Send infos other than numbers, each by itself, so that an error in sending or reading names its env."""
+        """Send infos other than numbers, each by itself, so that an error in sending or reading
+        names its env.
+        """
         if not self.infos.others:
             return
         encoded = []
@@ -180,24 +217,32 @@ class Block:
                 _set(made, name, args[env])
             else:
                 found = _get(made, name)
-                results.append(found(*args, **kwargs) if verb == "call" and callable(found) else found)
+                results.append(
+                    found(*args, **kwargs) if verb == "call" and callable(found) else found
+                )
         self.context.answer.post(results)
 
 
 def _check_spaces(env: Any, source: PythonSource) -> None:
-    """Raise ConfigError unless the env's rows look like the driver env's: other bounds are fine, other shapes are not."""
+    """Raise ConfigError unless the env's rows look like the driver env's: other bounds are fine,
+    other shapes are not.
+    """
     found = spaces_of(env, source.kind)
     if source.kind == PARALLEL and tuple(env.possible_agents) != source.possible_agents:
         raise ConfigError(
-            f"this env has agents {list(env.possible_agents)}, the first one {list(source.possible_agents)}: give them alike"
+            f"this env has agents {list(env.possible_agents)}, the first one "
+            f"{list(source.possible_agents)}: give them alike"
         )
     kinds: tuple[type[ObservationPlan] | type[ActionPlan], ...] = (ObservationPlan, ActionPlan)
-    for space, wanted, plan in zip(found, (source.observation_space, source.action_space), kinds, strict=True):
+    for space, wanted, plan in zip(
+        found, (source.observation_space, source.action_space), kinds, strict=True
+    ):
         if space is not wanted and space != wanted:
             own, first = plan(space), plan(wanted)
             if own.dtype != first.dtype or own.row_shape != first.row_shape:
                 raise ConfigError(
-                    f"this env has the {first.noun} space {space}, the first one {wanted}: all envs need equal rows"
+                    f"this env has the {first.noun} space {space}, the first one {wanted}: all "
+                    "envs need equal rows"
                 )
 
 
@@ -218,7 +263,9 @@ def _address(pointer: Any) -> int:
     return int(ffi.cast("uintptr_t", pointer))
 
 
-def _rows(block: Any, context: BlockContext, observation: ObservationPlan, action: ActionPlan) -> Rows:
+def _rows(
+    block: Any, context: BlockContext, observation: ObservationPlan, action: ActionPlan
+) -> Rows:
     at = block.rows[0]
     count = at.count
 
@@ -228,7 +275,9 @@ def _rows(block: Any, context: BlockContext, observation: ObservationPlan, actio
             return np.zeros((count, *shape), dtype)
         # On the memoryview, which keeps the slab mapped for as long as anybody holds one of these.
         elements = size // np.dtype(dtype).itemsize
-        return np.frombuffer(context.memory, dtype, elements, _address(pointer) - context.base).reshape(count, *shape)
+        return np.frombuffer(
+            context.memory, dtype, elements, _address(pointer) - context.base
+        ).reshape(count, *shape)
 
     return Rows(
         observations=view(at.observations, observation.row_dtype, *observation.row_shape),
@@ -243,16 +292,20 @@ def _rows(block: Any, context: BlockContext, observation: ObservationPlan, actio
     )
 
 
-# ---- the table of functions --------------------------------------------------------------------------------------------
+# ---- the table of functions ----------------------------------------------------------------------
 
 
 def _guarded(block: Any, run: Callable[[Block], None]) -> int:
-    """Run a function of a block; an exception goes to the error slot as text, and as itself into the mailbox."""
+    """Run a function of a block; an exception goes to the error slot as text, and as itself into
+    the mailbox.
+    """
     made = _blocks.get(_address(block))
     outside = _now.generators
     try:
         if made is None:
-            made = object.__new__(Block)  # so that a failing constructor can be reported with its env
+            made = object.__new__(
+                Block
+            )  # so that a failing constructor can be reported with its env
             made.__init__(block)  # type: ignore[misc]
             _blocks[_address(block)] = made
         else:
@@ -307,8 +360,9 @@ def _close(block: Any) -> None:
 
 
 def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:
-    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of the callback, and one that
-    arrives at the end of `_guarded` leaves it before it is done."""
+    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of
+    the callback, and one that arrives at the end of `_guarded` leaves it before it is done.
+    """
     guarded = trace.tb_next.tb_frame.f_locals if trace.tb_next is not None else {}
     _now.generators = guarded.get("outside", _now.generators)
     block = trace.tb_frame.f_locals["block"]
@@ -319,7 +373,9 @@ def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int
 ffi.def_extern(name="pv_python_bytes", error=64)(_bytes)
 ffi.def_extern(name="pv_python_close")(_close)
 for _function in (_init, _reset, _step, _call):
-    ffi.def_extern(name=f"pv_python{_function.__name__}", error=int(lib.PV_ERROR_ENV), onerror=_escaped)(_function)
+    ffi.def_extern(
+        name=f"pv_python{_function.__name__}", error=int(lib.PV_ERROR_ENV), onerror=_escaped
+    )(_function)
 
 _NAME = ffi.new("char[]", b"python")
 TYPE = ffi.new(

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The loops over a worker's Python envs of one half: how each kind of env is reset and stepped, and its rows written.
+"""The loops over a worker's Python envs of one half: how each kind of env is reset and stepped, and
+its rows written.
 
-They are written for speed: everything per row is looked up once; rewards are collected in a list and written together; flags
-are only touched where an episode ends; observations are compared with the space once per env, at its first reset and step, and
-after that only by shape.
+They are written for speed: everything per row is looked up once; rewards are collected in a list
+and written together; flags are only touched where an episode ends; observations are compared with
+the space once per env, at its first reset and step, and after that only by shape.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ import numpy as np
 from puffervec.core.info_area import InfoWriter
 from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 from puffervec.workers.python.emulation.resets import reset_of
-from puffervec.workers.python.results import REWARD_ERRORS, FlatRows, RewardWriter, checked_step, first_reset_pair, reset_pair
+from puffervec.workers.python.results import (
+    REWARD_ERRORS,
+    FlatRows,
+    RewardWriter,
+    checked_step,
+    first_reset_pair,
+    reset_pair,
+)
 
 _WHOLE = slice(None)
 _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # of a PufferEnv
@@ -30,8 +38,8 @@ _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # o
 class Rows:
     """Views on the slab's rows of a block: N rows, env by env.
 
-    observations, final_observations (N, *row_shape) or None; actions (N, *row_shape); rewards (N,) float32; the flags (N,)
-    uint8.
+    observations, final_observations (N, *row_shape) or None; actions (N, *row_shape); rewards (N,)
+    float32; the flags (N,) uint8.
     """
 
     observations: np.ndarray
@@ -45,7 +53,8 @@ class Rows:
 
 @dataclass(frozen=True)
 class CurrentEnv:
-    """Where the index of the env at work is stored, so that it can be named if it fails or kills the process.
+    """Where the index of the env at work is stored, so that it can be named if it fails or kills
+    the process.
 
     at: (1,) uint32, its index among all envs. first: the index of the block's first env.
     """
@@ -67,20 +76,26 @@ class EnvLoop:
         autoreset: str,
         place: CurrentEnv,
     ) -> None:
-        """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where infos go; autoreset: the
-        mode; place: where to note the env at work.
+        """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where
+        infos go; autoreset: the mode; place: where to note the env at work.
         """
         self.envs, self.rows, self.infos = envs, rows, infos
         self.resets = [reset_of(env) for env in envs]
         self.observation, self.action = observation, action
         self.same_step, self.next_step = autoreset == "same_step", autoreset == "next_step"
         self.write = observation.writers(rows.observations)
-        self.write_final = observation.writers(rows.final_observations) if rows.final_observations is not None else []
+        self.write_final = (
+            observation.writers(rows.final_observations)
+            if rows.final_observations is not None
+            else []
+        )
         self.at, self.first = place.at, place.first
         self.write_rewards = RewardWriter(rows.rewards)
 
     def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
-        """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos have begun."""
+        """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos
+        have begun.
+        """
         for env, seed in zip(which, seeds, strict=True):
             self.at[0] = self.first + env
             self.reset_one(env, seed, options)
@@ -90,7 +105,9 @@ class EnvLoop:
         raise NotImplementedError
 
     def step(self, native: list[Any] | None) -> None:
-        """Step all envs with `native`, one action per row, or, where that is None, with the actions that stand in the rows."""
+        """Step all envs with `native`, one action per row, or, where that is None, with the actions
+        that stand in the rows.
+        """
         raise NotImplementedError
 
 
@@ -100,15 +117,20 @@ class GymnasiumLoop(EnvLoop):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         count = len(self.envs)
-        self._steps = [checked_step(env.step) for env in self.envs]  # until the first step has been taken
+        self._steps = [
+            checked_step(env.step) for env in self.envs
+        ]  # until the first step has been taken
         self._over = [False] * count
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
         self._pack_exact = struct.Struct(f"={count}d").pack_into
         self._readers = None if self.action.is_plain else self.action.readers(self.rows.actions)
-        # A plain observation is assigned to its row right in the loop, which spares the call of a writer.
-        self._flat = FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
+        # A plain observation is assigned to its row right in the loop, which spares the call of a
+        # writer.
+        self._flat = (
+            FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
+        )
 
     def reset_one(self, env: int, seed: int | None, options: Any) -> None:
         observation, info = self._begin(env, seed, options)
@@ -135,9 +157,19 @@ class GymnasiumLoop(EnvLoop):
         if self._ended:
             self._forget_ends()
         actions = self._actions() if native is None else native
-        over, rewards, write, flat, put = self._over, self._rewards, self.write, self._flat, self.infos.put
+        over, rewards, write, flat, put = (
+            self._over,
+            self._rewards,
+            self.write,
+            self._flat,
+            self.infos.put,
+        )
         targets, misfits = (None, ()) if flat is None else (flat.targets, flat.misfits)
-        check, at, first = None if self._step_checked else self.observation.check, self.at, self.first
+        check, at, first = (
+            None if self._step_checked else self.observation.check,
+            self.at,
+            self.first,
+        )
         for env, (step, action) in enumerate(zip(self._steps, actions, strict=True)):
             at[0] = first + env
             if over[env]:
@@ -172,10 +204,13 @@ class GymnasiumLoop(EnvLoop):
         rows = self.rows.actions
         return list(rows if rows.ndim == 1 else rows.copy())  # numbers are copies already
 
-    def _end(self, env: int, observation: Any, terminated: Any, truncated: Any, info: Any) -> tuple[Any, Any]:
+    def _end(
+        self, env: int, observation: Any, terminated: Any, truncated: Any, info: Any
+    ) -> tuple[Any, Any]:
         """Note the end of an episode and return the observation and the info of this turn's row.
 
-        In same-step mode these are the first ones of the next episode; the last observation is kept aside.
+        In same-step mode these are the first ones of the next episode; the last observation is kept
+        aside.
         """
         rows = self.rows
         rows.terminals[env], rows.truncations[env] = bool(terminated), bool(truncated)
@@ -205,13 +240,18 @@ class GymnasiumLoop(EnvLoop):
     def _keep_exact(self) -> None:
         """Keep the rewards in the precision in which they were returned, which rows do not have."""
         try:
-            self._pack_exact(self.infos.area.rewards.data, 0, *self._rewards)  # half the time that NumPy takes for a list
+            self._pack_exact(
+                self.infos.area.rewards.data, 0, *self._rewards
+            )  # half the time that NumPy takes for a list
         except struct.error:  # arrays of one number, which some envs return
-            self.infos.area.rewards[:] = [np.asarray(reward).reshape(-1)[0] for reward in self._rewards]
+            self.infos.area.rewards[:] = [
+                np.asarray(reward).reshape(-1)[0] for reward in self._rewards
+            ]
 
 
 class ParallelLoop(EnvLoop):
-    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows and mask 0.
+    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows
+        and mask 0.
 
     absent_terminal: the terminal flag of their rows.
     """
@@ -245,25 +285,47 @@ class ParallelLoop(EnvLoop):
             live = set(parallel.agents)
             own = slice(first, first + len(self._agents))
             if native is None:
-                actions = {agent: read() for agent, read in zip(self._agents, self._readers[own], strict=True) if agent in live}
+                actions = {
+                    agent: read()
+                    for agent, read in zip(self._agents, self._readers[own], strict=True)
+                    if agent in live
+                }
             else:
-                actions = {agent: action for agent, action in zip(self._agents, native[own], strict=True) if agent in live}
+                actions = {
+                    agent: action
+                    for agent, action in zip(self._agents, native[own], strict=True)
+                    if agent in live
+                }
             observations, rewards, terminals, truncations, infos = self._steps[env](actions)
             self._write(env, observations, rewards, terminals, truncations, check=False)
             # Some envs keep their agents in the list when all of them are done.
             ended = not parallel.agents or (
-                bool(terminals) and all(terminals[agent] or truncations.get(agent, False) for agent in terminals)
+                bool(terminals)
+                and all(terminals[agent] or truncations.get(agent, False) for agent in terminals)
             )
             self._put(env, {"final_info": infos} if ended and self.same_step and infos else infos)
             if ended:
                 self._end(env)
 
     def _put(self, env: int, infos: Any) -> None:
-        kept = {key: info for key, info in infos.items() if info or not isinstance(info, Mapping)} if infos else None
+        kept = (
+            {key: info for key, info in infos.items() if info or not isinstance(info, Mapping)}
+            if infos
+            else None
+        )
         if kept:
             self.infos.put(env, kept)
 
-    def _write(self, env: int, observations: Any, rewards: Any, terminals: Any, truncations: Any, *, check: bool) -> None:
+    def _write(
+        self,
+        env: int,
+        observations: Any,
+        rewards: Any,
+        terminals: Any,
+        truncations: Any,
+        *,
+        check: bool,
+    ) -> None:
         rows = self.rows
         for row, agent in enumerate(self._agents, self._first_row(env)):
             there = agent in observations
@@ -281,7 +343,9 @@ class ParallelLoop(EnvLoop):
                 rows.final_observations[row] = rows.observations[row]  # type: ignore[index]
 
     def _end(self, env: int) -> None:
-        """Note that no agent is left; in same-step mode begin the next episode, with rewards and flags of the last step."""
+        """Note that no agent is left; in same-step mode begin the next episode, with rewards and
+        flags of the last step.
+        """
         if not self.same_step:
             self._over[env] = True
             return
@@ -289,15 +353,19 @@ class ParallelLoop(EnvLoop):
         span = slice(first, first + len(self._agents))
         kept = [array[span].copy() for array in (rows.rewards, rows.terminals, rows.truncations)]
         self.reset_one(env, None, None)
-        for array, values in zip((rows.rewards, rows.terminals, rows.truncations), kept, strict=True):
+        for array, values in zip(
+            (rows.rewards, rows.terminals, rows.truncations), kept, strict=True
+        ):
             array[span] = values
 
 
 class PufferLoop(EnvLoop):
-    """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets included.
+    """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets
+        included.
 
-    Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read them, and so are copied.
-    Arrays that an env has made itself, because its creator did not pass `buf` on, are copied too.
+    Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read
+    them, and so are copied. Arrays that an env has made itself, because its creator did not pass
+    `buf` on, are copied too.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -305,7 +373,9 @@ class PufferLoop(EnvLoop):
         self._outside: list[list[str]] = []
         for env, puffer in enumerate(self.envs):
             rows = [(name, getattr(self.rows, name)[self._span(env)]) for name in _BUFFERS]
-            self._outside.append([name for name, own in rows if not np.may_share_memory(getattr(puffer, name), own)])
+            self._outside.append(
+                [name for name, own in rows if not np.may_share_memory(getattr(puffer, name), own)]
+            )
 
     def _span(self, env: int) -> slice:
         agents = self.envs[env].num_agents
@@ -324,7 +394,8 @@ class PufferLoop(EnvLoop):
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
             self.at[0] = self.first + env
-            if puffer.done:  # a subclass of an emulation wrapper, whose caller resets it; a PufferEnv is never done
+            # A subclass of an emulation wrapper, whose caller resets it; a PufferEnv is never done
+            if puffer.done:
                 self.reset_one(env, None, None)
                 continue
             np.copyto(puffer.actions, actions[self._span(env)], casting="unsafe")
@@ -333,11 +404,15 @@ class PufferLoop(EnvLoop):
             self._put(env, infos)
 
     def _adopt(self, env: int, arrays: Sequence[Any]) -> None:
-        """Copy arrays that the env returned without having written them in place, and what it has outside of the rows."""
+        """Copy arrays that the env returned without having written them in place, and what it has
+        outside of the rows.
+        """
         puffer = self.envs[env]
         for array, name in zip(arrays, _BUFFERS, strict=False):
             own = getattr(puffer, name)
-            if array is not None and array is not own and not isinstance(array, dict):  # by agent: the rows have it
+            if (
+                array is not None and array is not own and not isinstance(array, dict)
+            ):  # by agent: the rows have it
                 own[...] = np.asarray(array).reshape(own.shape)
         for name in self._outside[env]:
             getattr(self.rows, name)[self._span(env)] = getattr(puffer, name)
@@ -361,4 +436,8 @@ def close_all(envs: Sequence[Any]) -> None:
             traceback.print_exc()
 
 
-LOOPS: dict[str, Callable[..., EnvLoop]] = {"gymnasium": GymnasiumLoop, "parallel": ParallelLoop, "puffer": PufferLoop}
+LOOPS: dict[str, Callable[..., EnvLoop]] = {
+    "gymnasium": GymnasiumLoop,
+    "parallel": ParallelLoop,
+    "puffer": PufferLoop,
+}

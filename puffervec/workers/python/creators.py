@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns what a user passes to `make` into callables that make one env each. Used by the learner and by workers."""
+"""Turns what a user passes to `make` into callables that make one env each. Used by the learner and
+by workers.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,18 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 
-PACKAGES = {"ALE": "ale_py"}  # By the namespace of their ids, where it is not the package's own name.
+PACKAGES = {
+    "ALE": "ale_py"
+}  # By the namespace of their ids, where it is not the package's own name.
 
 
 @dataclass(frozen=True)
 class Creator:
-    """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names them (PufferLib's
-    convention).
+    """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names
+    them (PufferLib's convention).
 
-    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib does. Its vector env also shows
-        agents that are not there as terminal.
+    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib
+        does. Its vector env also shows agents that are not there as terminal.
     """
 
     function: Callable[..., Any]
@@ -37,12 +41,16 @@ class Creator:
         kwargs = dict(self.kwargs or {})
         named, takes_any = _free_parameters(self.function, len(self.args))
         for name, value in (("buf", buf), ("seed", seed)):
-            if name not in kwargs and ((value is not None and name in named) or (self.always and takes_any(name))):
+            if name not in kwargs and (
+                (value is not None and name in named) or (self.always and takes_any(name))
+            ):
                 kwargs[name] = value
         return self.function(*self.args, **kwargs)
 
 
-def _free_parameters(function: Callable[..., Any], taken: int) -> tuple[set[str], Callable[[str], bool]]:
+def _free_parameters(
+    function: Callable[..., Any], taken: int
+) -> tuple[set[str], Callable[[str], bool]]:
     """Look at what can be given by name, after `taken` arguments by position.
 
     Returns:
@@ -56,7 +64,9 @@ def _free_parameters(function: Callable[..., Any], taken: int) -> tuple[set[str]
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     spoken_for = {p.name for p in every}
     if isinstance(function, type) and open_ended:
-        for base in function.__mro__[1:]:  # a class that passes **kwargs on to a base that names them
+        for base in function.__mro__[
+            1:
+        ]:  # a class that passes **kwargs on to a base that names them
             if base is not object and "__init__" in vars(base):
                 named |= set(inspect.signature(vars(base)["__init__"]).parameters)
     if isinstance(function, functools.partial):
@@ -67,7 +77,9 @@ def _free_parameters(function: Callable[..., Any], taken: int) -> tuple[set[str]
 
 @dataclass(frozen=True)
 class GymnasiumMaker:
-    """Makes a registered Gymnasium env. spec: its EnvSpec, which tells a worker what only the learner has registered."""
+    """Makes a registered Gymnasium env. spec: its EnvSpec, which tells a worker what only the
+    learner has registered.
+    """
 
     spec: Any
 
@@ -84,15 +96,19 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
     """Return one creator per env.
 
     Args:
-        given: a callable, a Gymnasium id, "module:factory", a Creator (its function gets the arguments given here), or a
-            sequence of num_envs of these.
-        env_args, env_kwargs: for all envs; where `given` is a sequence, also a sequence with one entry per env.
+        given: a callable, a Gymnasium id, "module:factory", a Creator (its function gets the
+            arguments given here), or a sequence of num_envs of these.
+        env_args, env_kwargs: for all envs; where `given` is a sequence, also a sequence with one
+            entry per env.
     Raises:
         ConfigError: something that makes no env, or sequences of other lengths.
     """
     if isinstance(given, (list, tuple)):
         if len(given) != num_envs:
-            raise ConfigError(f"{len(given)} env creators for num_envs={num_envs}: give one per env, or a single one")
+            raise ConfigError(
+                f"{len(given)} env creators for num_envs={num_envs}: give one per env, or a "
+                "single one"
+            )
         args = _one_each("env_args", env_args, num_envs, (list, tuple))
         kwargs = _one_each("env_kwargs", env_kwargs, num_envs, (Mapping,))
         return [_creator(given[i], args[i], kwargs[i]) for i in range(num_envs)]
@@ -100,11 +116,18 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
 
 
 def _one_each(name: str, given: Any, count: int, kinds: tuple[type, ...]) -> list[Any]:
-    """Return a list with one entry per env from one value for all, None, or a sequence of values of these kinds."""
-    if isinstance(given, Sequence) and len(given) and all(isinstance(entry, kinds) for entry in given):
+    """Return a list with one entry per env from one value for all, None, or a sequence of values of
+    these kinds.
+    """
+    if (
+        isinstance(given, Sequence)
+        and len(given)
+        and all(isinstance(entry, kinds) for entry in given)
+    ):
         if len(given) != count:
             raise ConfigError(
-                f"{name} has {len(given)} entries for {count} env creators: give one per env, or the same for all"
+                f"{name} has {len(given)} entries for {count} env creators: give one per env, or "
+                "the same for all"
             )
         return list(given)
     return [given] * count
@@ -121,7 +144,8 @@ def _creator(given: Any, args: Any, kwargs: Any) -> Creator:
     function = resolve(given) if isinstance(given, str) else given
     if not callable(function):
         raise ConfigError(
-            f"env creator {given!r} is {type(given).__name__}: give a callable that makes one env, or an env's name"
+            f"env creator {given!r} is {type(given).__name__}: give a callable that makes one "
+            "env, or an env's name"
         )
     return Creator(function, tuple(args or ()), dict(kwargs or {}), always)
 
@@ -136,7 +160,9 @@ def resolve(name: str) -> Callable[..., Any]:
     if attribute and attribute.isidentifier():
         found: Callable[..., Any] = named(name)
         if not callable(found):
-            raise ConfigError(f"{name!r} is {type(found).__name__}: give a callable that makes one env")
+            raise ConfigError(
+                f"{name!r} is {type(found).__name__}: give a callable that makes one env"
+            )
         return found
     import gymnasium
 
@@ -147,7 +173,8 @@ def resolve(name: str) -> Callable[..., Any]:
     except gymnasium.error.NamespaceNotFound as error:
         package = PACKAGES.get(name.partition("/")[0], "PACKAGE")
         raise ConfigError(
-            f"no env is called {name!r}: {error} A package registers its envs when it is imported: give {package}:{name}"
+            f"no env is called {name!r}: {error} A package registers its envs when it is "
+            f"imported: give {package}:{name}"
         ) from None
     except (gymnasium.error.Error, ImportError) as error:
         raise ConfigError(f"no env is called {name!r}: {error}") from None
@@ -156,12 +183,16 @@ def resolve(name: str) -> Callable[..., Any]:
 
 def _import(module: str) -> Any:
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # a console script does not look into the current folder; nor do its workers
+        sys.path.insert(
+            0, os.getcwd()
+        )  # a console script does not look into the current folder; nor do its workers
     return importlib.import_module(module)
 
 
 def named(name: str) -> Any:
-    """Return what "module:attribute" names. Raises: ConfigError where it is not there; whatever the module itself raises."""
+    """Return what "module:attribute" names. Raises: ConfigError where it is not there; whatever the
+    module itself raises.
+    """
     module, _, attribute = name.partition(":")
     try:
         return getattr(_import(module), attribute)
@@ -169,6 +200,8 @@ def named(name: str) -> Any:
         if module.endswith(".py"):
             right = f"{module.removesuffix('.py').replace('/', '.')}:{attribute}"
             raise ConfigError(f"{name!r}: a module is named without .py: give {right}") from None
-        raise ConfigError(f"{name!r}: {error}: give module:factory with a module that can be imported from here") from None
+        raise ConfigError(
+            f"{name!r}: {error}: give module:factory with a module that can be imported from here"
+        ) from None
     except AttributeError:
         raise ConfigError(f"{name!r}: module {module!r} has no {attribute!r}") from None

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs written in Python, as the learner sees them: their kind, their spaces as rows, and what workers need to make them.
+"""Envs written in Python, as the learner sees them: their kind, their spaces as rows, and what
+workers need to make them.
 
-The counterpart of native.py. Workers step them in block.py, behind the same function table as a C env.
+The counterpart of native.py. Workers step them in block.py, behind the same function table as a C
+env.
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ _tokens = itertools.count(1)
 
 @dataclass(frozen=True)
 class PythonSource:
-    """What makes and describes the envs of one vector env; travels to the workers as bytes (travel.py).
+    """What makes and describes the envs of one vector env; travels to the workers as bytes
+    (travel.py).
 
     Attributes:
         kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
         creators: one per env. agents: rows per env. possible_agents: of a parallel env.
-        observation_space, action_space: of one row, as the env gives them. seed: for creators that take one; env i gets seed +
-            i. entropy: for the global generators of envs without a seed (global_random.py).
+        observation_space, action_space: of one row, as the env gives them. seed: for creators that
+            take one; env i gets seed + i. entropy: for the global generators of envs without a seed
+            (global_random.py).
         absent_terminal: agents that are not there are terminal, as in PufferLib.
     """
 
@@ -59,8 +63,8 @@ def dump_source(env: PythonEnv) -> bytes:
     """Pickle an env's source for workers, and the Gymnasium ids that this process knows.
 
     Raises:
-        ConfigError: an env creator that cannot be pickled; the message names it and what it holds. Creators that return the env
-            they hold for several rows.
+        ConfigError: an env creator that cannot be pickled; the message names it and what it holds.
+            Creators that return the env they hold for several rows.
     """
     from puffervec.workers.python import registry
 
@@ -70,7 +74,8 @@ def dump_source(env: PythonEnv) -> bytes:
     except Exception as error:
         raise ConfigError(
             f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
-            f"({type(error).__name__}: {error}): make what it holds inside of it, or use backend='serial'"
+            f"({type(error).__name__}: {error}): make what it holds inside of it, or use "
+            "backend='serial'"
         ) from error
     if held:
         _refuse_held(env, held)
@@ -78,9 +83,11 @@ def dump_source(env: PythonEnv) -> bytes:
 
 
 def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
-    """Raise where creators return one env for two rows. Different workers would each get a copy, so it would go unnoticed.
+    """Raise where creators return one env for two rows. Different workers would each get a copy, so
+    it would go unnoticed.
 
-    held: the envs that were found in the creators. The first two creators that hold the same one are called.
+    held: the envs that were found in the creators. The first two creators that hold the same one
+        are called.
     """
     creators, holders = env.source.creators, dict[int, list[int]]()
     for row, creator in enumerate(creators):
@@ -91,7 +98,9 @@ def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
         first_rows: dict[int, int] = {}
         for row in rows[:2] if len(rows) > 1 else ():
             if row not in made:
-                made[row] = creators[row].make(seed=None if env.source.seed is None else env.source.seed + row)
+                made[row] = creators[row].make(
+                    seed=None if env.source.seed is None else env.source.seed + row
+                )
             refuse_twice(made[row], row, first_rows)
     for one in list(made.values())[1:]:
         if not any(id(inner) in known for inner in envs_in(one)):
@@ -99,19 +108,24 @@ def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
 
 
 def refuse_twice(made: Any, row: int, rows: dict[int, int]) -> dict[int, int]:
-    """Raise ConfigError if `made` is the env of another row, or holds it. Returns {id of a living env: row}."""
+    """Raise ConfigError if `made` is the env of another row, or holds it. Returns {id of a living
+    env: row}.
+    """
     for inner in reversed(list(envs_in(made))):
         other = rows.setdefault(id(inner), row)
         if other != row:
             raise ConfigError(
-                f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes would mix: make a new env in "
-                "the function of each, as in [lambda: gymnasium.make('CartPole-v1')] * 2"
+                f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes "
+                "would mix: make a new env in the function of each, as in [lambda: "
+                "gymnasium.make('CartPole-v1')] * 2"
             )
     return rows
 
 
 def envs_in(env: Any) -> Iterator[Any]:
-    """Yield the env, and those that it and they hold in their attributes: wrapped ones, and those inside of adapters."""
+    """Yield the env, and those that it and they hold in their attributes: wrapped ones, and those
+    inside of adapters.
+    """
     seen, found = {id(env)}, [env]
     while found:
         one = found.pop()
@@ -131,7 +145,9 @@ def close_quietly(env: Any) -> None:
 
 
 def load_source(data: bytes) -> PythonSource:
-    """Return the source that `dump_source` has pickled in the learner, whose Gymnasium ids are known here from now on."""
+    """Return the source that `dump_source` has pickled in the learner, whose Gymnasium ids are
+    known here from now on.
+    """
     from puffervec.workers.python import registry
 
     source, known = travel.loads(data)
@@ -164,8 +180,8 @@ class PythonEnv:
         """Make the driver env and look at it.
 
         Raises:
-            ConfigError: no env, a space that fits no row, or a mode that this kind of env cannot do. Whatever the creator
-                raises.
+            ConfigError: no env, a space that fits no row, or a mode that this kind of env cannot
+                do. Whatever the creator raises.
         """
         first = seed if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) else None
         token = next(_tokens)
@@ -187,7 +203,8 @@ class PythonEnv:
 
     @property
     def preload(self) -> list[str]:
-        """Modules that a fork server may import for its workers: ours, and those of Gymnasium that the env is made of.
+        """Modules that a fork server may import for its workers: ours, and those of Gymnasium that
+            the env is made of.
 
         Not the user's own: they may start threads or open devices, which do not survive a fork.
         """
@@ -202,13 +219,17 @@ class PythonEnv:
 
     @property
     def takes_native(self) -> bool:
-        """Whether the envs take `puffervec.core.actions.Native`: a PufferEnv reads its actions from rows."""
+        """Whether the envs take `puffervec.core.actions.Native`: a PufferEnv reads its actions from
+        rows.
+        """
         return self.source.kind != PUFFER
 
     def configure(self, settings: Any) -> None:
         """Take no settings: creators have theirs."""
         if settings:
-            raise ConfigError(f"{self.name} is a Python env: its settings go to its creator (env_kwargs)")
+            raise ConfigError(
+                f"{self.name} is a Python env: its settings go to its creator (env_kwargs)"
+            )
 
     def build(self, config: None) -> EnvData:
         """Return no data: a Python env reads its own."""
@@ -218,13 +239,18 @@ class PythonEnv:
         """Return what the env blocks find as their config: the token of their source."""
         return struct.pack("<Q", self.source.token)
 
-    def describe(self, config: bytes, params: bytes, data: Any, autoreset: str) -> tuple[Any, EnvSpec]:
+    def describe(
+        self, config: bytes, params: bytes, data: Any, autoreset: str
+    ) -> tuple[Any, EnvSpec]:
         """Return the C `pv_spec` with one group of raw rows, and its Python form."""
         group = _group(self.source, self.observation_plan, self.action_plan)
         c_spec = ffi.new("pv_spec*", {"group_count": 1})
         c_group = c_spec.groups[0]
         c_group.name, c_group.agents = group.name.encode(), group.agents
-        c_group.observation_bytes, c_group.action_bytes = group.observation_bytes, group.action_bytes
+        c_group.observation_bytes, c_group.action_bytes = (
+            group.observation_bytes,
+            group.action_bytes,
+        )
         c_group.action_kind = lib.PV_RAW
         return c_spec, EnvSpec((group,), (), (), (), 0, 0, 0)
 
@@ -258,7 +284,8 @@ def _name(env: Any) -> str:
 def unwrapped(env: Any) -> Any:
     """Return the env inside a wrapper that only emulates: it would copy every row a second time.
 
-    Such a class says of which kind the env in it is: `emulates`. A subclass stays: what it overrides has to count.
+    Such a class says of which kind the env in it is: `emulates`. A subclass stays: what it
+        overrides has to count.
     """
     return env.env if "emulates" in vars(type(env)) else env
 
@@ -314,7 +341,9 @@ def _no_env(env: Any) -> str:
 
 
 def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the spaces that all agents of a parallel env share. Raises ConfigError if they differ, or there are no agents."""
+    """Return the spaces that all agents of a parallel env share. Raises ConfigError if they differ,
+    or there are no agents.
+    """
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")
     found = []
@@ -323,8 +352,9 @@ def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
         for agent, space in zip(possible, spaces, strict=True):
             if space != spaces[0]:
                 raise ConfigError(
-                    f"{_name(env)}: {name} of {agent!r} is {space}, that of {possible[0]!r} {spaces[0]}: all agents need the "
-                    "same spaces; pad them (supersuit.pad_observations_v0, pad_action_space_v0)"
+                    f"{_name(env)}: {name} of {agent!r} is {space}, that of {possible[0]!r} "
+                    f"{spaces[0]}: all agents need the same spaces; pad them "
+                    "(supersuit.pad_observations_v0, pad_action_space_v0)"
                 )
         found.append(spaces[0])
     return found[0], found[1]

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gives each Python env its own global generators, `np.random` and `random`, in the process that steps it.
+"""Gives each Python env its own global generators, `np.random` and `random`, in the process that
+steps it.
 
-Otherwise the envs of a worker would draw from the same two generators, and rows would depend on the number of workers. An
-env's reset seeds its own ones, as `np.random.seed(seed)` and `random.seed(seed)` would. Envs that do not draw cost nothing,
-since nothing happens before a draw:
+Otherwise the envs of a worker would draw from the same two generators, and rows would depend on the
+number of workers. An env's reset seeds its own ones, as `np.random.seed(seed)` and
+`random.seed(seed)` would. Envs that do not draw cost nothing, since nothing happens before a draw:
 
     np.random.rand()     takes its generator's lock, which is ours: if another env is at work than drew last, states are swapped
     random.random()      asks the one instance behind the module's functions, whose class is ours: it passes the call on
@@ -54,21 +55,29 @@ class EnvGenerators:
         found = self._of_random.get(env)
         if found is None:
             seed = self._seeds.get(env)
-            self._of_random[env] = found = random.Random(seed if seed is not None else (self._entropy << 32) + env)
+            self._of_random[env] = found = random.Random(
+                seed if seed is not None else (self._entropy << 32) + env
+            )
         return found
 
 
 def entropy(number: int) -> int:
-    """Return 32 bits that follow from the state of np.random in this process, without drawing from it, and from `number`.
+    """Return 32 bits that follow from the state of np.random in this process, without drawing from
+    it, and from `number`.
 
-    So that envs without a seed repeat where a script has called np.random.seed, and differ where it has not.
+    So that envs without a seed repeat where a script has called np.random.seed, and differ where it
+    has not.
     """
     state: Any = np.random.get_state(legacy=False)["state"]
-    text = state["key"].tobytes() + f"{state['pos']} {number}".encode() if "key" in state else repr((state, number)).encode()
+    text = (
+        state["key"].tobytes() + f"{state['pos']} {number}".encode()
+        if "key" in state
+        else repr((state, number)).encode()
+    )
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little")
 
 
-# ---- whose turn it is --------------------------------------------------------------------------------------------------
+# ---- whose turn it is ----------------------------------------------------------------------------
 
 
 class _Now:
@@ -82,9 +91,10 @@ class _Now:
 
 now = _Now()  # written around each turn, so without a call
 
-# ---- np.random ---------------------------------------------------------------------------------------------------------
+# ---- np.random -----------------------------------------------------------------------------------
 
-# Whose state np.random holds now: (generators, env); the process's own: (None, 0); of an env that was seeded since: None.
+# Whose state np.random holds now: (generators, env); the process's own: (None, 0); of an env that
+# was seeded since: None.
 _holder: tuple[EnvGenerators | None, int] | None = (None, 0)
 _outside: Any = None  # the state of the process's own while an env's is there
 _swapping = False
@@ -147,9 +157,14 @@ class MT19937(np.random.MT19937):
 
     @property
     def state(self) -> Any:
-        """The state of the env at work. While states are swapped, its bytes, since NumPy's own form takes 50 us to make."""
+        """The state of the env at work. While states are swapped, its bytes, since NumPy's own form
+        takes 50 us to make.
+        """
         if _swapping:
-            return {"bit_generator": "MT19937", "state": ctypes.string_at(self.ctypes.state_address, _STATE_BYTES)}
+            return {
+                "bit_generator": "MT19937",
+                "state": ctypes.string_at(self.ctypes.state_address, _STATE_BYTES),
+            }
         _swap_in()
         return super().state
 
@@ -162,7 +177,7 @@ class MT19937(np.random.MT19937):
         np.random.MT19937.state.__set__(self, value)  # type: ignore[attr-defined]
 
 
-# ---- random ------------------------------------------------------------------------------------------------------------
+# ---- random --------------------------------------------------------------------------------------
 
 
 class _Shared(random.Random):
@@ -172,16 +187,24 @@ class _Shared(random.Random):
         return super().random() if now.generators is None else now.generators.random().random()
 
     def getrandbits(self, k: int, /) -> int:
-        return super().getrandbits(k) if now.generators is None else now.generators.random().getrandbits(k)
+        return (
+            super().getrandbits(k)
+            if now.generators is None
+            else now.generators.random().getrandbits(k)
+        )
 
     def seed(self, *args: Any, **kwargs: Any) -> None:
-        super().seed(*args, **kwargs) if now.generators is None else now.generators.random().seed(*args, **kwargs)
+        super().seed(*args, **kwargs) if now.generators is None else now.generators.random().seed(
+            *args, **kwargs
+        )
 
     def getstate(self) -> Any:
         return super().getstate() if now.generators is None else now.generators.random().getstate()
 
     def setstate(self, state: Any) -> None:
-        super().setstate(state) if now.generators is None else now.generators.random().setstate(state)
+        super().setstate(state) if now.generators is None else now.generators.random().setstate(
+            state
+        )
 
     @property
     def gauss_next(self) -> Any:
@@ -201,14 +224,16 @@ def _rebind() -> None:
             setattr(random, name, getattr(instance, name))
 
 
-# ---- for as long as there are envs -------------------------------------------------------------------------------------
+# ---- for as long as there are envs ---------------------------------------------------------------
 
 _blocks = 0
 _own: Any = None  # the bit generator of np.random
 
 
 def install() -> None:
-    """Put both in place; to be called once per block. Not np.random's where the user has given it another kind of generator."""
+    """Put both in place; to be called once per block. Not np.random's where the user has given it
+    another kind of generator.
+    """
     global _blocks, _own, _holder
     _blocks += 1
     if _blocks > 1:

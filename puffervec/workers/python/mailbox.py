@@ -1,12 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel between the learner and a worker with Python envs, for everything but rows and numbers.
+"""The side channel between the learner and a worker with Python envs, for everything but rows and
+numbers.
 
-One message at a time each way: the learner posts a question (options, a call), the worker an answer per half (infos that are no
-numbers, results, an exception). Turns (csrc/channel.h) decide who may touch which slot when, so there is no lock and nobody
-waits here. Between processes a slot is an unnamed file in memory, of any size; in one process it is just a reference.
+One message at a time each way: the learner posts a question (options, a call), the worker an answer
+per half (infos that are no numbers, results, an exception). Turns (csrc/channel.h) decide who may
+touch which slot when, so there is no lock and nobody waits here. Between processes a slot is an
+unnamed file in memory, of any size; in one process it is just a reference.
 
-Messages are pickled. Both ends are this program: nothing that comes from outside is ever read from here.
+Messages are pickled. Both ends are this program: nothing that comes from outside is ever read from
+here.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ class Slot:
         self._message = None
 
     def post(self, message: Any) -> None:
-        """Encode a message and put it in place of whatever is there. Raises as `encode`; the slot is then as it was."""
+        """Encode a message and put it in place of whatever is there. Raises as `encode`; the slot
+        is then as it was.
+        """
         self.put(self.encode(message))
 
     def take(self) -> Any:
@@ -62,7 +67,9 @@ class Slot:
 
 
 class SharedSlot(MemoryFile, Slot):
-    """A slot between two processes: an unnamed file in memory (memfd), passed on by multiprocessing."""
+    """A slot between two processes: an unnamed file in memory (memfd), passed on by
+    multiprocessing.
+    """
 
     def __init__(self) -> None:
         MemoryFile.__init__(self, "puffervec-mail")
@@ -106,11 +113,13 @@ def _read(fd: int, size: int) -> bytes:
 
 
 def dumps(message: Any, *, to_learner: bool = False) -> bytes:
-    """Pickle a message; by value (travel.py) what plain pickle cannot, and what a worker cannot find by its name.
+    """Pickle a message; by value (travel.py) what plain pickle cannot, and what a worker cannot
+    find by its name.
 
     Args:
-        to_learner: a worker writes to its learner, which has all that the worker's `__main__` has, and the originals: a class
-            that came back by value would take the place of the original's methods.
+        to_learner: a worker writes to its learner, which has all that the worker's `__main__` has,
+            and the originals: a class that came back by value would take the place of the
+            original's methods.
     """
     with contextlib.suppress(Exception):
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -130,10 +139,14 @@ class Mailbox:
         self.answers: dict[int, Slot] = {half: kind() for half in halves}
 
     def exception(self, half: int | None = None) -> BaseException | None:
-        """Empty all answers and return the exception of `half`, or any among them; None if it could not be sent."""
+        """Empty all answers and return the exception of `half`, or any among them; None if it could
+        not be sent.
+        """
         found: list[BaseException] = []
         for answer in sorted(self.answers, key=lambda of: of != half):
-            with contextlib.suppress(Exception):  # what can be pickled cannot always be made again from its pickle
+            with contextlib.suppress(
+                Exception
+            ):  # what can be pickled cannot always be made again from its pickle
                 message = self.answers[answer].take()
                 found += [message] if isinstance(message, BaseException) else []
         return found[0] if found else None

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Base class of Python envs that hold many agents and write their rows in place, with PufferLib's interface.
+"""Base class of Python envs that hold many agents and write their rows in place, with PufferLib's
+interface.
 
     class Env(PufferEnv):
         def __init__(self, num_agents=8, buf=None, seed=0):
@@ -47,10 +48,12 @@ class PufferEnv(AgentRows):
     """An env with A agents in rows.
 
     Attributes (the first three are set by the subclass):
-        single_observation_space: a Box. single_action_space: Discrete, MultiDiscrete or Box. num_agents: A.
+        single_observation_space: a Box. single_action_space: Discrete, MultiDiscrete or Box.
+        num_agents: A.
         observations: (A, *shape). actions: (A, *shape), int32 unless a Box. rewards: (A,) float32.
         terminals, truncations, masks: (A,) bool. These alias `buf` where it was given.
-        observation_space, action_space: of all agents. agent_ids: (A,) 0 to A - 1. infos: of the last async call.
+        observation_space, action_space: of all agents. agent_ids: (A,) 0 to A - 1. infos: of the
+            last async call.
     """
 
     emulated = False  # the rows are the env's own
@@ -59,10 +62,12 @@ class PufferEnv(AgentRows):
     single_action_space: gymnasium.Space[Any]
 
     def __init__(self, buf: Any = None) -> None:
-        """Check what the subclass has set, then make the buffers or adopt those of `buf` (a mapping, or attributes).
+        """Check what the subclass has set, then make the buffers or adopt those of `buf` (a
+        mapping, or attributes).
 
         Raises:
-            APIUsageError: a required attribute is missing or of the wrong kind, or `buf` has other shapes.
+            APIUsageError: a required attribute is missing or of the wrong kind, or `buf` has other
+                shapes.
         """
         self._check_setup()
         set_buffers(self, buf)
@@ -74,16 +79,27 @@ class PufferEnv(AgentRows):
     def _check_setup(self) -> None:
         for name in _REQUIRED:
             if not hasattr(self, name):
-                raise APIUsageError(f"{type(self).__name__} has no {name}: set it before super().__init__(buf)")
+                raise APIUsageError(
+                    f"{type(self).__name__} has no {name}: set it before super().__init__(buf)"
+                )
         for name in ("observation_space", "action_space"):
             if hasattr(self, name):
-                raise APIUsageError(f"{type(self).__name__} sets {name}: set single_{name}, the space of one agent")
+                raise APIUsageError(
+                    f"{type(self).__name__} sets {name}: set single_{name}, the space of one agent"
+                )
         if self.num_agents < 1:
             raise APIUsageError(f"num_agents is {self.num_agents}: at least 1")
         if not isinstance(self.single_observation_space, spaces.Box):
-            raise APIUsageError(f"single_observation_space is {self.single_observation_space}: use a Box")
-        if not isinstance(self.single_action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
-            raise APIUsageError(f"single_action_space is {self.single_action_space}: use Discrete, MultiDiscrete or Box")
+            raise APIUsageError(
+                f"single_observation_space is {self.single_observation_space}: use a Box"
+            )
+        if not isinstance(
+            self.single_action_space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)
+        ):
+            raise APIUsageError(
+                f"single_action_space is {self.single_action_space}: use Discrete, MultiDiscrete "
+                "or Box"
+            )
 
     @property
     def agents_per_batch(self) -> int:
@@ -93,10 +109,14 @@ class PufferEnv(AgentRows):
     agent_per_batch = agents_per_batch  # as PufferLib calls it here
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
-        """Begin all episodes; to be written by the subclass. Returns `observations` and a list of infos."""
+        """Begin all episodes; to be written by the subclass. Returns `observations` and a list of
+        infos.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no reset(seed)")
 
-    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+    def step(
+        self, actions: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
         """Step all agents; to be written by the subclass.
 
         Args:
@@ -120,7 +140,9 @@ class PufferEnv(AgentRows):
         self.infos = self._info_list(infos)
 
     def recv(self) -> tuple[Any, ...]:
-        """Return observations, rewards, terminals, truncations, infos, agent_ids, masks: the buffers themselves."""
+        """Return observations, rewards, terminals, truncations, infos, agent_ids, masks: the
+        buffers themselves.
+        """
         return (
             self.observations,
             self.rewards,
@@ -133,7 +155,10 @@ class PufferEnv(AgentRows):
 
     def _info_list(self, infos: Any) -> list[dict[str, Any]]:
         if not isinstance(infos, list):
-            raise APIUsageError(f"{type(self).__name__} gave infos of type {type(infos).__name__}: give a list of dicts")
+            raise APIUsageError(
+                f"{type(self).__name__} gave infos of type {type(infos).__name__}: give a list of "
+                "dicts"
+            )
         return infos
 
 
@@ -141,16 +166,22 @@ NAMES = ("observations", "actions", "rewards", "terminals", "truncations", "mask
 
 
 def set_buffers(env: Any, buf: Any = None, action_dtype: Any = None) -> None:
-    """Give `env` its arrays `observations`, `actions`, `rewards`, `terminals`, `truncations` and `masks`.
+    """Give `env` its arrays `observations`, `actions`, `rewards`, `terminals`, `truncations` and
+    `masks`.
 
     Args:
         env: has `num_agents` (A), `single_observation_space` and `single_action_space`.
-        buf: arrays to adopt, a mapping or an object with these attributes; None to make new ones: zeros, masks all True.
-            observations: (A, *observation shape) of the space's dtype. actions: (A, *action shape). rewards: (A,) float32.
-            terminals, truncations, masks: (A,) bool. They alias the caller's memory for as long as the env lives.
-        action_dtype: of new action rows; None for the Box's own, else int32 (as native envs expect).
+        buf: arrays to adopt, a mapping or an object with these attributes; None to make new ones:
+            zeros, masks all True.
+            observations: (A, *observation shape) of the space's dtype. actions: (A, *action shape).
+            rewards: (A,) float32.
+            terminals, truncations, masks: (A,) bool. They alias the caller's memory for as long as
+                the env lives.
+        action_dtype: of new action rows; None for the Box's own, else int32 (as native envs
+            expect).
     Raises:
-        APIUsageError: an array of `buf` is missing or has another shape, or observations have another dtype.
+        APIUsageError: an array of `buf` is missing or has another shape, or observations have
+            another dtype.
     """
     agents, seen, act = env.num_agents, env.single_observation_space, env.single_action_space
     if buf is None:
@@ -166,7 +197,9 @@ def set_buffers(env: Any, buf: Any = None, action_dtype: Any = None) -> None:
 
 
 def _shape(env: Any, name: str) -> tuple[int, ...]:
-    space = {"observations": env.single_observation_space, "actions": env.single_action_space}.get(name)
+    space = {"observations": env.single_observation_space, "actions": env.single_action_space}.get(
+        name
+    )
     return (env.num_agents, *(space.shape if space is not None else ()))
 
 
@@ -177,5 +210,7 @@ def _adopted(buf: Any, name: str, shape: tuple[int, ...], seen: gymnasium.Space[
     if array.shape != shape:
         raise APIUsageError(f"buf's {name} have shape {array.shape}: this env needs {shape}")
     if name == "observations" and array.dtype != seen.dtype:
-        raise APIUsageError(f"buf's observations have dtype {array.dtype}: this env writes {seen.dtype}")
+        raise APIUsageError(
+            f"buf's observations have dtype {array.dtype}: this env writes {seen.dtype}"
+        )
     return array

@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Copies the learner's Gymnasium registry to its workers, so that `gymnasium.make(id)` works there as it does in the script.
+"""Copies the learner's Gymnasium registry to its workers, so that `gymnasium.make(id)` works there
+as it does in the script.
 
-Most specs are plain data and are sent as they are. Specs with functions, classes or other objects get a proxy that unpickles
-them when an env is made, so that workers import no module of an env that nobody asks for.
+Most specs are plain data and are sent as they are. Specs with functions, classes or other objects
+get a proxy that unpickles them when an env is made, so that workers import no module of an env that
+nobody asks for.
 """
 
 from __future__ import annotations
@@ -29,8 +31,11 @@ def packed() -> bytes:
 
 def adopt(data: bytes) -> None:
     """Register what `packed` returned elsewhere; ids that are known here too become the learner's."""
-    # A module that registers its envs when it is imported, which may be when the first of them is made, finds them there.
-    warnings.filterwarnings("ignore", ".*Overriding environment .* already in registry", UserWarning)
+    # A module that registers its envs when it is imported, which may be when the first of them is
+    # made, finds them there.
+    warnings.filterwarnings(
+        "ignore", ".*Overriding environment .* already in registry", UserWarning
+    )
     registry.update({spec.id: spec for spec in travel.loads(data)})
 
 
@@ -38,15 +43,18 @@ class EntryPointProxy:
     """An entry point for envs whose own one is not a string, or whose arguments are not plain data."""
 
     def __init__(self, env_id: str, packed: bytes, problem: str) -> None:
-        """Args: packed: the spec, for `travel.loads`; empty where it cannot be sent, with the reason in `problem`."""
+        """Args: packed: the spec, for `travel.loads`; empty where it cannot be sent, with the
+        reason in `problem`.
+        """
         self.env_id, self.packed, self.problem = env_id, packed, problem
 
     @functools.cached_property
     def _real(self) -> EnvSpec:
         if self.problem:
             raise ConfigError(
-                f"the env {self.env_id!r} cannot be made in a worker: what was registered cannot be pickled ({self.problem}): "
-                "register an entry point such as 'module:Class', or use backend='serial'"
+                f"the env {self.env_id!r} cannot be made in a worker: what was registered cannot "
+                f"be pickled ({self.problem}): register an entry point such as 'module:Class', or "
+                "use backend='serial'"
             )
         spec: EnvSpec = travel.loads(self.packed)
         return spec
@@ -81,16 +89,23 @@ def _sendable(spec: EnvSpec) -> EnvSpec:
         wrappers = spec.additional_wrappers
     except Exception as error:
         stand, wrappers = EntryPointProxy(spec.id, b"", f"{type(error).__name__}: {error}"), ()
-    return dataclasses.replace(spec, entry_point=stand, vector_entry_point=None, kwargs={}, additional_wrappers=wrappers)
+    return dataclasses.replace(
+        spec, entry_point=stand, vector_entry_point=None, kwargs={}, additional_wrappers=wrappers
+    )
 
 
 def _is_plain_wrapped(spec: EnvSpec) -> bool:
-    return all(_is_entry(wrapper.entry_point) and _is_plain(wrapper.kwargs) for wrapper in spec.additional_wrappers)
+    return all(
+        _is_entry(wrapper.entry_point) and _is_plain(wrapper.kwargs)
+        for wrapper in spec.additional_wrappers
+    )
 
 
 def _is_entry(entry_point: Any) -> bool:
     """Whether every process finds it by its name."""
-    return entry_point is None or (isinstance(entry_point, str) and entry_point.partition(":")[0] not in travel.MAIN_MODULES)
+    return entry_point is None or (
+        isinstance(entry_point, str) and entry_point.partition(":")[0] not in travel.MAIN_MODULES
+    )
 
 
 def _is_plain(value: Any) -> bool:

@@ -23,7 +23,8 @@ def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
     """Return (observation, info) of an env's first reset.
 
     Raises:
-        ConfigError: the result is an observation alone, as envs of the old Gym interface return it, or no pair.
+        ConfigError: the result is an observation alone, as envs of the old Gym interface return it,
+            or no pair.
     """
     try:
         plan.check(result)
@@ -40,7 +41,9 @@ def reset_pair(result: Any) -> tuple[Any, Any]:
 
 
 def checked_step(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `step` with a look at what it returns: five values. The function raises ConfigError for anything else."""
+    """Return `step` with a look at what it returns: five values. The function raises ConfigError
+    for anything else.
+    """
 
     def checked(action: Any) -> Any:
         result = step(action)
@@ -57,16 +60,19 @@ def _kind(result: Any) -> str:
 
 def _old(name: str, found: str, wanted: str) -> ConfigError:
     return ConfigError(
-        f"{name} returned {found}, as in the old Gym interface: return {wanted}, or wrap the env (shimmy.GymV21CompatibilityV0)"
+        f"{name} returned {found}, as in the old Gym interface: return {wanted}, or wrap the env "
+        "(shimmy.GymV21CompatibilityV0)"
     )
 
 
 class FlatRows:
-    """Takes observations that are plain arrays into their rows, and refuses other shapes, which NumPy would spread.
+    """Takes observations that are plain arrays into their rows, and refuses other shapes, which
+    NumPy would spread.
 
-    `targets[env][:] = observation` is for the loop. It raises one of `misfits` where `other` has to be called instead, and is
-    faster than NumPy's assignment: at first a target is a memoryview, which takes arrays of one axis and of the row's dtype.
-    Arrays of another dtype get an array of their own, from which `finish` copies all rows at once; all else a Python object.
+    `targets[env][:] = observation` is for the loop. It raises one of `misfits` where `other` has to
+    be called instead, and is faster than NumPy's assignment: at first a target is a memoryview,
+    which takes arrays of one axis and of the row's dtype. Arrays of another dtype get an array of
+    their own, from which `finish` copies all rows at once; all else a Python object.
     """
 
     misfits = (TypeError, ValueError, BufferError, NotImplementedError)
@@ -74,15 +80,24 @@ class FlatRows:
     def __init__(self, rows: np.ndarray, plan: ObservationPlan) -> None:
         """Args: rows: (N, *shape). plan: of one row."""
         self.targets: list[Any] = [rows[row, ...].data for row in range(len(rows))]
-        self.copies: list[tuple[np.ndarray, Any]] = []  # arrays (N, D) of other dtypes, and which of their rows are in use
+        self.copies: list[
+            tuple[np.ndarray, Any]
+        ] = []  # arrays (N, D) of other dtypes, and which of their rows are in use
         self._lies: dict[int, np.ndarray] = {}  # where a row lies that has another dtype
         self._rows, self._plan = rows, plan
 
     def other(self, row: int, observation: Any) -> None:
-        """Write an observation that its target did not take, and find it another target. Raises SpaceMismatchError."""
+        """Write an observation that its target did not take, and find it another target. Raises
+        SpaceMismatchError.
+        """
         plain = type(observation) is np.ndarray and observation.ndim == 1
         lies = self._lies.pop(row, None)
-        if lies is not None and plain and observation.shape == lies.shape[1:] and np.can_cast(observation.dtype, lies.dtype):
+        if (
+            lies is not None
+            and plain
+            and observation.shape == lies.shape[1:]
+            and np.can_cast(observation.dtype, lies.dtype)
+        ):
             self._lies[row] = lies  # resets may have the row's own dtype
             lies[row] = observation
             return
@@ -121,15 +136,22 @@ class _AnyRow:
 
 
 class RewardWriter:
-    """Writes rewards into rows. `struct` does it in half the time that NumPy takes for a list, and knows overflows."""
+    """Writes rewards into rows. `struct` does it in half the time that NumPy takes for a list, and
+    knows overflows.
+    """
 
     def __init__(self, rewards: np.ndarray) -> None:
         """Args: rewards: (N,) float32, the rows."""
         self._memory = rewards.data
-        self._pack_all, self._pack_one = struct.Struct(f"={len(rewards)}f").pack_into, struct.Struct("=f").pack_into
+        self._pack_all, self._pack_one = (
+            struct.Struct(f"={len(rewards)}f").pack_into,
+            struct.Struct("=f").pack_into,
+        )
 
     def all(self, rewards: list[Any]) -> None:
-        """Write all rewards. Raises one of REWARD_ERRORS if one is not a number or does not fit; `one` finds out which."""
+        """Write all rewards. Raises one of REWARD_ERRORS if one is not a number or does not fit;
+        `one` finds out which.
+        """
         self._pack_all(self._memory, 0, *rewards)
 
     def one(self, row: int, reward: Any) -> None:
@@ -141,7 +163,9 @@ class RewardWriter:
         try:
             self._pack_one(self._memory, 4 * row, reward)
         except OverflowError:
-            raise ConfigError(f"the reward is {reward!r}: rewards are float32, so at most 3.4e38; scale it") from None
+            raise ConfigError(
+                f"the reward is {reward!r}: rewards are float32, so at most 3.4e38; scale it"
+            ) from None
         except struct.error:
             array = np.asarray(reward)
             if array.size != 1 or array.dtype.kind not in "biuf":

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Sends Python objects from the learner to its workers, which never import the user's main module.
 
-Functions and classes of the main module travel by value (cloudpickle), and the worker's own `__main__` gets them under the
-names that they have in the script. So an env can pickle objects of the script's classes, and an entry point
-"__main__:MyEnv" leads to the class. In a process that multiprocessing has spawned, the main module is called `__mp_main__`; it
-is treated alike.
+Functions and classes of the main module travel by value (cloudpickle), and the worker's own
+`__main__` gets them under the names that they have in the script. So an env can pickle objects of
+the script's classes, and an entry point "__main__:MyEnv" leads to the class. In a process that
+multiprocessing has spawned, the main module is called `__mp_main__`; it is treated alike.
 
     data: the message | names {name: object} | names that these brought along | ...        pickles, one after another
 """
@@ -62,7 +62,9 @@ def _spec_types() -> tuple[type, ...]:
 
 def is_env(obj: Any) -> bool:
     """Whether an object has the methods of an env."""
-    return callable(getattr(type(obj), "step", None)) and callable(getattr(type(obj), "reset", None))
+    return callable(getattr(type(obj), "step", None)) and callable(
+        getattr(type(obj), "reset", None)
+    )
 
 
 @contextlib.contextmanager
@@ -104,13 +106,17 @@ def dumps(message: Any) -> bytes:
 
 
 def dumps_for_learner(message: Any) -> bytes:
-    """Pickle a worker's message that plain pickle cannot; without names, since the learner has the originals."""
+    """Pickle a worker's message that plain pickle cannot; without names, since the learner has the
+    originals.
+    """
     with _main_by_value():
         return cloudpickle.dumps(message)  # type: ignore[no-any-return]
 
 
 def loads(data: bytes) -> Any:
-    """Return a message of `dumps`, or of plain pickle, and put the names that came with it into this process's `__main__`."""
+    """Return a message of `dumps`, or of plain pickle, and put the names that came with it into
+    this process's `__main__`.
+    """
     stream = io.BytesIO(data)
     unpickler = pickle.Unpickler(stream)
     message = unpickler.load()

@@ -18,16 +18,22 @@ IMAGE = np.arange(24, dtype=np.uint8).reshape(4, 6)
 
 
 class Counter(gymnasium.Env[Any, Any]):
-    """Counts steps to `length`; the reward is the step, the info has numbers, a nested one, an array and a text."""
+    """Counts steps to `length`; the reward is the step, the info has numbers, a nested one, an
+    array and a text.
+    """
 
     def __init__(self, length: int = 3, box_action: bool = False) -> None:
         self.observation_space = spaces.Box(0, 255, (4, 6), np.uint8)
-        self.action_space = spaces.Box(-1, 1, (2,), np.float32) if box_action else spaces.Discrete(2)
+        self.action_space = (
+            spaces.Box(-1, 1, (2,), np.float32) if box_action else spaces.Discrete(2)
+        )
         self.length, self.count, self.resets = length, 0, 0
         self.last_action: Any = None
         self.last_options: Any = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.count, self.last_options = 0, options
         self.resets += 1
         return IMAGE, {"resets": self.resets}
@@ -57,7 +63,9 @@ class NestedCounter(gymnasium.Env[Any, Any]):
         level = np.array([self.count / 4, -self.count], np.float32)
         return {"image": np.full(3, self.count, np.uint8), "inner": (np.int64(self.count), level)}
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         self.count = 0
         return self._observe(), {}
 
@@ -67,7 +75,9 @@ class NestedCounter(gymnasium.Env[Any, Any]):
 
 
 class TwoAgents:
-    """A ParallelEnv without PettingZoo: "b" leaves after step 2, "a" is cut off after step 3. Reward: step times 1 or 10."""
+    """A ParallelEnv without PettingZoo: "b" leaves after step 2, "a" is cut off after step 3.
+    Reward: step times 1 or 10.
+    """
 
     metadata: dict[str, Any] = {}
     render_mode = None
@@ -122,7 +132,9 @@ def make_counter(length: int = 3, buf: Any = None, seed: int | None = 0) -> Gymn
 
 
 class Native(PufferEnv):
-    """Three agents in one env: observation (agent + seed, step); an agent's reward is its action; done after 4 steps."""
+    """Three agents in one env: observation (agent + seed, step); an agent's reward is its action;
+    done after 4 steps.
+    """
 
     def __init__(self, agents: int = 3, buf: Any = None, seed: int | None = 0) -> None:
         self.single_observation_space = spaces.Box(-100, 100, (2,), np.float32)

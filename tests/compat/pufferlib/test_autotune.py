@@ -31,7 +31,9 @@ def test_candidates_stay_below_max_envs() -> None:
     assert max(settings["num_envs"] for settings in candidates(8, 20, 8)) == 16
 
 
-def test_autotune_measures_prints_and_returns_settings_for_make(capsys: pytest.CaptureFixture[str]) -> None:
+def test_autotune_measures_prints_and_returns_settings_for_make(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     best = autotune(make_counter, batch_size=2, max_envs=4, time_per_test=0.05, max_env_ram_gb=1e9)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["agent-steps/s", "settings"]

@@ -65,7 +65,9 @@ def test_emulate_observation_space_flattens_to_a_box() -> None:
 
 
 def test_emulate_action_space_flattens_to_choices() -> None:
-    flat, _ = emulation.emulate_action_space(spaces.Dict(a=spaces.Discrete(3), b=spaces.Discrete(2)))
+    flat, _ = emulation.emulate_action_space(
+        spaces.Dict(a=spaces.Discrete(3), b=spaces.Discrete(2))
+    )
     assert flat == spaces.MultiDiscrete([3, 2])
     assert emulation.emulate_action_space(spaces.Discrete(3))[0] == spaces.Discrete(3)
 
@@ -82,7 +84,10 @@ def test_get_dtype_bounds_of_integers_and_flags() -> None:
 
 def test_emulate_writes_a_nested_value_into_an_array_of_one() -> None:
     struct = np.zeros(1, emulation.dtype_from_space(SPACE))
-    emulation.emulate(struct, {"image": np.array([1, 2, 3], np.uint8), "inner": (5, np.array([0.5, 2], np.float32))})
+    emulation.emulate(
+        struct,
+        {"image": np.array([1, 2, 3], np.uint8), "inner": (5, np.array([0.5, 2], np.float32))},
+    )
     np.testing.assert_array_equal(struct["image"][0], [1, 2, 3])
     assert struct["inner"]["f0"] == 5
 
@@ -113,7 +118,11 @@ def test_make_buffer_shows_structured_rows_flat() -> None:
     rows = np.zeros(2, dtype)
     flat = emulation.make_buffer(np.uint8, dtype, rows, n=2)
     rows["image"][1] = 7
-    assert flat.shape == (2, dtype.itemsize) and (flat[1] == 7).sum() == rows["image"][1].size and not flat[0].any()
+    assert (
+        flat.shape == (2, dtype.itemsize)
+        and (flat[1] == 7).sum() == rows["image"][1].size
+        and not flat[0].any()
+    )
     assert emulation.make_buffer(np.uint8, dtype, rows[:1]).shape == (dtype.itemsize,)
     with pytest.raises(APIUsageError, match="struct has 2 rows"):
         emulation.make_buffer(np.uint8, dtype, rows)

@@ -27,13 +27,19 @@ def test_apiusageerror_does_not_hide_a_dead_worker() -> None:
 
 
 def test_apiusageerror_is_raised_by_calls_out_of_order() -> None:
-    with puffervec.make("tag_grid", num_envs=1, backend="serial") as vec, pytest.raises(exceptions.APIUsageError, match="recv"):
+    with (
+        puffervec.make("tag_grid", num_envs=1, backend="serial") as vec,
+        pytest.raises(exceptions.APIUsageError, match="recv"),
+    ):
         vec.recv()
 
 
 def test_environmentsetuperror_names_package_and_cause() -> None:
     error = exceptions.EnvironmentSetupError(ImportError("no module"), "nle")
-    assert str(error) == "nle could not be set up (ImportError: no module): install it, or repair its installation"
+    assert (
+        str(error) == "nle could not be set up (ImportError: no module): install it, or repair its "
+        "installation"
+    )
     assert isinstance(error, RuntimeError)
 
 

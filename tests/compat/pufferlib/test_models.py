@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/models.py: shapes for every kind of space, parameter names, memory, and that gradients flow."""
+"""puffervec/compat/pufferlib/models.py: shapes for every kind of space, parameter names, memory,
+and that gradients flow.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,17 @@ def test_default_for_one_choice() -> None:
     policy = models.Default(env_of(BOX, spaces.Discrete(4)), hidden_size=16)
     logits, values = policy(torch.randn(5, 3, 2))
     assert (logits.shape, values.shape) == ((5, 4), (5, 1))
-    assert (policy.hidden_size, policy.is_continuous, policy.is_multidiscrete, policy.is_dict_obs) == (16, False, False, False)
-    assert names(policy) == {f"{layer}.{part}" for layer in ("encoder.0", "decoder", "value") for part in ("weight", "bias")}
+    assert (
+        policy.hidden_size,
+        policy.is_continuous,
+        policy.is_multidiscrete,
+        policy.is_dict_obs,
+    ) == (16, False, False, False)
+    assert names(policy) == {
+        f"{layer}.{part}"
+        for layer in ("encoder.0", "decoder", "value")
+        for part in ("weight", "bias")
+    }
 
 
 def test_default_for_continuous_actions() -> None:
@@ -69,7 +80,12 @@ def test_default_reads_every_leaf_of_nested_observations() -> None:
         policy.encoder.bias.zero_()
     rows = np.zeros((2, *plan.row_shape), plan.row_dtype)
     write = plan.writers(rows)[1]
-    write({"image": np.array([1, 2, 3], np.uint8), "inner": (np.int64(4), np.array([0.5, -6], np.float32))})
+    write(
+        {
+            "image": np.array([1, 2, 3], np.uint8),
+            "inner": (np.int64(4), np.array([0.5, -6], np.float32)),
+        }
+    )
     hidden = policy.encode_observations(torch.from_numpy(rows))
     torch.testing.assert_close(hidden, torch.tensor([[0.0] * 6, [1, 2, 3, 4, 0.5, -6]]))
 
@@ -88,7 +104,9 @@ def test_default_refuses_other_action_spaces() -> None:
 def test_lstmwrapper_steps_equal_its_sequence() -> None:
     torch.manual_seed(0)
     env = env_of(BOX, spaces.Discrete(4))
-    policy = models.LSTMWrapper(env, models.Default(env, hidden_size=8), input_size=8, hidden_size=8)
+    policy = models.LSTMWrapper(
+        env, models.Default(env, hidden_size=8), input_size=8, hidden_size=8
+    )
     observations = torch.randn(3, 5, 3, 2)
     state: dict[str, Any] = {"lstm_h": None, "lstm_c": None}
     logits, values = policy(observations, state)
@@ -110,7 +128,9 @@ def test_lstmwrapper_shares_weights_and_keeps_the_policys() -> None:
     before = {name: value.clone() for name, value in inner.state_dict().items()}
     policy = models.LSTMWrapper(env, inner)
     parts = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    assert names(policy) == {f"policy.{n}" for n in before} | {f"cell.{p}" for p in parts} | {f"lstm.{p}_l0" for p in parts}
+    assert names(policy) == {f"policy.{n}" for n in before} | {f"cell.{p}" for p in parts} | {
+        f"lstm.{p}_l0" for p in parts
+    }
     for part in parts:
         assert getattr(policy.cell, part) is getattr(policy.lstm, f"{part}_l0")
     for name, value in inner.state_dict().items():
@@ -132,9 +152,17 @@ def test_lstmwrapper_refuses_wrong_shapes() -> None:
 def test_convolutional_over_stacked_frames(channels_last: bool) -> None:
     env = SimpleNamespace(single_action_space=spaces.Discrete(6))
     policy = models.Convolutional(
-        env, framestack=4, flat_size=64, hidden_size=32, output_size=32, channels_last=channels_last, downsample=2
+        env,
+        framestack=4,
+        flat_size=64,
+        hidden_size=32,
+        output_size=32,
+        channels_last=channels_last,
+        downsample=2,
     )
-    images = torch.randint(0, 255, (2, 72, 72, 4) if channels_last else (2, 4, 72, 72), dtype=torch.uint8)
+    images = torch.randint(
+        0, 255, (2, 72, 72, 4) if channels_last else (2, 4, 72, 72), dtype=torch.uint8
+    )
     logits, values = policy(images)
     assert (logits.shape, values.shape) == ((2, 6), (2, 1))
     layers = ("network.0", "network.2", "network.4", "network.7", "actor", "value_fn")
@@ -147,7 +175,11 @@ def test_convolutional_refuses_what_its_halves_cannot_join() -> None:
     with pytest.raises(ConfigError, match="output_size is 512 and hidden_size 128"):
         models.Convolutional(env, framestack=1, flat_size=64, hidden_size=128)
     with pytest.raises(ConfigError, match="MultiDiscrete"):
-        models.Convolutional(SimpleNamespace(single_action_space=spaces.MultiDiscrete([2])), framestack=1, flat_size=64)
+        models.Convolutional(
+            SimpleNamespace(single_action_space=spaces.MultiDiscrete([2])),
+            framestack=1,
+            flat_size=64,
+        )
 
 
 def test_procgenresnet_over_images() -> None:
@@ -156,7 +188,9 @@ def test_procgenresnet_over_images() -> None:
     logits, values = policy(images)
     assert (logits.shape, values.shape) == ((2, 5), (2, 1))
     assert policy.encode_observations(images).shape == (2, policy.hidden_size)
-    assert {"network.0.conv.weight", "network.2.res_block1.conv1.bias", "network.5.weight"} < names(policy)
+    assert {"network.0.conv.weight", "network.2.res_block1.conv1.bias", "network.5.weight"} < names(
+        policy
+    )
 
 
 def test_convsequence_halves_and_rounds_up() -> None:
@@ -185,6 +219,8 @@ def test_default_reads_the_rows_of_a_vector_env(backend: str) -> None:
         observations, _ = vec.reset(0)
         for count in range(3):
             hidden = policy.encode_observations(torch.as_tensor(observations))
-            torch.testing.assert_close(hidden, torch.tensor([[count] * 4 + [count / 4, -count]]).float().expand(3, 6))
+            torch.testing.assert_close(
+                hidden, torch.tensor([[count] * 4 + [count / 4, -count]]).float().expand(3, 6)
+            )
             action, _, _ = pytorch.sample_logits(policy(torch.as_tensor(observations))[0])
             observations = vec.step(action.numpy())[0]

@@ -32,7 +32,13 @@ def test_episodestats_sums_the_episode_into_its_last_info() -> None:
     assert (reward, terminated, truncated) == (3.0, True, False)
     assert observation is IMAGE
     np.testing.assert_array_equal(info.pop("array"), [6, 6])
-    assert info == {"episode_return": 6.0, "episode_length": 3, "n": 6, "deep/half": 1.5, "deep/deeper/yes": 3}
+    assert info == {
+        "episode_return": 6.0,
+        "episode_length": 3,
+        "n": 6,
+        "deep/half": 1.5,
+        "deep/deeper/yes": 3,
+    }
 
 
 def test_episodestats_begins_anew_at_a_reset_and_passes_it_on() -> None:
@@ -85,7 +91,9 @@ def test_resizeobservation_keeps_every_second_row_and_column() -> None:
 def test_resizeobservation_takes_colours_and_refuses_remainders() -> None:
     env = gymnasium.Env()
     env.observation_space = spaces.Box(0, 1, (9, 6, 3), np.float32)
-    assert ResizeObservation(env, downscale=3).observation_space == spaces.Box(0, 1, (3, 2, 3), np.float32)
+    assert ResizeObservation(env, downscale=3).observation_space == spaces.Box(
+        0, 1, (3, 2, 3), np.float32
+    )
     with pytest.raises(ConfigError, match=r"downscale is 2: .*\(9, 6\)"):
         ResizeObservation(env)
     env.observation_space = spaces.Box(0, 1, (9,), np.float32)
@@ -107,7 +115,10 @@ def test_multiagentepisodestats_reports_each_agent_at_its_own_end() -> None:
     assert env.reset()[1]["b"] == {"start": 3}
     both = {"a": 0, "b": 0}
     assert env.step(both)[4] == {"a": {}, "b": {}}
-    assert env.step(both)[4] == {"a": {}, "b": {"episode_return": 30.0, "episode_length": 2, "n": 8, "deep/m": 2}}
+    assert env.step(both)[4] == {
+        "a": {},
+        "b": {"episode_return": 30.0, "episode_length": 2, "n": 8, "deep/m": 2},
+    }
     assert env.step({"a": 0})[4] == {"a": {"episode_return": 6.0, "episode_length": 3, "n": 6}}
     env.reset()
     env.step(both)

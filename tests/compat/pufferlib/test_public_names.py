@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/__init__.py: what the one import reaches, when it loads what, and that every name has a test."""
+"""puffervec/compat/pufferlib/__init__.py: what the one import reaches, when it loads what, and that
+every name has a test.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,12 @@ def test_torch_is_loaded_by_pytorch_and_models_only_and_submodules_have_the_alia
         "from puffervec.compat.pufferlib import EpisodeStats, namespace\n"
         "print(pufferlib.models.Default.__name__, pufferlib.vector.make.__name__, EpisodeStats.__name__, namespace(a=1).a)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    expected = "[]\n['numpy', 'gymnasium']\n['numpy', 'gymnasium', 'torch']\nDefault make EpisodeStats 1\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    expected = (
+        "[]\n['numpy', 'gymnasium']\n['numpy', 'gymnasium', 'torch']\nDefault make EpisodeStats 1\n"
+    )
     assert (done.stdout, done.stderr) == (expected, "")
 
 
@@ -60,9 +66,9 @@ def test_torch_is_loaded_by_pytorch_and_models_only_and_submodules_have_the_alia
 def test_every_public_name_has_a_test(module: str) -> None:
     tree = ast.parse((HERE / f"test_{module}.py").read_text())
     tests = " ".join(node.name.lower() for node in tree.body if isinstance(node, ast.FunctionDef))
-    public = set(importlib.import_module(f"puffervec.compat.pufferlib.{module}").__all__) - NO_TEST_OF_THEIR_OWN.get(
-        module, set()
-    )
+    public = set(
+        importlib.import_module(f"puffervec.compat.pufferlib.{module}").__all__
+    ) - NO_TEST_OF_THEIR_OWN.get(module, set())
     assert {name for name in public if name.lower() not in tests} == set()
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/pytorch.py: rows seen as tensors, against NumPy's view; sampling, against torch.distributions."""
+"""puffervec/compat/pufferlib/pytorch.py: rows seen as tensors, against NumPy's view; sampling,
+against torch.distributions.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ MIXED = spaces.Dict(
     g=spaces.Box(0, 9, (1,), np.int16),
 )
 FLOATS = spaces.Dict(x=spaces.Box(-1, 1, (2, 3), np.float32), y=spaces.Box(-1, 1, (1,), np.float32))
-SPACES = {"mixed": MIXED, "one dtype": FLOATS, "tuple": spaces.Tuple((spaces.Discrete(4), spaces.MultiDiscrete([3, 5])))}
+SPACES = {
+    "mixed": MIXED,
+    "one dtype": FLOATS,
+    "tuple": spaces.Tuple((spaces.Discrete(4), spaces.MultiDiscrete([3, 5]))),
+}
 
 
 def emulated(plan: ObservationPlan) -> dict[str, Any]:
@@ -86,12 +92,18 @@ def test_nativize_tensor_copies_rows_that_are_not_aligned() -> None:
     plan, rows = filled(MIXED)
     shifted = torch.zeros(4, plan.row_bytes + 3, dtype=torch.uint8)[:, 1 : 1 + plan.row_bytes]
     shifted.copy_(torch.from_numpy(rows))
-    assert_same(pytorch.nativize_tensor(shifted, pytorch.nativize_dtype(emulated(plan))), plan.views(rows), (4,))
+    assert_same(
+        pytorch.nativize_tensor(shifted, pytorch.nativize_dtype(emulated(plan))),
+        plan.views(rows),
+        (4,),
+    )
 
 
 def test_nativize_tensor_takes_sequences() -> None:
     plan, rows = filled(MIXED, 6)
-    found = pytorch.nativize_tensor(torch.from_numpy(rows).view(2, 3, -1), pytorch.nativize_dtype(emulated(plan)))
+    found = pytorch.nativize_tensor(
+        torch.from_numpy(rows).view(2, 3, -1), pytorch.nativize_dtype(emulated(plan))
+    )
     assert found["b"]["c"].shape == (2, 3, 2, 2)
     np.testing.assert_array_equal(found["b"]["c"].reshape(6, 2, 2), plan.views(rows)["b"]["c"])
 
@@ -100,14 +112,18 @@ def test_nativize_tensor_takes_sequences() -> None:
 def test_nativize_tensor_compiles_in_one_graph(name: str) -> None:
     plan, rows = filled(SPACES[name])
     layout = pytorch.nativize_dtype(emulated(plan))
-    compiled = torch.compile(lambda tensor: pytorch.nativize_tensor(tensor, layout), backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(
+        lambda tensor: pytorch.nativize_tensor(tensor, layout), backend="aot_eager", fullgraph=True
+    )
     assert_same(compiled(torch.from_numpy(rows)), plan.views(rows), (4,))
 
 
 def test_nativize_tensor_says_that_rows_were_cast() -> None:
     plan, rows = filled(MIXED)
     with pytest.raises(ConfigError, match="torch.float32.*as they were received"):
-        pytorch.nativize_tensor(torch.from_numpy(rows).float(), pytorch.nativize_dtype(emulated(plan)))
+        pytorch.nativize_tensor(
+            torch.from_numpy(rows).float(), pytorch.nativize_dtype(emulated(plan))
+        )
 
 
 def test_nativize_dtype_has_pufferlibs_form() -> None:
@@ -126,20 +142,30 @@ def test_nativize_dtype_takes_a_namespace() -> None:
 def test_nativize_dtype_names_a_leaf_that_torch_does_not_have() -> None:
     native = np.dtype([("deep", [("leaf", np.longdouble)])])
     with pytest.raises(ConfigError, match=r"\['deep'\]\['leaf'\] has dtype .*128"):
-        pytorch.nativize_dtype({"observation_dtype": np.dtype(np.uint8), "emulated_observation_dtype": native})
+        pytorch.nativize_dtype(
+            {"observation_dtype": np.dtype(np.uint8), "emulated_observation_dtype": native}
+        )
 
 
 def test_nativedtype_is_what_nativize_dtype_returns() -> None:
-    assert isinstance(pytorch.nativize_dtype(emulated(ObservationPlan(MIXED))), pytorch.NativeDType.__args__[1].__origin__)
+    assert isinstance(
+        pytorch.nativize_dtype(emulated(ObservationPlan(MIXED))),
+        pytorch.NativeDType.__args__[1].__origin__,
+    )
 
 
 def test_nativize_observation_does_both() -> None:
     plan, rows = filled(MIXED)
-    assert_same(pytorch.nativize_observation(torch.from_numpy(rows), emulated(plan)), plan.views(rows), (4,))
+    assert_same(
+        pytorch.nativize_observation(torch.from_numpy(rows), emulated(plan)), plan.views(rows), (4,)
+    )
 
 
 def test_flattened_tensor_size_counts_all_leaves() -> None:
-    assert pytorch.flattened_tensor_size(pytorch.nativize_dtype(emulated(ObservationPlan(MIXED)))) == 3 + 4 + 1 + 5 + 1 + 0 + 1
+    assert (
+        pytorch.flattened_tensor_size(pytorch.nativize_dtype(emulated(ObservationPlan(MIXED))))
+        == 3 + 4 + 1 + 5 + 1 + 0 + 1
+    )
 
 
 def test_numpy_to_torch_dtype_dict_agrees_with_torch() -> None:
@@ -175,7 +201,7 @@ def test_entropy_probs_takes_known_probabilities() -> None:
     torch.testing.assert_close(pytorch.entropy_probs(logits, logits.exp()), pytorch.entropy(logits))
 
 
-# ---- sample_logits ----------------------------------------------------------------------------------------------------
+# ---- sample_logits -------------------------------------------------------------------------------
 
 
 def heads(rows: int, *sizes: int) -> list[torch.Tensor]:
@@ -202,7 +228,9 @@ def test_sample_logits_of_several_choices(kind: type) -> None:
     action, log_probs, entropies = pytorch.sample_logits(logits)
     assert (action.shape, action.dtype) == ((6, 3), torch.int32)
     expected = [Categorical(logits=head) for head in logits]
-    torch.testing.assert_close(log_probs, sum(part.log_prob(action[:, d]) for d, part in enumerate(expected)))
+    torch.testing.assert_close(
+        log_probs, sum(part.log_prob(action[:, d]) for d, part in enumerate(expected))
+    )
     torch.testing.assert_close(entropies, sum(part.entropy() for part in expected))
     torch.testing.assert_close(pytorch.sample_logits(logits, action.view(2, 3, 3))[1], log_probs)
 
@@ -214,7 +242,9 @@ def test_sample_logits_of_a_normal() -> None:
     torch.testing.assert_close(log_probs, normal.log_prob(action).sum(1))
     torch.testing.assert_close(entropies, normal.entropy().sum(1))
     given = torch.ones(8)
-    torch.testing.assert_close(pytorch.sample_logits(normal, given)[1], normal.log_prob(given.view(4, 2)).sum(1))
+    torch.testing.assert_close(
+        pytorch.sample_logits(normal, given)[1], normal.log_prob(given.view(4, 2)).sum(1)
+    )
 
 
 def test_sample_logits_draws_with_the_right_frequencies() -> None:

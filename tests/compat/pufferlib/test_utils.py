@@ -10,7 +10,13 @@ import warnings
 
 import pytest
 
-from puffervec.compat.pufferlib.utils import Namespace, Suppress, namespace, silence_warnings, unroll_nested_dict
+from puffervec.compat.pufferlib.utils import (
+    Namespace,
+    Suppress,
+    namespace,
+    silence_warnings,
+    unroll_nested_dict,
+)
 
 
 def test_unroll_nested_dict_joins_the_path() -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/vector.py: PufferLib's arguments in, its values out, with each backend."""
+"""puffervec/compat/pufferlib/vector.py: PufferLib's arguments in, its values out, with each
+backend.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ BACKENDS = ["Serial", "Multiprocessing"]
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_make_serial_multiprocessing_run_a_script_in_pufferlibs_order(backend: str) -> None:
-    vec = vector.make(make_counter, env_kwargs={"length": 3}, backend=backend, num_envs=4, num_workers=2, seed=1)
+    vec = vector.make(
+        make_counter, env_kwargs={"length": 3}, backend=backend, num_envs=4, num_workers=2, seed=1
+    )
     assert isinstance(vec, getattr(vector, backend))
     assert vec.single_observation_space == spaces.Box(0, 255, (4, 6), np.uint8)
     assert vec.single_action_space.n == 2
@@ -82,7 +86,9 @@ def test_make_native_envs_write_into_the_rows_of_their_vector_env() -> None:
 
 def test_make_takes_one_creator_per_env() -> None:
     creators = [partial(make_counter, length) for length in (1, 2)]
-    with vector.make(creators, env_args=[[], []], env_kwargs=[{}, {}], backend="Serial", num_envs=2) as vec:
+    with vector.make(
+        creators, env_args=[[], []], env_kwargs=[{}, {}], backend="Serial", num_envs=2
+    ) as vec:
         vec.reset()
         np.testing.assert_array_equal(vec.step(np.zeros(2, np.int32))[2], [True, False])
 
@@ -140,7 +146,9 @@ class Told(gymnasium.Env):  # type: ignore[type-arg]
 
 
 def make_told(**kwargs: Any) -> Any:
-    return GymnasiumPufferEnv(env=pufferlib.EpisodeStats(Told(sorted(kwargs.items()))), buf=kwargs.get("buf"))
+    return GymnasiumPufferEnv(
+        env=pufferlib.EpisodeStats(Told(sorted(kwargs.items()))), buf=kwargs.get("buf")
+    )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -149,7 +157,9 @@ def test_creators_with_any_keywords_get_buf_and_seed(backend: str) -> None:
     with vector.make(make_told, env_kwargs={"x": 1}, backend=backend, num_envs=2, seed=3) as vec:
         assert vec.get_attr("told") == expected
         assert vec.reset(1)[0].shape == (2, 1)  # and an env whose reset takes no seed
-    with vector.make([make_told] * 2, [[]] * 2, [{"x": 1}] * 2, backend=backend, num_envs=2, seed=3) as vec:
+    with vector.make(
+        [make_told] * 2, [[]] * 2, [{"x": 1}] * 2, backend=backend, num_envs=2, seed=3
+    ) as vec:
         assert vec.get_attr("told") == expected
     with puffervec.make(make_told, env_kwargs={"x": 1}, backend="serial", seed=3) as vec:
         assert vec.get_attr("told") == ([("x", 1)],)  # nothing that is not named, in the plain one
@@ -181,7 +191,11 @@ def test_a_done_row_has_the_last_observation_and_the_next_row_the_reset() -> Non
         vec.reset(0)
         for _ in range(3):
             observations, rewards, terminals, *_ = vec.step([1])
-            native = nativize(observations[0], NestedCounter.observation_space, vec.emulated["emulated_observation_dtype"])
+            native = nativize(
+                observations[0],
+                NestedCounter.observation_space,
+                vec.emulated["emulated_observation_dtype"],
+            )
             found.append((int(native["inner"][0]), rewards[0], terminals[0]))
     assert found == [(1, 1.0, False), (2, 1.0, True), (0, 0.0, False)]
 
@@ -236,7 +250,15 @@ def test_prechecks_leave_our_vector_envs_alone() -> None:
 
 
 def test_reset_step_send_recv_close_main_info_are_seven_flags() -> None:
-    flags = [vector.RESET, vector.STEP, vector.SEND, vector.RECV, vector.CLOSE, vector.MAIN, vector.INFO]
+    flags = [
+        vector.RESET,
+        vector.STEP,
+        vector.SEND,
+        vector.RECV,
+        vector.CLOSE,
+        vector.MAIN,
+        vector.INFO,
+    ]
     assert flags == list(range(7))
 
 
@@ -279,7 +301,11 @@ def make_two_bare_agents() -> Any:
 HERE = f"{__name__}:make_two_bare_agents"
 
 
-@pytest.mark.parametrize("creator", [make_two_agents_plain, make_two_bare_agents, HERE], ids=["wrapped", "bare", "by name"])
+@pytest.mark.parametrize(
+    "creator",
+    [make_two_agents_plain, make_two_bare_agents, HERE],
+    ids=["wrapped", "bare", "by name"],
+)
 @pytest.mark.parametrize("backend", slow_but(["Serial"], BACKENDS))
 def test_agents_that_are_not_there_are_terminal_and_masked(creator: Any, backend: str) -> None:
     with vector.make(creator, backend=backend) as vec:
@@ -288,13 +314,19 @@ def test_agents_that_are_not_there_are_terminal_and_masked(creator: Any, backend
         for _ in range(3):
             vec.send(np.zeros(2, np.int32))
             _, _, terminals, truncations, _, _, masks = vec.recv()
-        assert (terminals.tolist(), truncations.tolist(), masks.tolist()) == ([False, True], [True, False], [True, False])
+        assert (terminals.tolist(), truncations.tolist(), masks.tolist()) == (
+            [False, True],
+            [True, False],
+            [True, False],
+        )
 
 
 def test_pettingzoo_agents_come_and_go_and_report_their_episodes() -> None:
     """ "b" leaves at step 2, "a" is cut off at step 3; then the row of the reset, with both."""
     kwargs = {"wrapper": "MultiagentEpisodeStats"}
-    with vector.make(make_two_agents, env_kwargs=kwargs, backend="Multiprocessing", num_envs=2, num_workers=2) as vec:
+    with vector.make(
+        make_two_agents, env_kwargs=kwargs, backend="Multiprocessing", num_envs=2, num_workers=2
+    ) as vec:
         assert (vec.num_envs, vec.num_agents) == (2, 4)
         vec.async_reset(0)
         vec.recv()
@@ -308,12 +340,19 @@ def test_pettingzoo_agents_come_and_go_and_report_their_episodes() -> None:
         assert found[2][0] == [3.0, 0.0]
         assert found[2][2:] == [[True, False], [True, False]]
         assert found[3] == [[0.0, 0.0], [False, False], [False, False], [True, True]]
-        lengths = [info[agent]["episode_length"] for info in infos for agent in info if "episode_length" in info[agent]]
+        lengths = [
+            info[agent]["episode_length"]
+            for info in infos
+            for agent in info
+            if "episode_length" in info[agent]
+        ]
         assert sorted(lengths) == [2, 2, 3, 3]
 
 
 def test_pettingzoo_infos_can_be_one_mean_per_env() -> None:
-    with vector.make(make_two_agents, env_kwargs={"wrapper": "MeanOverAgents"}, backend="Serial") as vec:
+    with vector.make(
+        make_two_agents, env_kwargs={"wrapper": "MeanOverAgents"}, backend="Serial"
+    ) as vec:
         vec.reset(0)
         assert [dict(info) for info in vec.step([0, 0])[4]] == [{"n": 3.0}]
 
@@ -358,9 +397,20 @@ def test_groups_have_dicts() -> None:
         ({"backend": "Serial"}, (4, 4, 1)),
         ({**PROCESSES, "num_workers": 2}, (4, 2, 2)),
         ({**PROCESSES, "num_workers": 2, "batch_size": 2}, (4, 2, 1)),
-        ({**PROCESSES, "num_workers": 4, "batch_size": 2, "zero_copy": False, "sync_traj": False}, (4, 1, 2)),
+        (
+            {
+                **PROCESSES,
+                "num_workers": 4,
+                "batch_size": 2,
+                "zero_copy": False,
+                "sync_traj": False,
+            },
+            (4, 1, 2),
+        ),
     ],
 )
-def test_the_numbers_are_those_of_make(settings: dict[str, Any], expected: tuple[int, int, int]) -> None:
+def test_the_numbers_are_those_of_make(
+    settings: dict[str, Any], expected: tuple[int, int, int]
+) -> None:
     with vector.make("tag_grid", num_envs=4, **settings) as vec:
         assert (vec.num_environments, vec.envs_per_worker, vec.workers_per_batch) == expected

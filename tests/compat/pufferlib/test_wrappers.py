@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/compat/pufferlib/wrappers.py: the old Gym interface, and what a PettingZoo wrapper passes on."""
+"""puffervec/compat/pufferlib/wrappers.py: the old Gym interface, and what a PettingZoo wrapper
+passes on.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from puffervec.compat.pufferlib.wrappers import GymToGymnasium, PettingZooTruncatedWrapper, PettingZooWrapper
+from puffervec.compat.pufferlib.wrappers import (
+    GymToGymnasium,
+    PettingZooTruncatedWrapper,
+    PettingZooWrapper,
+)
 from tests.compat.pufferlib.envs import TwoAgents
 
 

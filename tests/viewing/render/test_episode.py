@@ -37,9 +37,15 @@ def test_what_was_away_begins_a_new_trail() -> None:
 
 def test_events_stay_and_the_state_before_is_given() -> None:
     def shapes(state: Any, before: Any) -> list[Event]:
-        return [Event(state["x"], 0.0, role="leap")] if before is not None and state["x"] > before["x"] + 1 else []
+        return (
+            [Event(state["x"], 0.0, role="leap")]
+            if before is not None and state["x"] > before["x"] + 1
+            else []
+        )
 
-    assert [(step, event.x) for step, event in episode(0, 1, 3, 3.5, 5, 5, shapes=shapes).moment.events] == [(2, 3), (4, 5)]
+    assert [
+        (step, event.x) for step, event in episode(0, 1, 3, 3.5, 5, 5, shapes=shapes).moment.events
+    ] == [(2, 3), (4, 5)]
 
 
 def test_numbers_of_any_state() -> None:
@@ -52,9 +58,18 @@ def test_numbers_of_any_state() -> None:
     ("changes", "words"),
     [
         ({"shapes": lambda state, before: [state["y"]]}, "dots: its drawing failed: KeyError: 'y'"),
-        ({"shapes": lambda state, before: ["circle"]}, "dots: its drawing gave 'circle': give shapes"),
-        ({"shapes": lambda state, before: [Circle(math.nan, 0, 1)]}, "Circle.*all numbers must be finite"),
-        ({"shapes": lambda state, before: [Line(((0, 0), (math.inf, 1)))]}, "Line.*all numbers must be finite"),
+        (
+            {"shapes": lambda state, before: ["circle"]},
+            "dots: its drawing gave 'circle': give shapes",
+        ),
+        (
+            {"shapes": lambda state, before: [Circle(math.nan, 0, 1)]},
+            "Circle.*all numbers must be finite",
+        ),
+        (
+            {"shapes": lambda state, before: [Line(((0, 0), (math.inf, 1)))]},
+            "Line.*all numbers must be finite",
+        ),
         ({"still": [Circle(0, 0, math.inf)]}, "all numbers must be finite"),
         ({"numbers": lambda state: {"x": "many"}}, "dots: its drawing failed: ValueError"),
         ({"colours": {"dot": "red"}}, "dots: its drawing failed: the colour of 'dot'"),
@@ -67,6 +82,9 @@ def test_a_drawing_that_fails_is_named(changes: dict[str, Any], words: str) -> N
 
 def test_a_drawing_of_another_kind_is_refused() -> None:
     nothing: Any = lambda config, state: None  # noqa: E731
-    with pytest.raises(ConfigError, match="its drawing is None: .drawing. must return a puffervec.contract.drawing.Drawing"):
+    with pytest.raises(
+        ConfigError,
+        match="its drawing is None: .drawing. must return a puffervec.contract.drawing.Drawing",
+    ):
         Episode("dots", nothing, None, {})
     assert isinstance(episode(1.0).drawing, Drawing)

@@ -51,7 +51,11 @@ def test_mp4(tmp_path: Path) -> None:
     decoded = cv2.VideoCapture(str(path))
     frames = [frame[:, :, ::-1] for there, frame in iter(decoded.read, (False, None)) if there]
     fourcc = int(decoded.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, "little")
-    assert (fourcc, decoded.get(cv2.CAP_PROP_FPS), frames[0].shape) == (b"h264", 12.5, (SIZE[1], SIZE[0], 3))
+    assert (fourcc, decoded.get(cv2.CAP_PROP_FPS), frames[0].shape) == (
+        b"h264",
+        12.5,
+        (SIZE[1], SIZE[0], 3),
+    )
     assert widths(frames) == list(range(1, COUNT + 1))
 
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/render/frames.py: pictures of envs that say how they are drawn, through the interfaces that ask for them."""
+"""puffervec/viewing/render/frames.py: pictures of envs that say how they are drawn, through the
+interfaces that ask for them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_gymnasium_shows_pictures_of_one_size(cartpole: Any) -> None:
         pictures.append(cartpole.render())
         cartpole.step(0)
         pictures.append(cartpole.render())
-    assert {(picture.shape, picture.dtype) for picture in pictures} == {((284, 664, 3), np.dtype(np.uint8))}
+    assert {(picture.shape, picture.dtype) for picture in pictures} == {
+        ((284, 664, 3), np.dtype(np.uint8))
+    }
     assert len({picture.tobytes() for picture in pictures}) == 4
     cartpole.reset(seed=0)
     assert np.array_equal(cartpole.render(), pictures[0])
@@ -51,7 +55,9 @@ def test_gymnasiums_recorder_of_frames(cartpole: Any) -> None:
 
 def test_pettingzoo_shows_pictures() -> None:
     pytest.importorskip("pettingzoo")
-    with contextlib.closing(parallel_env("tag_grid", render_mode="rgb_array", num_taggers=2)) as env:
+    with contextlib.closing(
+        parallel_env("tag_grid", render_mode="rgb_array", num_taggers=2)
+    ) as env:
         env.reset(seed=0)
         first = env.render()
         env.step({agent: 1 for agent in env.agents})

@@ -33,12 +33,20 @@ def at(picture: np.ndarray, x: float, y: float) -> str:
 @pytest.mark.parametrize(
     ("shape", "inside", "outside"),
     [
-        (Circle(1, 0.5, 0.4, role="red"), [(1, 0.5), (1.3, 0.5), (1, 0.8)], [(1.38, 0.88), (1, 1.5)]),
+        (
+            Circle(1, 0.5, 0.4, role="red"),
+            [(1, 0.5), (1.3, 0.5), (1, 0.8)],
+            [(1.38, 0.88), (1, 1.5)],
+        ),
         (Circle(1, 0.5, 0.4, role="red", filled=False), [(1.39, 0.5)], [(1, 0.5)]),
         (Circle(1, 0.5, 0.0, role="red"), [(1, 0.5)], [(1.2, 0.5)]),
         (Box(2, 1, 2, 0.4, role="red"), [(1.1, 1), (2.9, 1.1)], [(2, 1.3), (2, 0.7)]),
         (Box(2, 1, 2, 0.4, 0.7854, role="red"), [(2.6, 1.6), (1.4, 0.4)], [(1.1, 1), (1.4, 1.6)]),
-        (Line(((0.5, 0.5), (3.5, 0.5), (3.5, 1.5)), 0.2, role="red"), [(2, 0.45), (3.5, 1)], [(2, 1)]),
+        (
+            Line(((0.5, 0.5), (3.5, 0.5), (3.5, 1.5)), 0.2, role="red"),
+            [(2, 0.45), (3.5, 1)],
+            [(2, 1)],
+        ),
     ],
 )
 def test_shapes_are_where_they_belong(shape: Shape, inside: list[Any], outside: list[Any]) -> None:
@@ -51,7 +59,14 @@ def test_shapes_are_where_they_belong(shape: Shape, inside: list[Any], outside: 
 def test_what_comes_later_covers_what_came_before() -> None:
     assert at(world(Circle(1, 1, 0.5, role="red"), Circle(1, 1, 0.5, role="green")), 1, 1) == GREEN
     below = drawing(colours={"red": RED, "green": GREEN}, still=[Box(2, 1, 4, 2, role="green")])
-    assert at(np.asarray(painter.world_of(below, Moment(0, (Circle(1, 1, 0.5, role="red"),)), SIZE)), 1, 1) == RED
+    assert (
+        at(
+            np.asarray(painter.world_of(below, Moment(0, (Circle(1, 1, 0.5, role="red"),)), SIZE)),
+            1,
+            1,
+        )
+        == RED
+    )
 
 
 def test_roles_without_a_colour_are_ink_and_faded_ones_pale() -> None:
@@ -68,22 +83,32 @@ def test_a_trail_fades_with_age() -> None:
 
 
 def test_events_and_words_are_seen() -> None:
-    new, old = (world(events=((step, Event(1, 1, role="red")),)) for step in (0, -painter.NEW_STEPS))
+    new, old = (
+        world(events=((step, Event(1, 1, role="red")),)) for step in (0, -painter.NEW_STEPS)
+    )
     assert at(new, 1, 1) == RED and at(old, 1, 1) not in (RED, painter.PAPER)
     assert (world(Text(2, 1, "here", role="red")) != world()).any()
 
 
 def test_one_size_for_all_pictures_and_a_head_that_fits() -> None:
     """The title of a run may be long; it loses its middle, not its end."""
-    drawn, size = drawing(numbers=lambda state: {"left": 3.0}, wholes={"left": 4.0}), painter.size_of(drawing())
+    drawn, size = (
+        drawing(numbers=lambda state: {"left": 3.0}, wholes={"left": 4.0}),
+        painter.size_of(drawing()),
+    )
     first, second = (
         painter.picture_of(drawn, Moment(step, (), numbers={"left": 3.0}), title, size)
         for step, title in ((0, "short"), (7, "long/" * 60 + "\nend"))
     )
-    assert first.size == second.size == (664, 320 + 24 + 3 * 24) and first.width % 2 == first.height % 2 == 0
+    assert (
+        first.size == second.size == (664, 320 + 24 + 3 * 24)
+        and first.width % 2 == first.height % 2 == 0
+    )
     edge = np.asarray(second)[:, -painter.MARGIN_PX + 1 :]
     assert (edge == ImageColor.getrgb(painter.PAPER)).all()
-    assert painter.captions(drawn, Moment(7, (), numbers={"left": 3.0}), 640) == ["step 7,  left 3 of 4"]
+    assert painter.captions(drawn, Moment(7, (), numbers={"left": 3.0}), 640) == [
+        "step 7,  left 3 of 4"
+    ]
 
 
 def test_numbers_and_colours_take_as_many_lines_as_they_need() -> None:
@@ -94,26 +119,41 @@ def test_numbers_and_colours_take_as_many_lines_as_they_need() -> None:
     for value in (0.0, 0.12345, 100.0):
         moment = Moment(900, (), numbers=dict.fromkeys(names, value))
         lines = painter.captions(drawn, moment, 640)
-        assert painter.GAP.join(lines) == painter.GAP.join(["step 900", *(f"{name} {value:.4g}" for name in names)])
-        sizes.append((len(lines), painter.picture_of(drawn, moment, "title", painter.size_of(drawn)).size))
+        assert painter.GAP.join(lines) == painter.GAP.join(
+            ["step 900", *(f"{name} {value:.4g}" for name in names)]
+        )
+        sizes.append(
+            (len(lines), painter.picture_of(drawn, moment, "title", painter.size_of(drawn)).size)
+        )
     assert len(set(sizes)) == 1 and sizes[0][0] == 3
     lines = painter.samples_of(drawn, 640)
-    assert [sample.label for line in lines for sample in line] == list(drawn.colours) and len(lines) == 3
+    assert [sample.label for line in lines for sample in line] == list(drawn.colours) and len(
+        lines
+    ) == 3
     assert painter.samples_of(drawing(colours={}), 640) == []
-    edge = np.asarray(painter.picture_of(drawn, moment, "title", painter.size_of(drawn)))[:, -painter.MARGIN_PX + 1 :]
+    edge = np.asarray(painter.picture_of(drawn, moment, "title", painter.size_of(drawn)))[
+        :, -painter.MARGIN_PX + 1 :
+    ]
     assert (edge == ImageColor.getrgb(painter.PAPER)).all()
     sheet = np.asarray(painter.sheet_of(drawn, [moment], "title"))
-    assert sheet.shape[0] > 0 and (sheet[:, -painter.MARGIN_PX + 1 :] == ImageColor.getrgb(painter.PAPER)).all()
+    assert (
+        sheet.shape[0] > 0
+        and (sheet[:, -painter.MARGIN_PX + 1 :] == ImageColor.getrgb(painter.PAPER)).all()
+    )
 
 
-@pytest.mark.parametrize(("view", "height"), [((0, 0, 1, 9), 640), ((0, 0, 9, 1), 160), ((0, 0, 3, 2), 426)])
+@pytest.mark.parametrize(
+    ("view", "height"), [((0, 0, 1, 9), 640), ((0, 0, 9, 1), 160), ((0, 0, 3, 2), 426)]
+)
 def test_pictures_are_even_and_neither_too_high_nor_too_flat(view: Any, height: int) -> None:
     assert painter.size_of(Drawing(view=view, shapes=lambda state, before: ())) == (640, height)
 
 
 def test_a_sheet_has_a_panel_for_each_moment() -> None:
     moments = [Moment(step, (Circle(2, 1, 0.5, role="dot"),)) for step in range(5)]
-    one, four, five = (np.asarray(painter.sheet_of(drawing(), moments[:count], "title")) for count in (1, 4, 5))
+    one, four, five = (
+        np.asarray(painter.sheet_of(drawing(), moments[:count], "title")) for count in (1, 4, 5)
+    )
     across = [np.flatnonzero(np.diff(np.r_[False, (row == (0, 0x72, 0xB2)).all(-1)].astype(int)) == 1)
               for row in (four[four.shape[0] // 2 + 20], five[-120])]  # fmt: skip
     assert [len(found) for found in across] == [4, 1]

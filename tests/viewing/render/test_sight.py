@@ -24,13 +24,18 @@ def field(name: str, *shape: int, dtype: Any = np.uint8, offset: int = 0) -> Fie
 
 def env_of(groups: dict[str, tuple[list[Field], Any, list[bool]]]) -> Any:
     """A vector env of groups: name -> fields, observations, masks."""
-    spec = [SimpleNamespace(name=name, fields=fields, agents=len(masks)) for name, (fields, _, masks) in groups.items()]
+    spec = [
+        SimpleNamespace(name=name, fields=fields, agents=len(masks))
+        for name, (fields, _, masks) in groups.items()
+    ]
     views = {
         name: SimpleNamespace(observations=observations, masks=np.array(masks))
         for name, (_, observations, masks) in groups.items()
     }
     return SimpleNamespace(
-        spec=SimpleNamespace(groups=spec), halves=[SimpleNamespace(groups=views)], env=SimpleNamespace(name="eyes")
+        spec=SimpleNamespace(groups=spec),
+        halves=[SimpleNamespace(groups=views)],
+        env=SimpleNamespace(name="eyes"),
     )
 
 
@@ -42,7 +47,9 @@ def episode(**more: Any) -> Episode:
 
 
 def test_a_field_that_is_a_picture_is_shown_as_it_is() -> None:
-    """Of those that take part; with one channel or three, first or last; rows are counted over all groups."""
+    """Of those that take part; with one channel or three, first or last; rows are counted over all
+    groups.
+    """
     grey = np.arange(2 * 9 * 8, dtype=np.uint8).reshape(2, 9, 8)
     first = np.arange(2 * 3 * 9 * 8, dtype=np.uint8).reshape(2, 3, 9, 8)
     many = np.zeros((1, 9, 16, 16), np.uint8)
@@ -78,7 +85,10 @@ def test_a_drawing_makes_pictures_of_rows() -> None:
     ("given", "words"),
     [
         ({"b": np.zeros((4, 4), np.uint8)}, r"uint8 \(4, 4\) as the picture of 'b'"),
-        ({"a": np.zeros((4, 4))}, r"float64 \(4, 4\) as the picture of 'a': give, by names of agents, uint8 of \(height"),
+        (
+            {"a": np.zeros((4, 4))},
+            r"float64 \(4, 4\) as the picture of 'a': give, by names of agents, uint8 of \(height",
+        ),
         ({"a": np.zeros((4, 4, 2), np.uint8)}, r"uint8 \(4, 4, 2\)"),
         ({"a": np.zeros((0, 4), np.uint8)}, r"uint8 \(0, 4\)"),
         ({"a": None}, "None as the picture"),

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Chromium without a window, for tests of pages: opens them, clicks, presses keys, reads, and lists what they request.
+"""Chromium without a window, for tests of pages: opens them, clicks, presses keys, reads, and lists
+what they request.
 
-It is steered by Chrome's own protocol over a pipe, so that no package and no port is needed. A page is looked at as people see
+It is steered by Chrome's own protocol over a pipe, so that no package and no port is needed. A page
+is looked at as people see
 it: by the text of its elements, and by real key presses, clicks and touches.
 """
 
@@ -33,7 +35,10 @@ FLAGS = (
     "--disable-breakpad",
 )  # fmt: skip
 # The browser reads commands from descriptor 3 and writes to 4.
-_AS_3_AND_4 = "import os, sys; [os.dup2(int(sys.argv[i]), i + 2) for i in (1, 2)]; os.execv(sys.argv[3], sys.argv[3:])"
+_AS_3_AND_4 = (
+    "import os, sys; [os.dup2(int(sys.argv[i]), i + 2) for i in (1, 2)]; os.execv(sys.argv[3], "
+    "sys.argv[3:])"
+)
 # Names of keys that are no letters, with the code that pages of old look at.
 KEYS = {
     "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Home": 36, "End": 35,
@@ -56,7 +61,9 @@ class Browser:
         """Args: path: of the program; profile: an empty folder."""
         to_read, self._out = os.pipe()
         self._in, to_write = os.pipe()
-        theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_read, to_write)]  # None of them is 3 or 4.
+        theirs = [
+            fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (to_read, to_write)
+        ]  # None of them is 3 or 4.
         command = [
             sys.executable,
             "-c",
@@ -81,10 +88,21 @@ class Browser:
         self._pages: dict[str, Page] = {}
         self.call("Browser.getVersion")
 
-    def open(self, url: str, width: int = 1280, height: int = 800, dark: bool = False, touch: bool = False) -> Page:
-        """Open a page in a window of its own (cookies too) and wait until it is loaded. Args: sizes in CSS pixels."""
+    def open(
+        self,
+        url: str,
+        width: int = 1280,
+        height: int = 800,
+        dark: bool = False,
+        touch: bool = False,
+    ) -> Page:
+        """Open a page in a window of its own (cookies too) and wait until it is loaded. Args: sizes
+        in CSS pixels.
+        """
         context = self.call("Target.createBrowserContext")["browserContextId"]
-        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)[
+            "targetId"
+        ]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session, target)
         for domain in ("Page", "Runtime", "Network", "Log"):
@@ -94,10 +112,15 @@ class Browser:
         return page
 
     def call(self, method: str, session: str | None = None, **params: Any) -> Any:
-        """Call a method of the protocol and return its result. Raises: RuntimeError with what the browser says."""
+        """Call a method of the protocol and return its result. Raises: RuntimeError with what the
+        browser says.
+        """
         self._number += 1
         number, message = self._number, {"id": self._number, "method": method, "params": params}
-        os.write(self._out, json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0")
+        os.write(
+            self._out,
+            json.dumps(message | ({"sessionId": session} if session else {})).encode() + b"\0",
+        )
         until = time.monotonic() + WAIT_S
         while True:
             found = self._receive(until - time.monotonic())
@@ -148,8 +171,10 @@ class Page:
     """A page in a window of its own.
 
     Attributes:
-        requests: URLs of all that was requested, in order; that of the page is the first. sockets: of websockets.
-        errors: what the page has said of errors: exceptions, what its policy has forbidden, failed requests.
+        requests: URLs of all that was requested, in order; that of the page is the first. sockets:
+        of websockets.
+        errors: what the page has said of errors: exceptions, what its policy has forbidden, failed
+            requests.
     """
 
     def __init__(self, browser: Browser, session: str, target: str) -> None:
@@ -178,7 +203,9 @@ class Page:
         elif method == "Log.entryAdded" and params["entry"]["level"] == "error":
             self.errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
         elif method == "Runtime.consoleAPICalled" and params["type"] == "error":
-            self.errors.append(" ".join(str(arg.get("value", arg.get("description"))) for arg in params["args"]))
+            self.errors.append(
+                " ".join(str(arg.get("value", arg.get("description"))) for arg in params["args"])
+            )
 
     def go(self, url: str) -> None:
         """Load another page and wait for it."""
@@ -186,28 +213,46 @@ class Page:
         self.call("Page.navigate", url=url)
         until = time.monotonic() + WAIT_S
         while not self._loaded:
-            assert time.monotonic() < until, f"{url} is not loaded after {WAIT_S:g} s: {self.errors}"
+            assert time.monotonic() < until, (
+                f"{url} is not loaded after {WAIT_S:g} s: {self.errors}"
+            )
             self._browser.listen(0.2)
 
     def look(self, width: int, height: int, dark: bool = False, touch: bool = False) -> None:
-        """Set the size of the window in CSS pixels, what the user prefers, and whether there are fingers."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
+        """Set the size of the window in CSS pixels, what the user prefers, and whether there are
+        fingers.
+        """
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=touch,
+        )
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def eval(self, script: str) -> Any:
-        """Return the value of an expression, or of its promise, as JSON has it. Raises: RuntimeError: it threw."""
-        found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        """Return the value of an expression, or of its promise, as JSON has it. Raises:
+        RuntimeError: it threw.
+        """
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in found:
-            raise RuntimeError(f"{script}: {found['exceptionDetails'].get('exception', {}).get('description')}")
+            raise RuntimeError(
+                f"{script}: {found['exceptionDetails'].get('exception', {}).get('description')}"
+            )
         return found["result"].get("value")
 
     def wait(self, script: str) -> Any:
         """Return the value of an expression as soon as it is true in JavaScript's sense."""
         until = time.monotonic() + WAIT_S
         while not (found := self.eval(script)):
-            assert time.monotonic() < until, f"{script} is {found!r} after {WAIT_S:g} s: {self.errors}"
+            assert time.monotonic() < until, (
+                f"{script} is {found!r} after {WAIT_S:g} s: {self.errors}"
+            )
             self._browser.listen(0.05)
         return found
 
@@ -218,11 +263,15 @@ class Page:
 
     def texts(self, selector: str) -> list[str]:
         """Return the texts of all elements of a CSS selector."""
-        found = self.eval(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)")
+        found = self.eval(
+            f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.innerText)"
+        )
         return [str(text).strip() for text in found]
 
     def place(self, selector: str) -> tuple[float, float, float, float]:
-        """Return left, top, width and height of an element, which is brought into view, in CSS pixels."""
+        """Return left, top, width and height of an element, which is brought into view, in CSS
+        pixels.
+        """
         script = f"""(() => {{
             const e = document.querySelector({json.dumps(selector)});
             e.scrollIntoView({{block: "nearest", inline: "nearest", behavior: "instant"}});
@@ -245,11 +294,27 @@ class Page:
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], moves: int = 8) -> None:
         """Press the left button at one place of the window, move to another and let go."""
-        self.call("Input.dispatchMouseEvent", type="mousePressed", x=start[0], y=start[1], button="left", clickCount=1)
+        self.call(
+            "Input.dispatchMouseEvent",
+            type="mousePressed",
+            x=start[0],
+            y=start[1],
+            button="left",
+            clickCount=1,
+        )
         for number in range(1, moves + 1):
             x, y = (a + (b - a) * number / moves for a, b in zip(start, end, strict=True))
-            self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="left", buttons=1)
-        self.call("Input.dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, button="left", buttons=1
+            )
+        self.call(
+            "Input.dispatchMouseEvent",
+            type="mouseReleased",
+            x=end[0],
+            y=end[1],
+            button="left",
+            clickCount=1,
+        )
 
     def tap(self, selector: str, across: float = 0.5, down: float = 0.5) -> None:
         """Touch an element with a finger."""
@@ -286,5 +351,7 @@ class Page:
 
 def _key_code(key: str) -> dict[str, Any]:
     number = KEYS.get(key, ord(key.upper()[0]))
-    code = {" ": "Space"}.get(key, key if len(key) > 1 else f"Digit{key}" if key.isdigit() else f"Key{key.upper()}")
+    code = {" ": "Space"}.get(
+        key, key if len(key) > 1 else f"Digit{key}" if key.isdigit() else f"Key{key.upper()}"
+    )
     return {"code": code, "windowsVirtualKeyCode": number}

@@ -9,7 +9,15 @@ import pytest
 
 from puffervec.errors import ConfigError
 from puffervec.train.metrics.log import JsonLog
-from puffervec.viewing.web.board import Board, Run, name_of, newest_checkpoint, ranked, read_json, told_of
+from puffervec.viewing.web.board import (
+    Board,
+    Run,
+    name_of,
+    newest_checkpoint,
+    ranked,
+    read_json,
+    told_of,
+)
 from puffervec.viewing.web.follow import Follower
 
 
@@ -53,7 +61,9 @@ def saved(run: Path, name: str, **manifest: object) -> None:
 
 
 def test_the_newest_checkpoint_is_the_one_saved_last(tmp_path: Path) -> None:
-    """A run that went on from its first checkpoint has left one with more steps; and names that are no numbers do no harm."""
+    """A run that went on from its first checkpoint has left one with more steps; and names that are
+    no numbers do no harm.
+    """
     path = a_run(tmp_path / "run")
     run = Run(path, "run", Follower(path / "metrics.jsonl"))
     saved(path, "000000000100", sequence=1)
@@ -72,7 +82,10 @@ def test_the_newest_checkpoint_is_the_one_saved_last(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [1e299, -1e299, 1e-320])
 def test_numbers_of_any_size_leave_json_that_can_be_read(tmp_path: Path, seconds: float) -> None:
-    lines = [{"step": n * seconds, "elapsed_s": n * seconds, "span_s": seconds, "time/env": seconds} for n in range(1, 700)]
+    lines = [
+        {"step": n * seconds, "elapsed_s": n * seconds, "span_s": seconds, "time/env": seconds}
+        for n in range(1, 700)
+    ]
     board = Board([a_run(tmp_path / "run", *lines)])
     json.dumps(board.to_json(), allow_nan=False)
     json.dumps(board.runs[0].metrics.curves(["time/env"]), allow_nan=False)
@@ -85,8 +98,22 @@ def test_what_is_no_json_is_left_out_of_tables(tmp_path: Path) -> None:
 
 def test_what_it_says_of_a_run(tmp_path: Path) -> None:
     lines = [
-        {"step": 10, "elapsed_s": 1.0, "span_s": 1.0, "time/env": 0.5, "time/update": 0.5, "charts/seconds_left": 60.0},
-        {"step": 40, "elapsed_s": 4.0, "span_s": 3.0, "time/env": 0.1, "time/update": 0.9, "charts/agent_steps_per_s": 10.0}
+        {
+            "step": 10,
+            "elapsed_s": 1.0,
+            "span_s": 1.0,
+            "time/env": 0.5,
+            "time/update": 0.5,
+            "charts/seconds_left": 60.0,
+        },
+        {
+            "step": 40,
+            "elapsed_s": 4.0,
+            "span_s": 3.0,
+            "time/env": 0.1,
+            "time/update": 0.9,
+            "charts/agent_steps_per_s": 10.0,
+        }
         | {"env/score": 0.5, "episode/return": 7.0},
     ]
     path = a_run(tmp_path / "run", *lines)
@@ -97,18 +124,39 @@ def test_what_it_says_of_a_run(tmp_path: Path) -> None:
     (path / "secret.png").symlink_to("/etc/passwd")
     (path / "weights.safetensors").write_bytes(b"")
     (found,) = Board([path]).to_json()["runs"]
-    assert found["time"] == {"env": 0.2, "copy": 0.0, "forward": 0.0, "update": pytest.approx(0.8), "log": 0.0, "other": 0.0}
-    assert (found["step"], found["elapsed_s"], found["per_s"], found["left_s"]) == (40, 4.0, 10.0, 60.0)
+    assert found["time"] == {
+        "env": 0.2,
+        "copy": 0.0,
+        "forward": 0.0,
+        "update": pytest.approx(0.8),
+        "log": 0.0,
+        "other": 0.0,
+    }
+    assert (found["step"], found["elapsed_s"], found["per_s"], found["left_s"]) == (
+        40,
+        4.0,
+        10.0,
+        60.0,
+    )
     assert (found["score"], found["return"]) == (0.5, 7.0)
     assert (found["checkpoint"], found["training"], found["env"]) == ("000000000010", True, "probe")
     assert found["files"] == ["metrics.jsonl", "plot.png"]
 
 
 def test_metrics_have_units_and_an_order() -> None:
-    assert told_of("losses/taggers/entropy") == {"unit": "nats", "meaning": "entropy of the policy", "usual": True}
+    assert told_of("losses/taggers/entropy") == {
+        "unit": "nats",
+        "meaning": "entropy of the policy",
+        "usual": True,
+    }
     assert told_of("env/speed_mps") == {"unit": "m/s", "meaning": "", "usual": True}
     assert not told_of("usage/worker_cores")["usual"]
-    assert ranked(["losses/value", "episode/return", "env/b", "env/a"]) == ["env/b", "env/a", "episode/return", "losses/value"]
+    assert ranked(["losses/value", "episode/return", "env/b", "env/a"]) == [
+        "env/b",
+        "env/a",
+        "episode/return",
+        "losses/value",
+    ]
 
 
 def test_a_name_that_is_no_text_is_shown_as_it_can_be(tmp_path: Path) -> None:

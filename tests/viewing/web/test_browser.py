@@ -34,7 +34,9 @@ def test_it_opens_clicks_presses_touches_and_reads(browser: Browser, tmp_path: P
 
 
 def test_it_tells_of_requests_and_errors(browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text('<img src="other.png"><script>throw new Error("mine")</script>')
+    (tmp_path / "page.html").write_text(
+        '<img src="other.png"><script>throw new Error("mine")</script>'
+    )
     page = browser.open((tmp_path / "page.html").as_uri())
     assert page.requests[1:] == [(tmp_path / "other.png").as_uri()]
     assert any("mine" in error for error in page.errors)

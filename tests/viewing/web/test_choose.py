@@ -11,7 +11,10 @@ from puffervec.train.config.sections import TrainConfig
 from puffervec.viewing.web.choose import Choice, check, choose, chosen, played
 
 REPORT = Report(
-    [{"scene": name, "score": score} for name, score in (("a.json", 0.5), ("b.json", None), ("c.json", Interval(0.1, 0, 1)))],
+    [
+        {"scene": name, "score": score}
+        for name, score in (("a.json", 0.5), ("b.json", None), ("c.json", Interval(0.1, 0, 1)))
+    ],
     score="score",
     tasks=(4, 5, 6),
 )
@@ -19,7 +22,10 @@ REPORT = Report(
 
 def test_parts_of_an_evaluation() -> None:
     a, c = Choice(14, "a.json", 4, 0.5), Choice(16, "c.json", 6, 0.1)
-    assert chosen(REPORT, "worst:1", seed=10) == [c] and chosen(REPORT, "worst:9", seed=10) == [c, a]
+    assert chosen(REPORT, "worst:1", seed=10) == [c] and chosen(REPORT, "worst:9", seed=10) == [
+        c,
+        a,
+    ]
     assert chosen(REPORT, "all", seed=10) == [a, c]
     assert chosen(REPORT, "part:a", seed=10) == [a]
     assert chosen(REPORT, "part:b.json") == [Choice(5, "b.json", 5, None)]
@@ -30,13 +36,20 @@ def test_parts_of_an_evaluation() -> None:
 def test_an_env_without_parts_is_played_with_other_seeds() -> None:
     config = TrainConfig.of("tag_grid", env={"episode_length": 6})
     choices = choose(config, RandomActor(0), "worst:3", seed=7)
-    assert choices == [Choice(7), Choice(8), Choice(9)] == choose(config, RandomActor(0), "first:3", seed=7)
+    assert (
+        choices
+        == [Choice(7), Choice(8), Choice(9)]
+        == choose(config, RandomActor(0), "first:3", seed=7)
+    )
     found = [list(played(config, RandomActor(0), choices[:2])) for _ in range(2)]
     assert found[0] == found[1] and found[0][0].data != found[0][1].data
     assert [replay.measure for replay in found[0]] == ["return", "return"]
 
 
-@pytest.mark.parametrize("which", ["", "worst", "worst:0", "worst:-1", "first:1e3", "part:", "some", "all:3", "worst:99999"])
+@pytest.mark.parametrize(
+    "which",
+    ["", "worst", "worst:0", "worst:-1", "first:1e3", "part:", "some", "all:3", "worst:99999"],
+)
 def test_what_means_nothing_is_refused(which: str) -> None:
     with pytest.raises(ConfigError, match=f"--draw {which}: give part:NAME"):
         check(which, "drive")

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of a drive: what it shows beside the roll-out's own numbers; keys, mouse and fingers; all sizes and colours."""
+"""The page of a drive: what it shows beside the roll-out's own numbers; keys, mouse and fingers;
+all sizes and colours.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from puffervec.viewing.web.replay import Replay, replay_of
 from tests.viewing.web.browser import Browser, Page
 from tests.viewing.web.test_replay import facts, step_of
 
-SCENES = {"scenes": "streets:3", "num_agents": 64, "observation": "driver", "dynamics": "car", "metrics": 1}
+SCENES = {
+    "scenes": "streets:3",
+    "num_agents": 64,
+    "observation": "driver",
+    "dynamics": "car",
+    "metrics": 1,
+}
 
 
 class Judge(RandomActor):
@@ -52,7 +60,9 @@ def written(ride: Played, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def look(browser: Browser, written: Path) -> Iterator[Any]:
-    """Opens the page: look(width, height, dark=..., touch=...). In the end nothing was requested, and nothing went wrong."""
+    """Opens the page: look(width, height, dark=..., touch=...). In the end nothing was requested,
+    and nothing went wrong.
+    """
     pages: list[Page] = []
 
     def open_page(width: int = 1280, height: int = 800, **how: bool) -> Page:
@@ -79,11 +89,23 @@ def assert_facts(page: Page, ride: Played, name: str, step: int) -> None:
     row, said = list(ride.episode.drawing.agents).index(name), facts(page)
     body = next(shape for shape in ride.moments[step].shapes if shape.name == name)
     assert isinstance(body, Box)
-    assert [float(part) for part in said["at"].split(", ")] == pytest.approx([body.x, body.y], abs=0.011)
-    shown = {"reward": 6e-4, "value": 6e-4, "speed m/s": 6e-4, "goal m": 6e-3, "action: acceleration m/s2": 6e-4}
+    assert [float(part) for part in said["at"].split(", ")] == pytest.approx(
+        [body.x, body.y], abs=0.011
+    )
+    shown = {
+        "reward": 6e-4,
+        "value": 6e-4,
+        "speed m/s": 6e-4,
+        "goal m": 6e-3,
+        "action: acceleration m/s2": 6e-4,
+    }
     for series, error in shown.items():
         number = ride.series[series][step][row]
-        assert said[series] == "-" if np.isnan(number) else float(said[series]) == pytest.approx(number, abs=error), series
+        assert (
+            said[series] == "-"
+            if np.isnan(number)
+            else float(said[series]) == pytest.approx(number, abs=error)
+        ), series
     assert said["sees"] == f"{ride.seen.at(row, step)} things"
 
 
@@ -100,7 +122,9 @@ def test_steps_of_an_agent(look: Any, ride: Played) -> None:
     page.press("ArrowLeft")
     assert_facts(page, ride, names[1], 2)
     page.press("End")
-    assert step_of(page) == len(ride.moments) - 1 and facts(page)["value"] == "-", "nobody acts at the end"
+    assert step_of(page) == len(ride.moments) - 1 and facts(page)["value"] == "-", (
+        "nobody acts at the end"
+    )
 
 
 def test_scrubbing(look: Any, ride: Played) -> None:
@@ -178,7 +202,9 @@ def test_events_on_the_time_line(look: Any, ride: Played) -> None:
     assert step_of(page) == ride.moments[-1].events[0][0]
 
 
-def test_it_opens_on_the_agent_with_the_lowest_return_from_near(browser: Browser, written: Path, ride: Played) -> None:
+def test_it_opens_on_the_agent_with_the_lowest_return_from_near(
+    browser: Browser, written: Path, ride: Played
+) -> None:
     returns = np.nansum(ride.series["reward"], axis=0)
     rows = [row for row, name in enumerate(ride.episode.drawing.agents) if name]
     worst = ride.episode.drawing.agents[min(rows, key=lambda row: float(returns[row]))]
@@ -198,7 +224,9 @@ def test_it_opens_on_the_agent_with_the_lowest_return_from_near(browser: Browser
 def test_an_address_names_a_moment(browser: Browser, written: Path, ride: Played) -> None:
     step, event = ride.moments[-1].events[1]
     assert ride.episode.drawing.agents.count(event.of) == 1
-    page = browser.open(f"{written.as_uri()}#episode=2&step={step}&agent={event.of.replace(' ', '+')}")
+    page = browser.open(
+        f"{written.as_uri()}#episode=2&step={step}&agent={event.of.replace(' ', '+')}"
+    )
     page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
     assert step_of(page) == step
     assert_facts(page, ride, event.of, step)
@@ -208,7 +236,8 @@ def test_an_address_names_a_moment(browser: Browser, written: Path, ride: Played
     assert page.eval("document.querySelector('.step').getAttribute('href')") == wanted
     page.eval("void (location.hash = '#episode=1&step=7')")
     page.wait(
-        "document.querySelector('[data-ready=\"0\"]') !== null && document.querySelector('.step').text.includes('step 7 of')"
+        "document.querySelector('[data-ready=\"0\"]') !== null && "
+        "document.querySelector('.step').text.includes('step 7 of')"
     )
     for odd in ("#episode=x&step=-1&agent=nobody", "#episode=99&step=999999", "#%zz"):
         page.eval(f"void (location.hash = {odd!r})")
@@ -224,10 +253,15 @@ def test_nothing_moves_the_canvas(look: Any) -> None:
 
     def box() -> Any:
         return page.eval("(() => { const r = document.querySelector('canvas.stage').getBoundingClientRect(); "
-                         "return [r.left, r.top, r.width, r.height]; })()")  # fmt: skip
+            "return [r.left, r.top, r.width, r.height]; })()")  # fmt: skip
 
     before = box()
-    for selector in (".legend button", ".legend button:last-child", ".events button", ".scenes li:nth-child(2) button"):
+    for selector in (
+        ".legend button",
+        ".legend button:last-child",
+        ".events button",
+        ".scenes li:nth-child(2) button",
+    ):
         page.click(selector)
         assert box() == before, selector
     page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
@@ -238,12 +272,16 @@ def test_nothing_moves_the_canvas(look: Any) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_that_lie_on_each_other_differ(look: Any, dark: bool) -> None:
-    """What is observed is drawn over lines, and crosses over both: by their distance in the colour space CIELAB."""
+    """What is observed is drawn over lines, and crosses over both: by their distance in the colour
+    space CIELAB.
+    """
     page = look(dark=dark)
     script = """['agent', 'observed', 'yellow line', 'off-road', 'collision', 'at goal', 'log', 'kerb', 'white line'].map(
         (name) => [name, [...document.querySelectorAll('.legend button')].find((one) => one.innerText.trim() === name)]
     ).filter(([, one]) => one).map(([name, one]) => [name, getComputedStyle(one.querySelector('i')).backgroundColor])"""
-    colours = {name: lab(*map(int, re.findall(r"\d+", colour)[:3])) for name, colour in page.eval(script)}
+    colours = {
+        name: lab(*map(int, re.findall(r"\d+", colour)[:3])) for name, colour in page.eval(script)
+    }
     assert {"agent", "observed", "yellow line", "off-road"} <= set(colours)
     for (one, a), (other, b) in itertools.combinations(colours.items(), 2):
         assert np.linalg.norm(a - b) > 20, f"{one} and {other} look alike"
@@ -262,7 +300,11 @@ def lab(*rgb: int) -> np.ndarray:
 def test_the_list_of_episodes(look: Any) -> None:
     page = look()
     first, second = page.texts(".scenes b")
-    assert second == "a better scene" and first.startswith("street-") and "return" in page.text(".scenes small")
+    assert (
+        second == "a better scene"
+        and first.startswith("street-")
+        and "return" in page.text(".scenes small")
+    )
     page.press("End")
     page.click(".scenes li:nth-child(2) button")
     page.wait("document.querySelector('[data-ready=\"1\"]') !== null")
@@ -305,7 +347,11 @@ def test_fingers(look: Any, ride: Played) -> None:
     x, y = left + width / 2, top + height / 2
     for apart in (20, 40, 60, 80):
         points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]
-        page.call("Input.dispatchTouchEvent", type="touchStart" if apart == 20 else "touchMove", touchPoints=points)
+        page.call(
+            "Input.dispatchTouchEvent",
+            type="touchStart" if apart == 20 else "touchMove",
+            touchPoints=points,
+        )
     page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
     assert canvas(page) != near
     assert_facts(page, ride, name, 0)
@@ -317,7 +363,10 @@ def test_it_fits_any_width(look: Any, width: int) -> None:
     page.press("n")
     assert page.eval("document.documentElement.scrollWidth") <= width
     assert page.eval("document.querySelector('canvas.stage').clientWidth") > 0.4 * width
-    texts = page.eval("[...document.querySelectorAll('.buttons *')].every(e => e.scrollWidth <= e.clientWidth + 1)")
+    texts = page.eval(
+        "[...document.querySelectorAll('.buttons *')].every(e => e.scrollWidth <= e.clientWidth + "
+        "1)"
+    )
     assert texts, "no label is cut off"
 
 
@@ -347,6 +396,13 @@ def test_a_crowded_file_is_below_3_mb(tmp_path: Path) -> None:
     from drive_env.scenes.pvs import write_scenes
 
     write_scenes(tmp_path / "crowded.pvs", [crowded()])
-    found = replay_of(play(get("drive"), {**SCENES, "scenes": f"{tmp_path}/crowded.pvs", "num_agents": 256}, Judge(0), task=0))
+    found = replay_of(
+        play(
+            get("drive"),
+            {**SCENES, "scenes": f"{tmp_path}/crowded.pvs", "num_agents": 256},
+            Judge(0),
+            task=0,
+        )
+    )
     assert found.agents >= 128 and found.steps == 90
     assert len(replay_page([found], "crowded")) < 3_000_000

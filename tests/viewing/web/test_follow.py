@@ -61,12 +61,16 @@ def test_it_takes_what_has_come_since(path: Path) -> None:
 
 
 def test_a_torn_last_line_is_waited_for(path: Path) -> None:
-    text = "".join(json.dumps(one) + "\n" for one in ({"schema_version": 1}, line(1, a=2.5), line(2, a=7.25)))
+    text = "".join(
+        json.dumps(one) + "\n" for one in ({"schema_version": 1}, line(1, a=2.5), line(2, a=7.25))
+    )
     follower = Follower(path)
     for at in range(len(text)):  # Every place where a line can be torn.
         append(path, text[at])
         follower.poll()
-        assert follower.column("a").tolist() == [2.5, 7.25][: max(0, text[: at + 1].count("\n") - 1)]
+        assert (
+            follower.column("a").tolist() == [2.5, 7.25][: max(0, text[: at + 1].count("\n") - 1)]
+        )
 
 
 def test_lost_work_is_left_out_as_read_metrics_leaves_it_out(path: Path) -> None:
@@ -87,7 +91,12 @@ def test_a_file_that_is_replaced_or_cut_or_gone_begins_anew(path: Path, tmp_path
     follower = Follower(path)
     for content in ([1, 2, 3], [5], [6, 7]):
         other = tmp_path / "other"
-        other.write_text("".join(json.dumps(one) + "\n" for one in [{"schema_version": 1}, *(line(n, a=n) for n in content)]))
+        other.write_text(
+            "".join(
+                json.dumps(one) + "\n"
+                for one in [{"schema_version": 1}, *(line(n, a=n) for n in content)]
+            )
+        )
         os.replace(other, path)
         follower.poll()
         assert follower.column("a").tolist() == content
@@ -122,7 +131,10 @@ def test_odd_lines_are_left_out(path: Path) -> None:
         '{"a": 1e999, "step": 4, "elapsed_s": 1}',
         "\xff" * 5,
     ]
-    path.write_text("\n".join(['{"schema_version": 1}', *odd, '{"step": 5, "elapsed_s": 2, "a": 7}', ""]), errors="replace")
+    path.write_text(
+        "\n".join(['{"schema_version": 1}', *odd, '{"step": 5, "elapsed_s": 2, "a": 7}', ""]),
+        errors="replace",
+    )
     follower = Follower(path)
     follower.poll()
     assert follower.curves(["a", "b"])["keys"] == {"a": [None, 7]}
@@ -140,11 +152,15 @@ def test_long_runs_are_thinned_to_means(path: Path) -> None:
     parts = values.reshape(100, 10)
     expected = [None if np.isnan(part).all() else float(np.nanmean(part)) for part in parts]
     assert found["step"] == [10 * n + 4.5 for n in range(100)] and found["lines"] == 1000
-    assert found["keys"]["a"] == [None if one is None else pytest.approx(one, rel=1e-6) for one in expected]
+    assert found["keys"]["a"] == [
+        None if one is None else pytest.approx(one, rel=1e-6) for one in expected
+    ]
 
 
 @pytest.mark.parametrize(("size", "taken"), [(2**20 - 100, True), (2**20 + 100, False)])
-def test_a_line_that_is_not_finished_is_kept_up_to_a_mebibyte(path: Path, size: int, taken: bool) -> None:
+def test_a_line_that_is_not_finished_is_kept_up_to_a_mebibyte(
+    path: Path, size: int, taken: bool
+) -> None:
     """No line of a run is as long; what is longer must not fill the memory."""
     append(path, json.dumps({"schema_version": 1}) + "\n")
     begin = json.dumps(line(1, a=2.0))[:-1] + ', "odd": "'
@@ -163,7 +179,11 @@ def test_whole_numbers_are_sent_as_they_are_and_others_with_seven_digits(path: P
     path.write_text("".join(json.dumps(one) + "\n" for one in [{"schema_version": 1}, *lines]))
     follower.poll()
     found = follower.curves(["whole", "part"])["keys"]
-    assert found["whole"] == whole and found["part"] == [123_456_800_000.0, -98_765_430.0, 0.3333333]
+    assert found["whole"] == whole and found["part"] == [
+        123_456_800_000.0,
+        -98_765_430.0,
+        0.3333333,
+    ]
 
 
 def test_a_metric_of_its_own_on_each_line_takes_memory_as_the_file_does(path: Path) -> None:
@@ -187,7 +207,13 @@ def test_any_number_of_resumes_takes_one_pass(path: Path) -> None:
     for number in range(2000):
         if rng.random() < 0.3:
             step = max(0, step - int(rng.integers(0, 5)))
-            text.append(json.dumps({"event": "resumed", "step": step} if rng.random() < 0.99 else {"event": "resumed"}))
+            text.append(
+                json.dumps(
+                    {"event": "resumed", "step": step}
+                    if rng.random() < 0.99
+                    else {"event": "resumed"}
+                )
+            )
         else:
             step += 1
             text.append(json.dumps(line(step, number=number)))

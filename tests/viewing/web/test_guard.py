@@ -24,7 +24,17 @@ def test_other_addresses_are_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "", "/other/state", "/tok", "/token2/", "//token/", "/%74oken/", "http://127.0.0.1:8000/token/"]
+    "path",
+    [
+        "/",
+        "",
+        "/other/state",
+        "/tok",
+        "/token2/",
+        "//token/",
+        "/%74oken/",
+        "http://127.0.0.1:8000/token/",
+    ],
 )
 def test_a_missing_or_wrong_token(path: str) -> None:
     assert "token" in str(refusal("token", path, OURS))
@@ -33,11 +43,22 @@ def test_a_missing_or_wrong_token(path: str) -> None:
 def test_what_is_ours_is_allowed() -> None:
     for name in ("127.0.0.1:8000", "localhost:1", "[::1]:65535", "LOCALHOST:8000", "127.0.0.1"):
         assert refusal("token", "/token/a/b.c?run=1&key=%2e%2e", {"Host": name}) is None
-        assert refusal("token", "/token/", {"Host": name, "Origin": f"http://{name}"}, socket=True) is None
+        assert (
+            refusal("token", "/token/", {"Host": name, "Origin": f"http://{name}"}, socket=True)
+            is None
+        )
 
 
 @pytest.mark.parametrize(
-    "name", ["evil.example:8000", "127.0.0.1.evil.example", "127.0.0.2:8000", "", "localhost:80:80", "a@localhost"]
+    "name",
+    [
+        "evil.example:8000",
+        "127.0.0.1.evil.example",
+        "127.0.0.2:8000",
+        "",
+        "localhost:80:80",
+        "a@localhost",
+    ],
 )
 def test_other_hosts(name: str) -> None:
     assert refusal("token", "/token/", {"Host": name}) == "this is another machine's name"
@@ -45,10 +66,20 @@ def test_other_hosts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "https://127.0.0.1:8000", "http://127.0.0.1:8001", "", "http://localhost:8000"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "https://127.0.0.1:8000",
+        "http://127.0.0.1:8001",
+        "",
+        "http://localhost:8000",
+    ],
 )
 def test_other_origins(origin: str) -> None:
-    assert refusal("token", "/token/", {**OURS, "Origin": origin}) == "a page of another origin asks"
+    assert (
+        refusal("token", "/token/", {**OURS, "Origin": origin}) == "a page of another origin asks"
+    )
 
 
 def test_a_websocket_must_say_where_it_comes_from() -> None:

@@ -39,17 +39,22 @@ class Reader(HTMLParser):
 def test_a_page_runs_its_own_scripts_alone_and_asks_for_nothing() -> None:
     text = page.replay_page([Replay("one", 3, 1, b"data")], "a run")
     found = Reader(text)
-    policy = next(attrs["content"] or "" for tag, attrs in found.elements if attrs.get("http-equiv"))
+    policy = next(
+        attrs["content"] or "" for tag, attrs in found.elements if attrs.get("http-equiv")
+    )
     data, script = found.texts["script"]
     for kind, content in (("script", script), ("style", found.texts["style"][0])):
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
     assert not [
-        attrs for _, attrs in found.elements if "src" in attrs or (attrs.get("href") or "data:").partition(":")[0] != "data"
+        attrs
+        for _, attrs in found.elements
+        if "src" in attrs or (attrs.get("href") or "data:").partition(":")[0] != "data"
     ]
     assert not re.search(
-        r"\b(fetch|XMLHttpRequest|WebSocket|innerHTML|outerHTML|insertAdjacentHTML|eval|document\.write)\b", script
+        r"\b(fetch|XMLHttpRequest|WebSocket|innerHTML|outerHTML|insertAdjacentHTML|eval|document\.write)\b",
+        script,
     )
     assert json.loads(data)["replays"][0]["data"] == base64.b64encode(b"data").decode()
 

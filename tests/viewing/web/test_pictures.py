@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/web/pictures.py: pictures that agents are given, as bytes, and on the page (static/pictures.js)."""
+"""puffervec/viewing/web/pictures.py: pictures that agents are given, as bytes, and on the page
+(static/pictures.js).
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_large_pictures_are_made_smaller() -> None:
 
 
 def test_bytes_are_bounded() -> None:
-    """The lowest returns come first; of the first row every n-th step is kept where all of them are too many."""
+    """The lowest returns come first; of the first row every n-th step is kept where all of them are
+    too many.
+    """
     pictures = Pictures()
     for step in range(8):
         pictures.add(step, {row: noise(step + 100 * row, 32, 32) for row in range(3)})
@@ -94,7 +98,9 @@ def test_bytes_are_bounded() -> None:
     assert len(base64.b64decode(part["rows"][2]["data"])) <= size // 3
     np.testing.assert_array_equal(read(part, 2), read(whole, 2)[::4])
     least = pictures.to_json([2, 0, 1], 1)
-    assert least is not None and list(least["rows"]) == [2], "of the first row there is always a picture"
+    assert least is not None and list(least["rows"]) == [2], (
+        "of the first row there is always a picture"
+    )
     assert least["rows"][2]["steps"] == [0] and least["rows"][2]["every"] == 8
 
 
@@ -120,7 +126,11 @@ def played() -> Played:
     def pictures(rows: Any, state: State) -> dict[str, Picture]:
         assert rows["x"].shape == (4, 4)
         step = next(steps)
-        return {name: picture_at(step, agent) for agent, name in enumerate(NAMES[:3]) if step != 2 or agent}
+        return {
+            name: picture_at(step, agent)
+            for agent, name in enumerate(NAMES[:3])
+            if step != 2 or agent
+        }
 
     def drawing(config: Any, state: State) -> Drawing:
         return dataclasses.replace(told(config, state), pictures=pictures)
@@ -147,7 +157,9 @@ def choose(page: Page, name: str, step: int) -> None:
     }})()""")
 
 
-def test_the_page_shows_what_the_chosen_agent_is_given(browser: Browser, played: Played, tmp_path: Path) -> None:
+def test_the_page_shows_what_the_chosen_agent_is_given(
+    browser: Browser, played: Played, tmp_path: Path
+) -> None:
     path = tmp_path / "replay.html"
     path.write_text(replay_page([replay_of(played)], "a run"))
     page = browser.open(path.as_uri(), width=360, height=700, dark=True)
@@ -183,6 +195,11 @@ def test_the_page_says_what_was_not_kept(browser: Browser, played: Played, tmp_p
     page = browser.open(path.as_uri())
     page.wait("document.querySelector('[data-ready]') !== null")
     choose(page, NAMES[row], kept["steps"][1] + 1)
-    assert page.text(".given figcaption") == f"its picture of step {kept['steps'][1]}: not all are kept"
+    assert (
+        page.text(".given figcaption")
+        == f"its picture of step {kept['steps'][1]}: not all are kept"
+    )
     choose(page, NAMES[(row + 1) % 3], 3)
-    assert page.text(".given figcaption") == "its pictures are not kept: the file would be too large"
+    assert (
+        page.text(".given figcaption") == "its pictures are not kept: the file would be too large"
+    )

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train play`: the env and the score (puffervec/viewing/web/play.py), its page in a browser, and who may open its websocket."""
+"""`puffer-train play`: the env and the score (puffervec/viewing/web/play.py), its page in a
+browser, and who may open its websocket.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ import pytest
 
 import puffervec
 from puffervec.commands import cli
+from puffervec.contract.drawing import Drawing
 from puffervec.envs import get
 from puffervec.errors import ConfigError
 from puffervec.train import load_policy
@@ -62,7 +65,9 @@ def table() -> Any:
 
 def alone(seed: int, push: Callable[[np.ndarray], int]) -> tuple[list[float], np.ndarray]:
     """Rewards of an episode of cartpole by itself, and where the cart was at its end."""
-    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 60}, backend="serial", num_envs=1) as vec:
+    with puffervec.make(
+        "cartpole", env_kwargs={"max_episode_steps": 60}, backend="serial", num_envs=1
+    ) as vec:
         obs, _ = vec.reset(seed=seed)
         rewards: list[float] = []
         while True:
@@ -83,13 +88,20 @@ def test_the_score_is_that_of_the_episode(table: Table) -> None:
             if not table.take(0, taken):
                 break
         rewards, place = alone(seed, lambda row: 1)
-        assert taken.rewards == rewards and len(rewards) == steps and float(table.state["x"]) == float(place)
+        assert (
+            taken.rewards == rewards
+            and len(rewards) == steps
+            and float(table.state["x"]) == float(place)
+        )
         table.begin(seed)
         policy = Round()
         table.step()
         while table.take(0, policy):
             table.step()
-        assert policy.rewards == alone(seed, lambda row: int(row[2] > 0))[0] and policy.to_json()["steps"] > steps
+        assert (
+            policy.rewards == alone(seed, lambda row: int(row[2] > 0))[0]
+            and policy.to_json()["steps"] > steps
+        )
 
 
 def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
@@ -100,7 +112,10 @@ def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
         assert table.episode.drawing.title and len(table.agents()) > 1
         row = list(table.agents().values())[1]
         sent: list[np.ndarray] = []
-        table.vec.send = lambda actions, send=table.vec.send: (sent.append(np.array(actions)), send(actions))  # type: ignore[method-assign]
+        table.vec.send = lambda actions, send=table.vec.send: (
+            sent.append(np.array(actions)),
+            send(actions),
+        )  # type: ignore[method-assign]
         drawn = RandomActor(5)
         drawn.reset(table.vec)
         table.actor.reset(table.vec)
@@ -113,12 +128,18 @@ def test_the_others_are_played_by_the_policy_and_one_by_keys() -> None:
         assert table.take(row, Round()) and table.facts(row)
 
 
-@pytest.mark.parametrize(("changes", "told_of"), [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False)])
-def test_facts_are_those_of_the_drawing_where_it_tells_any(changes: dict[str, Any], told_of: bool) -> None:
+@pytest.mark.parametrize(
+    ("changes", "told_of"), [({}, True), ({"facts": None}, False), ({"agents": ("",)}, False)]
+)
+def test_facts_are_those_of_the_drawing_where_it_tells_any(
+    changes: dict[str, Any], told_of: bool
+) -> None:
     env = get("cartpole")
     odd = {name: {"x": 1.23456, "far": float("inf")} for name in ("one", "two")}
     made = Drawing((0, 0, 4, 4), lambda state, before: (), agents=("one",), facts=lambda state: odd)
-    own = dataclasses.replace(env, drawing=lambda config, state: dataclasses.replace(made, **changes))
+    own = dataclasses.replace(
+        env, drawing=lambda config, state: dataclasses.replace(made, **changes)
+    )
     with contextlib.closing(Table(own, env.configure({}), Leaning())) as table:
         table.begin(1)
         assert table.facts(0) == ({"x": 1.2346} if told_of else {})
@@ -215,7 +236,11 @@ class Hurried(asyncio.SelectorEventLoop):
 def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> np.ndarray:
     """Return when each moment comes to a page that sees all at once, s; one of them it takes late."""
     env = get("drive")
-    table = Table(env, env.configure({"scenes": "generated:3", "max_steps": 200, "goal_behavior": "respawn"}), RandomActor(5))
+    table = Table(
+        env,
+        env.configure({"scenes": "generated:3", "max_steps": 200, "goal_behavior": "respawn"}),
+        RandomActor(5),
+    )
     came: list[float] = []
 
     async def play() -> None:
@@ -246,11 +271,15 @@ def paced(said: str, slow: int = -1, slow_s: float = 0.0, steps: int = 140) -> n
     return np.array(came[1:])
 
 
-@pytest.mark.parametrize(("said", "pace"), [("{}", 1.0), *((json.dumps({"speed": one}), float(one)) for one in SPEEDS)])
+@pytest.mark.parametrize(
+    ("said", "pace"), [("{}", 1.0), *((json.dumps({"speed": one}), float(one)) for one in SPEEDS)]
+)
 def test_moments_come_at_the_pace_of_the_env(said: str, pace: float) -> None:
     found = paced(said)
     assert found[0] == pytest.approx(103.0)
-    np.testing.assert_allclose(np.diff(found), 0.1 / pace, atol=1e-9)  # A step of the env takes a tenth of a second.
+    np.testing.assert_allclose(
+        np.diff(found), 0.1 / pace, atol=1e-9
+    )  # A step of the env takes a tenth of a second.
 
 
 def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None:
@@ -258,12 +287,26 @@ def test_what_a_page_takes_late_is_caught_up_with_for_a_second_at_most() -> None
     assert gaps[3] == pytest.approx(30.0) and gaps[:3] == pytest.approx(0.1)
     late = gaps[4:]
     at_once = int((late < 0.01).sum())
-    assert at_once in (9, 10) and not late[:at_once].any() and late[at_once + 1 :] == pytest.approx(0.1)
+    assert (
+        at_once in (9, 10)
+        and not late[:at_once].any()
+        and late[at_once + 1 :] == pytest.approx(0.1)
+    )
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[", "[1]", '{"keys": 5}', '{"begin": -1}', '{"begin": 1e9}', '{"start": ["cart"]}', '{"speed": 1000}', "[" * 5000],
+    [
+        "",
+        "[",
+        "[1]",
+        '{"keys": 5}',
+        '{"begin": -1}',
+        '{"begin": 1e9}',
+        '{"start": ["cart"]}',
+        '{"speed": 1000}',
+        "[" * 5000,
+    ],
 )
 def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
     async def script(session: Session, page: Page_) -> None:
@@ -278,11 +321,15 @@ def test_what_means_nothing_is_left_out(table: Table, text: str) -> None:
 def test_the_websocket_is_for_our_page_alone(serve: Serve) -> None:
     served = serve("play", "cartpole")
 
-    def status(host: str = "HOST", more: str = "Origin: http://HOST\n", path: str = "/TOKEN/socket") -> int:
+    def status(
+        host: str = "HOST", more: str = "Origin: http://HOST\n", path: str = "/TOKEN/socket"
+    ) -> int:
         return served.ask(SOCKET.format(host=host, more=more).replace("/TOKEN/socket", path))[0]
 
     assert status(more="") == 403
-    assert status(more="Origin: http://evil.example\n") == 403 and status(more="Origin: null\n") == 403
+    assert (
+        status(more="Origin: http://evil.example\n") == 403 and status(more="Origin: null\n") == 403
+    )
     assert status(host="evil.example", more="Origin: http://evil.example\n") == 403
     assert status(path="/socket") == 403 and status(path="/" + "A" * 43 + "/socket") == 403
     assert status(path="/TOKEN/../socket") == 403
@@ -308,12 +355,18 @@ def test_the_page_is_told_that_the_command_ends(serve: Serve) -> None:
 
 def opened(browser: Browser, served: Served, **look: Any) -> Page:
     page = browser.open(served.url, **look)
-    page.wait("document.getElementById('app').dataset.state === 'ready' && document.querySelector('.now').innerText")
+    page.wait(
+        "document.getElementById('app').dataset.state === 'ready' && "
+        "document.querySelector('.now').innerText"
+    )
     return page
 
 
 def score(page: Page) -> dict[str, list[float]]:
-    rows = page.eval("[...document.querySelectorAll('[data-row]')].map(row => [...row.children].map(cell => cell.innerText))")
+    rows = page.eval(
+        "[...document.querySelectorAll('[data-row]')].map(row => [...row.children].map(cell => "
+        "cell.innerText))"
+    )
     return {name: [float(value) for value in values] for name, *values in rows}
 
 
@@ -323,13 +376,22 @@ def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path)
     assert page.text("h1") == "cartpole, seed 2" and page.text(".now").startswith("step 0")
     page.press("Enter")
     page.key_down("ArrowRight")
-    assert page.eval("document.querySelector('[data-key=ArrowRight]').getAttribute('aria-pressed')") == "true"
+    assert (
+        page.eval("document.querySelector('[data-key=ArrowRight]').getAttribute('aria-pressed')")
+        == "true"
+    )
     page.wait("document.getElementById('app').dataset.state === 'over'")
     page.key_up("ArrowRight")
     found = score(page)
-    assert found["return"][0] == found["steps"][0] == float(page.text(".now").split(",")[0].removeprefix("step "))
+    assert (
+        found["return"][0]
+        == found["steps"][0]
+        == float(page.text(".now").split(",")[0].removeprefix("step "))
+    )
     policy = load_policy(a_run, settings={"max_episode_steps": 30})
-    with puffervec.make("cartpole", env_kwargs={"max_episode_steps": 30}, backend="serial", num_envs=1) as vec:
+    with puffervec.make(
+        "cartpole", env_kwargs={"max_episode_steps": 30}, backend="serial", num_envs=1
+    ) as vec:
         observations, _ = vec.reset(seed=2)
         steps = 0
         while True:
@@ -340,7 +402,10 @@ def test_the_page_is_played_by_keys(browser: Browser, serve: Serve, a_run: Path)
     assert found["return"][1] == found["steps"][1] == steps
     other = browser.open(served.url)
     other.wait("document.getElementById('app').dataset.state === 'gone'")
-    assert other.text(".words") == "Another page plays already: close it, then reload this one." and other.errors == []
+    assert (
+        other.text(".words") == "Another page plays already: close it, then reload this one."
+        and other.errors == []
+    )
     other.close()
     page.click(".next")
     page.wait("document.querySelector('h1').innerText === 'cartpole, seed 3'")
@@ -378,9 +443,15 @@ def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
     served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "15")
     page = opened(browser, served, width=360, height=800, dark=True, touch=True)
     assert page.eval("document.documentElement.scrollWidth") == 360
-    boxes = page.eval("[...document.querySelectorAll('.key')].map(one => one.getBoundingClientRect().toJSON())")
-    assert len({box["top"] for box in boxes}) == len({box["left"] for box in boxes}) == 2, "two by two"
-    assert all(box["width"] > 150 and box["height"] >= 44 for box in boxes), "wide enough for thumbs"
+    boxes = page.eval(
+        "[...document.querySelectorAll('.key')].map(one => one.getBoundingClientRect().toJSON())"
+    )
+    assert len({box["top"] for box in boxes}) == len({box["left"] for box in boxes}) == 2, (
+        "two by two"
+    )
+    assert all(box["width"] > 150 and box["height"] >= 44 for box in boxes), (
+        "wide enough for thumbs"
+    )
     page.tap(".start")
     page.tap('[data-key="ArrowUp"]')
     page.wait("document.getElementById('app').dataset.state === 'over'")
@@ -393,16 +464,24 @@ def test_the_page_is_played_by_touch(browser: Browser, serve: Serve) -> None:
 
 @pytest.mark.slow
 def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> None:
-    """A car that turns left at full throttle leaves the road; its speed is in view, and what the colours mean."""
-    served = serve("play", "drive", "--scenes", "generated:3", "--env.max-steps", "80", "--env.metrics", "1")
+    """A car that turns left at full throttle leaves the road; its speed is in view, and what the
+    colours mean.
+    """
+    served = serve(
+        "play", "drive", "--scenes", "generated:3", "--env.max-steps", "80", "--env.metrics", "1"
+    )
     page = opened(browser, served)
-    assert "speed m/s" in page.text(".gauge") and {"agent", "goal", "road"} <= set(page.texts(".legend button"))
+    assert "speed m/s" in page.text(".gauge") and {"agent", "goal", "road"} <= set(
+        page.texts(".legend button")
+    )
     page.press("Enter")
     for key in ("ArrowUp", "ArrowLeft"):
         page.key_down(key)
     page.wait("/^You (left|hit|were)|hit you/.test(document.querySelector('.words').innerText)")
     page.wait("document.getElementById('app').dataset.state === 'over'")
-    assert page.text(".words").endswith("It is over. The policy has played the same agent in the same episode.")
+    assert page.text(".words").endswith(
+        "It is over. The policy has played the same agent in the same episode."
+    )
     assert page.errors == []
 
 
@@ -415,7 +494,9 @@ def test_the_page_says_what_happens_to_you(browser: Browser, serve: Serve) -> No
         (["cartpole", "--host", "0.0.0.0"], "to this machine alone"),
     ],
 )
-def test_bad_input_is_one_line(args: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    args: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["play", *args]) == 2
     said = capsys.readouterr().err
     assert words in said and said.count("\n") == 1

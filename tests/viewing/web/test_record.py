@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/web/record.py and puffervec/viewing/web/seen.py: what is kept of an episode, beside what the env did."""
+"""puffervec/viewing/web/record.py and puffervec/viewing/web/seen.py: what is kept of an episode,
+beside what the env did.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ NAMES = ("tagger_0", "tagger_1", "tagger_2", "runner_0")
 
 
 def told(config: Any, state: State) -> Drawing:
-    """A drawing that tells all that a drawing can tell. The runner sees the taggers, where they are."""
+    """A drawing that tells all that a drawing can tell. The runner sees the taggers, where they
+    are.
+    """
 
     def shapes(state: State, before: State | None) -> Iterator[Shape]:
         for name, x, y in zip(NAMES, state["x"].tolist(), state["y"].tolist(), strict=True):
@@ -41,7 +45,9 @@ def told(config: Any, state: State) -> Drawing:
         shapes,
         title="a field",
         agents=NAMES,
-        facts=lambda state: {name: {"x": float(x)} for name, x in zip(NAMES, state["x"], strict=True) if x != 3},
+        facts=lambda state: {
+            name: {"x": float(x)} for name, x in zip(NAMES, state["x"], strict=True) if x != 3
+        },
         actions=lambda rows: {"twice": 2 * rows},
         observed=observed,
     )
@@ -63,10 +69,16 @@ def test_a_record_is_what_the_env_did() -> None:
             obs, rewards, terminals, truncations, _ = vec.step(actions)
             assert found.series["reward"][step + 1] == pytest.approx(rewards, abs=0)
             x = vec.peek(0)["x"]
-            assert np.array_equal(found.series["x"][step + 1], np.where(x == 3, np.nan, x), equal_nan=True)
-            shown = [shape.x for shape in found.moments[step + 1].shapes if isinstance(shape, Circle)]
+            assert np.array_equal(
+                found.series["x"][step + 1], np.where(x == 3, np.nan, x), equal_nan=True
+            )
+            shown = [
+                shape.x for shape in found.moments[step + 1].shapes if isinstance(shape, Circle)
+            ]
             assert shown == x.tolist()
-            assert found.seen.at(3, step + 1) == len(set(zip(*(vec.peek(0)[n][:3].tolist() for n in "xy"), strict=True)))
+            assert found.seen.at(3, step + 1) == len(
+                set(zip(*(vec.peek(0)[n][:3].tolist() for n in "xy"), strict=True))
+            )
         assert (terminals | truncations).all(), "to the end of the episode"
     assert np.isnan(found.series["twice"][-1]).all(), "nobody acts at the end"
     assert found.episode_return == pytest.approx(np.nansum(found.series["reward"], axis=0).mean())
@@ -85,14 +97,20 @@ def test_values_are_the_policys() -> None:
             return super().act(obs, vec)
 
     found = play(get("tag_grid"), TAG, Judge(0), seed=0)
-    assert found.series["value"][0].tolist() == [0, 1, 2, 3] and np.isnan(found.series["value"][-1]).all()
+    assert (
+        found.series["value"][0].tolist() == [0, 1, 2, 3]
+        and np.isnan(found.series["value"][-1]).all()
+    )
     assert "value" not in played().series
 
 
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"facts": lambda state: {"nobody": {"x": 1.0}}}, "tells of 'nobody', which is none of its agents"),
+        (
+            {"facts": lambda state: {"nobody": {"x": 1.0}}},
+            "tells of 'nobody', which is none of its agents",
+        ),
         ({"facts": lambda state: 1 / 0}, "its drawing failed: ZeroDivisionError"),
         ({"observed": lambda rows, state: rows["none"]}, "its drawing failed: KeyError: 'none'"),
         ({"actions": lambda rows: [].pop()}, "its drawing failed: IndexError"),
@@ -106,7 +124,9 @@ def test_a_drawing_that_fails_is_named(parts: dict[str, Any], words: str) -> Non
 
 
 def test_the_policy_is_given_what_the_env_shows_and_progress_is_told() -> None:
-    """Beside a vector env that is stepped with the same actions; the share that is done grows towards 1."""
+    """Beside a vector env that is stepped with the same actions; the share that is done grows
+    towards 1.
+    """
 
     class Watcher(RandomActor):
         shown: list[Any] = []

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""puffervec/viewing/web/replay.py and puffervec/viewing/web/shapes.py: episodes as bytes, and the page that plays them, beside the episode."""
+"""puffervec/viewing/web/replay.py and puffervec/viewing/web/shapes.py: episodes as bytes, and the
+page that plays them, beside the episode.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def chase() -> Played:
     return play(get("tag_continuous"), TAG, RandomActor(1), seed=1)
 
 
-def opened(browser: Browser, folder: Path, played: Played, title: str = "a run", **how: object) -> Page:
+def opened(
+    browser: Browser, folder: Path, played: Played, title: str = "a run", **how: object
+) -> Page:
     path = folder / "replay.html"
     path.write_text(replay_page([replay_of(played, title=title)], title))
     page = browser.open(path.as_uri(), **how)  # type: ignore[arg-type]
@@ -60,10 +64,17 @@ def test_a_replay_says_what_it_is(chase: Played) -> None:
 
 
 def test_things_are_the_same_ones_in_all_moments() -> None:
-    """By name, else by their number among those of their role; what came later stands behind what it was drawn after."""
+    """By name, else by their number among those of their role; what came later stands behind what
+    it was drawn after.
+    """
     steps: list[tuple[Shape, ...]] = [
         (Circle(0, 0, 1, name="a"), Line(((0, 0), (1, 1)), role="ray"), Box(5, 5, 1, 1, name="b")),
-        (Circle(1, 0, 1, name="a"), Circle(9, 9, 1, name="new"), Line(((0, 0), (2, 2)), role="ray"), Box(6, 5, 1, 1, name="b")),
+        (
+            Circle(1, 0, 1, name="a"),
+            Circle(9, 9, 1, name="new"),
+            Line(((0, 0), (2, 2)), role="ray"),
+            Box(6, 5, 1, 1, name="b"),
+        ),
         (Box(7, 5, 1, 1, name="b"), Circle(2, 0, 1, name="a", faded=True)),
     ]
     things = things_of([Moment(step, shapes) for step, shapes in enumerate(steps)], Looks({}))
@@ -73,19 +84,29 @@ def test_things_are_the_same_ones_in_all_moments() -> None:
         ("", [0, 1]),
         ("b", [0, 1, 2]),
     ]
-    assert things[0].numbers == [(0, 0, 1), (1, 0, 1), (2, 0, 1)] and len(set(things[0].styles)) == 2
+    assert (
+        things[0].numbers == [(0, 0, 1), (1, 0, 1), (2, 0, 1)] and len(set(things[0].styles)) == 2
+    )
 
 
-def test_the_page_says_what_the_episode_was(chase: Played, browser: Browser, tmp_path: Path) -> None:
+def test_the_page_says_what_the_episode_was(
+    chase: Played, browser: Browser, tmp_path: Path
+) -> None:
     page = opened(browser, tmp_path, chase)
     assert page.text(".step") == f"step 0 of {len(chase.moments) - 1}"
     page.press("n")
     for step in (1, 2, 3):
         page.press("ArrowRight")
         assert page.text(".step").startswith(f"step {step} of ")
-        assert float(facts(page)["reward"]) == pytest.approx(chase.series["reward"][step][0], abs=6e-4)
-        assert float(facts(page)["acceleration"]) == pytest.approx(chase.series["acceleration"][step][0], abs=6e-4)
-        assert facts(page)["still in the game"] == ("yes" if chase.series["still in the game"][step][0] else "no")
+        assert float(facts(page)["reward"]) == pytest.approx(
+            chase.series["reward"][step][0], abs=6e-4
+        )
+        assert float(facts(page)["acceleration"]) == pytest.approx(
+            chase.series["acceleration"][step][0], abs=6e-4
+        )
+        assert facts(page)["still in the game"] == (
+            "yes" if chase.series["still in the game"][step][0] else "no"
+        )
         left = chase.moments[step].numbers["runners left"]
         assert page.text(".numbers") == f"runners left {left:.0f} of 6"
     assert (page.errors, len(page.requests)) == ([], 1)
@@ -101,7 +122,12 @@ def test_hostile_names_of_agents_and_roles_are_text(browser: Browser, tmp_path: 
         facts = {HOSTILE: {HOSTILE: 1.0}}
         names = {HOSTILE: 0.5}
         return Drawing(
-            (0, 0, 2, 2), shapes, {HOSTILE: "#0072B2"}, agents=[HOSTILE], facts=lambda _: facts, numbers=lambda _: names
+            (0, 0, 2, 2),
+            shapes,
+            {HOSTILE: "#0072B2"},
+            agents=[HOSTILE],
+            facts=lambda _: facts,
+            numbers=lambda _: names,
         )
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
@@ -124,7 +150,8 @@ def test_hostile_names_are_text(chase: Played, browser: Browser, tmp_path: Path)
     page = opened(browser, tmp_path, chase, title=HOSTILE)
     words = HOSTILE.replace("\u2028", "").split()
     assert (
-        page.text("h1").replace("\u2028", "").split() == words and page.text(".scenes b").replace("\u2028", "").split() == words
+        page.text("h1").replace("\u2028", "").split() == words
+        and page.text(".scenes b").replace("\u2028", "").split() == words
     )
     assert page.eval("document.scripts.length") == 2 and page.errors == []
 
@@ -138,7 +165,9 @@ def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, da
         return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"})
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
-    page = opened(browser, tmp_path, play(env, {"episode_length": 5}, RandomActor(0), seed=0), dark=dark)
+    page = opened(
+        browser, tmp_path, play(env, {"episode_length": 5}, RandomActor(0), seed=0), dark=dark
+    )
     script = """(() => {
         const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;
         const at = (x) => canvas.getContext("2d").getImageData(Math.round(width / 2 + (x - 5) * scale), height / 2, 1, 1).data;
@@ -146,22 +175,42 @@ def test_things_that_overlap_are_kept_apart(browser: Browser, tmp_path: Path, da
     })()"""
     colours = np.array(page.eval(script))
     edge = np.abs(colours - np.median(colours, axis=0)).max(axis=1) > 30
-    assert (3.6 + 0.04 * np.flatnonzero(edge)).tolist() == pytest.approx([4.5] * int(edge.sum()), abs=0.1) and edge.any()
+    assert (3.6 + 0.04 * np.flatnonzero(edge)).tolist() == pytest.approx(
+        [4.5] * int(edge.sum()), abs=0.1
+    ) and edge.any()
 
 
 def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path: Path) -> None:
     """Also far from its middle, and where another one's middle is nearer."""
 
     def drawing(config: Any, state: State) -> Drawing:
-        shapes = [Box(5, 5, 1, 9.5, role="one", name="high"), Box(3, 5, 1, 9, -0.2, role="one", name="slanted")]
+        shapes = [
+            Box(5, 5, 1, 9.5, role="one", name="high"),
+            Box(3, 5, 1, 9, -0.2, role="one", name="slanted"),
+        ]
         shapes += [Box(5.9, 9, 0.4, 0.4, role="one", name="low")]
-        return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"}, agents=("high", "slanted", "low"))
+        return Drawing(
+            (0, 0, 10, 10),
+            lambda state, before: shapes,
+            {"one": "#D55E00"},
+            agents=("high", "slanted", "low"),
+        )
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
-    page = opened(browser, tmp_path, play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0))
+    page = opened(
+        browser,
+        tmp_path,
+        play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0),
+    )
     left, top, width, height = page.place(".stage")
     scale = min(width, height) / 10
-    for x, y, name in ((5.4, 9.2, "high"), (5.9, 9.0, "low"), (3.8, 8.9, "slanted"), (5.0, 0.5, "high"), (2.2, 1.0, "slanted")):
+    for x, y, name in (
+        (5.4, 9.2, "high"),
+        (5.9, 9.0, "low"),
+        (3.8, 8.9, "slanted"),
+        (5.0, 0.5, "high"),
+        (2.2, 1.0, "slanted"),
+    ):
         page.click_at(left + width / 2 + (x - 5) * scale, top + height / 2 - (y - 5) * scale)
         assert page.eval("document.querySelector('.agent').selectedOptions[0].text") == name, (x, y)
     page.click_at(left + width / 2 + 3 * scale, top + height / 2)
@@ -171,12 +220,19 @@ def test_a_click_anywhere_in_a_box_chooses_its_agent(browser: Browser, tmp_path:
 def test_the_ring_of_the_chosen_agent_is_around_it(browser: Browser, tmp_path: Path) -> None:
     def drawing(config: Any, state: State) -> Drawing:
         shapes = [Circle(5, 5, 2, role="one", name="a")]
-        return Drawing((0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"}, agents=("a",))
+        return Drawing(
+            (0, 0, 10, 10), lambda state, before: shapes, {"one": "#D55E00"}, agents=("a",)
+        )
 
     env = dataclasses.replace(get("tag_grid"), drawing=drawing)
-    page = opened(browser, tmp_path, play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0))
+    page = opened(
+        browser,
+        tmp_path,
+        play(env, {"num_taggers": 2, "episode_length": 5}, RandomActor(0), seed=0),
+    )
     page.eval(
-        "(() => { const one = document.querySelector('.agent'); one.value = 0; one.dispatchEvent(new Event('change')); })()"
+        "(() => { const one = document.querySelector('.agent'); one.value = 0; "
+        "one.dispatchEvent(new Event('change')); })()"
     )
     script = """(() => {
         const canvas = document.querySelector(".stage"), {width, height} = canvas, scale = Math.min(width, height) / 10;

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The server of `puffer-train watch`, by raw requests: who is answered and who is not (puffervec/viewing/web/serve.py, watch.py)."""
+"""The server of `puffer-train watch`, by raw requests: who is answered and who is not
+(puffervec/viewing/web/serve.py, watch.py).
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ def test_who_is_refused(serve: Serve, runs: Path) -> None:
 
     def status(path: str, host: str = "HOST", more: str = "") -> int:
         found, headers, body = served.ask(GET.format(path=path, host=host, more=more))
-        assert headers["cache-control"] == "no-store" and headers["x-content-type-options"] == "nosniff"
+        assert (
+            headers["cache-control"] == "no-store"
+            and headers["x-content-type-options"] == "nosniff"
+        )
         assert headers["content-security-policy"].startswith(("default-src 'none'", "sandbox"))
         assert b"secret" not in body and (found != 403 or body.startswith(b"403: "))
         return found
@@ -63,16 +68,34 @@ def test_who_is_refused(serve: Serve, runs: Path) -> None:
     assert status(ours, more="Origin: http://evil.example\n") == 403
     assert status(ours, more="Origin: null\n") == 403
     assert status(ours, host="evil.example") == 403
-    for path in ("../secret.json", "%2e%2e/secret.json", "..%2fsecret.json", "%252e%252e/secret.json", "sub/../../secret.json"):
+    for path in (
+        "../secret.json",
+        "%2e%2e/secret.json",
+        "..%2fsecret.json",
+        "%252e%252e/secret.json",
+        "sub/../../secret.json",
+    ):
         assert status(f"/TOKEN/files/0/{path}") == 403, path
     for path in ("link.json", "out/secret.json", "weights.safetensors", "run.lock", "sub"):
         assert status(f"/TOKEN/files/0/{path}") == 403, path
-    assert status("/TOKEN/files/0/none.json") == 404 and status("/TOKEN/files/1/metrics.jsonl") == 404
+    assert (
+        status("/TOKEN/files/0/none.json") == 404 and status("/TOKEN/files/1/metrics.jsonl") == 404
+    )
     assert status("/TOKEN/files/0//etc/passwd") in (403, 404)
     assert status("/TOKEN/nothing") == 404
     for method in ("PUT", "DELETE", "OPTIONS", "POST"):
-        assert served.ask(f"{method} {ours} HTTP/1.1\nHost: HOST\nContent-Length: 0\nConnection: close\n\n")[0] == 405
-        assert served.ask(f"{method} /state HTTP/1.1\nHost: HOST\nContent-Length: 0\nConnection: close\n\n")[0] == 403
+        assert (
+            served.ask(
+                f"{method} {ours} HTTP/1.1\nHost: HOST\nContent-Length: 0\nConnection: close\n\n"
+            )[0]
+            == 405
+        )
+        assert (
+            served.ask(
+                f"{method} /state HTTP/1.1\nHost: HOST\nContent-Length: 0\nConnection: close\n\n"
+            )[0]
+            == 403
+        )
 
 
 def test_what_is_answered(serve: Serve, runs: Path) -> None:
@@ -81,12 +104,20 @@ def test_what_is_answered(serve: Serve, runs: Path) -> None:
     status, headers, body = served.get("")
     assert status == 200 and headers["content-type"] == "text/html; charset=utf-8"
     policy = headers["content-security-policy"]
-    assert "unsafe" not in policy and "script-src 'self'" in policy and "access-control-allow-origin" not in headers
-    assert not re.search(rb"<script(?! src=\"[\w/.]+\" defer></script>)|style=|\son\w+=|https?:", body)
+    assert (
+        "unsafe" not in policy
+        and "script-src 'self'" in policy
+        and "access-control-allow-origin" not in headers
+    )
+    assert not re.search(
+        rb"<script(?! src=\"[\w/.]+\" defer></script>)|style=|\son\w+=|https?:", body
+    )
     assert served.get("files/0/sub/a.json")[2] == b"{}"
     status, headers, body = served.get("files/0/page.html")
     assert (status, body) == (200, b"<script>1</script>")
-    assert headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert headers["content-security-policy"].startswith(
+        "sandbox allow-scripts; default-src 'none'"
+    )
     assert served.json("curves?run=0&key=env%2Fa&key=none")["keys"] == {"env/a": [0.5]}
     assert served.get("curves?run=7&key=env%2Fa")[0] == 404
     assert served.get("curves?run=0" + "&key=a" * 61)[0] == 404
@@ -99,24 +130,36 @@ def test_asking_for_jobs(serve: Serve, runs: Path) -> None:
     served = serve("watch", "runs")
 
     def post(body: str) -> tuple[int, bytes]:
-        head = f"POST /TOKEN/jobs HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: {len(body)}\n\n"
+        head = (
+            "POST /TOKEN/jobs HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: "
+            f"{len(body)}\n\n"
+        )
         status, _, answer = served.ask(head + body)
         return status, answer
 
     assert post("{}")[0] == 400 and post("[1]")[0] == 400 and post("no JSON")[0] == 400
     assert post(json.dumps({"run": 9, "kind": "eval", "part": ""}))[0] == 404
     assert post(json.dumps({"run": 0, "kind": "rm", "part": ""}))[0] == 404
-    assert post(json.dumps({"run": 0, "kind": "eval", "part": ""})) == (409, b"409: the run has no checkpoint yet\n")
+    assert post(json.dumps({"run": 0, "kind": "eval", "part": ""})) == (
+        409,
+        b"409: the run has no checkpoint yet\n",
+    )
     assert post("x" * 100_000)[0] == 413
     assert served.get("jobs/0")[0] == 404
 
 
 def test_connections_without_the_token_do_not_keep_others_out(serve: Serve, runs: Path) -> None:
-    """More of them than the process may have open files: the page is answered, and a connection of the page stays."""
+    """More of them than the process may have open files: the page is answered, and a connection of
+    the page stays.
+    """
     served = serve("watch", "runs")
-    resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (MOST_STRANGERS + 200, MOST_STRANGERS + 200))
+    resource.prlimit(
+        served.process.pid, resource.RLIMIT_NOFILE, (MOST_STRANGERS + 200, MOST_STRANGERS + 200)
+    )
     place = (served.address.hostname, served.address.port)
-    request = GET.format(path=f"{served.address.path}state", host=served.address.netloc, more="").replace("close", "keep-alive")
+    request = GET.format(
+        path=f"{served.address.path}state", host=served.address.netloc, more=""
+    ).replace("close", "keep-alive")
     with contextlib.ExitStack() as opened:
         ours = opened.enter_context(socket.create_connection(place, timeout=60))
         for number in range(MOST_STRANGERS + 400):
@@ -139,7 +182,10 @@ def test_signals_end_it(serve: Serve, runs: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["runs", "--host", "0.0.0.0"], "--host 0.0.0.0: pages are served to this machine alone: use 127.0.0.1 or ::1"),
+        (
+            ["runs", "--host", "0.0.0.0"],
+            "--host 0.0.0.0: pages are served to this machine alone: use 127.0.0.1 or ::1",
+        ),
         (["runs", "--port", "70000"], "--port 70000: use at most 65535"),
         (["none"], "none is no folder"),
         (["--port", "0"], "which runs?"),
@@ -147,7 +193,11 @@ def test_signals_end_it(serve: Serve, runs: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(
-    args: list[str], words: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    args: list[str],
+    words: str,
+    runs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(runs.parent)
     assert cli.main(["watch", *args]) == 2
@@ -167,20 +217,30 @@ def test_the_other_loopback(serve: Serve, runs: Path) -> None:
 
 def test_curves_need_no_trainer(runs: Path) -> None:
     """Without torch and its like: evaluations fail then, and say why."""
-    script = "import sys\nfor name in ('torch', 'tyro', 'rich', 'safetensors'): sys.modules[name] = None\n"
+    script = (
+        "import sys\nfor name in ('torch', 'tyro', 'rich', 'safetensors'): sys.modules[name] = "
+        "None\n"
+    )
     script += "from puffervec.commands.cli import main\nsys.exit(main(['watch', 'runs']))"
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=runs.parent, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=runs.parent, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None and process.stdout.readline().startswith("http://127.0.0.1:")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
 
 
-def test_the_extra_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_extra_is_named(
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(extras, "installed", lambda module: module != "aiohttp")
     for args in (["watch", str(runs)], ["play", "cartpole"]):
         assert cli.main(args) == 2
-        assert "a page in the browser needs aiohttp: pip install 'puffervec[watch]'" in capsys.readouterr().err
+        assert (
+            "a page in the browser needs aiohttp: pip install 'puffervec[watch]'"
+            in capsys.readouterr().err
+        )
 
 
 def test_a_port_that_is_taken(serve: Serve, runs: Path) -> None:

@@ -66,7 +66,11 @@ def acting(config: TrainConfig, group: int = 0) -> tuple[export.ActingPolicy, nn
 
 def both_ways(config: TrainConfig, kind: str, tmp_path: Path, group: int = 0) -> float:
     graph, policy = acting(config, group)
-    write, load = (export._write_onnx, export._load_onnx) if kind == "onnx" else (export._write_pt2, export._load_pt2)
+    write, load = (
+        (export._write_onnx, export._load_onnx)
+        if kind == "onnx"
+        else (export._write_pt2, export._load_pt2)
+    )
     path = tmp_path / f"policy.{kind}"
     write(graph, export.exported_program(graph), path, "{}")
     return export.check(graph, policy, load(path))
@@ -87,12 +91,17 @@ def test_a_run_with_two_policies_and_a_mask(small: Small, tmp_path: Path) -> Non
     module = torch.export.load(folder / "policy-scouts.pt2", extra_files=about).module()
     mask = torch.tensor([[False, True, False]] * 5)
     out = module({"obs": torch.zeros(5, 6), "action_mask": mask})
-    assert out["action"].tolist() == [1] * 5 and '"policy": "scouts"' in about[f"{export.METADATA}.json"]
+    assert (
+        out["action"].tolist() == [1] * 5
+        and '"policy": "scouts"' in about[f"{export.METADATA}.json"]
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pt2", "onnx"])
-def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(small: Small, tmp_path: Path, kind: str) -> None:
+def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(
+    small: Small, tmp_path: Path, kind: str
+) -> None:
     pytest.importorskip("onnxscript")
     config = small(env={"mode": 1}, policy={"joint": True})
     assert both_ways(config, kind, tmp_path, group=1) < 1e-5
@@ -100,12 +109,17 @@ def test_a_joint_choice_leaves_as_the_parts_of_the_envs_action(small: Small, tmp
     out = graph(export._tensors(graph.random(64, np.random.default_rng(3))))
     sizes = graph.group.action_sizes
     assert out["logits"].shape == (64, np.prod(sizes)) and out["action"].shape == (64, len(sizes))
-    assert out["action"].tolist() == np.stack(np.unravel_index(out["logits"].argmax(-1).numpy(), sizes), axis=-1).tolist()
+    assert (
+        out["action"].tolist()
+        == np.stack(np.unravel_index(out["logits"].argmax(-1).numpy(), sizes), axis=-1).tolist()
+    )
 
 
 @pytest.mark.slow
 def test_memory_is_carried_by_the_caller(small: Small, tmp_path: Path) -> None:
-    """Step by step through the file, with resets, gives what the policy gives for the whole sequence."""
+    """Step by step through the file, with resets, gives what the policy gives for the whole
+    sequence.
+    """
     pytest.importorskip("onnxscript")
     graph, policy = acting(small("cartpole", policy={"memory": "mingru", "hidden": (8,)}))
     path = tmp_path / "policy.onnx"
@@ -170,12 +184,19 @@ def test_other_numbers_are_seen(small: Small) -> None:
         (lambda found: found["value"].__imul__(np.nan), "differs from the policy by nan"),
         (lambda found: found["action"].__iadd__(1), "not the likeliest"),
         (lambda found: found.pop("value"), "the file gives logits, action, the policy"),
-        (lambda found: found.update(value=found["value"][:1, None]), r"value of the file is \(rows, 1\)"),
+        (
+            lambda found: found.update(value=found["value"][:1, None]),
+            r"value of the file is \(rows, 1\)",
+        ),
     ]
     for change, words in changes:
 
-        def evaluate(given: export.Arrays, change: Callable[[export.Arrays], Any] = change) -> export.Arrays:
-            found = {name: part.numpy().copy() for name, part in graph(export._tensors(given)).items()}
+        def evaluate(
+            given: export.Arrays, change: Callable[[export.Arrays], Any] = change
+        ) -> export.Arrays:
+            found = {
+                name: part.numpy().copy() for name, part in graph(export._tensors(given)).items()
+            }
             change(found)
             return found
 
@@ -183,15 +204,23 @@ def test_other_numbers_are_seen(small: Small) -> None:
             export.check(graph, policy, evaluate)
 
 
-def test_a_file_that_fails_the_check_replaces_nothing(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_fails_the_check_replaces_nothing(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Trainer(small()) as trainer:
         trainer.save()
         folder = trainer.folder
     (folder / "policy.pt2").write_bytes(b"an older one")
     monkeypatch.setattr(export, "exported_program", lambda acting: None)
-    monkeypatch.setattr(export, "_write_pt2", lambda acting, graph, path, about: path.write_bytes(b"fresh"))
-    monkeypatch.setattr(export, "_load_pt2", lambda path: lambda given: {"value": np.zeros(len(given["obs"]))})
-    with pytest.raises(export.ExportError, match="the file gives value, the policy logits, value, action"):
+    monkeypatch.setattr(
+        export, "_write_pt2", lambda acting, graph, path, about: path.write_bytes(b"fresh")
+    )
+    monkeypatch.setattr(
+        export, "_load_pt2", lambda path: lambda given: {"value": np.zeros(len(given["obs"]))}
+    )
+    with pytest.raises(
+        export.ExportError, match="the file gives value, the policy logits, value, action"
+    ):
         export.export_run(str(folder), "pt2")
     assert (folder / "policy.pt2").read_bytes() == b"an older one"
     assert not list(folder.glob(".*policy*"))
@@ -226,15 +255,21 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("mixed", "none", 0),
     ],
 )
-def test_files_of_all_kinds(target: str, memory: str, group: int, kind: str, tmp_path: Path) -> None:
+def test_files_of_all_kinds(
+    target: str, memory: str, group: int, kind: str, tmp_path: Path
+) -> None:
     pytest.importorskip("onnxscript")
     made = TrainConfig.of(Mixed if target == "mixed" else target, policy={"memory": memory})
-    config = made.merged({"env": {"probe": {"mode": 1}, "drive": {"scenes": "generated:2"}}.get(target, {})})
+    config = made.merged(
+        {"env": {"probe": {"mode": 1}, "drive": {"scenes": "generated:2"}}.get(target, {})}
+    )
     assert both_ways(config, kind, tmp_path, group) < 1e-4
 
 
 @pytest.mark.slow
-def test_onnx_without_onnxruntime(small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_without_onnxruntime(
+    small: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read by onnx's own evaluator."""
     pytest.importorskip("onnxscript")
     monkeypatch.setattr(export, "_onnx_engine", lambda: "onnx.reference")

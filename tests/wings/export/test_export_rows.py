@@ -17,10 +17,14 @@ from puffervec.wings.export.exporting import GraphInputs, random_values
 from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 from tests.train.fakes import group
 
-NESTED = spaces.Dict(a=spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))), b=spaces.MultiBinary(4))
+NESTED = spaces.Dict(
+    a=spaces.Tuple((spaces.Discrete(3), spaces.Box(-1, 1, (2,)))), b=spaces.MultiBinary(4)
+)
 SPACES = [
     spaces.Box(-1, 1, (2, 3), np.float64),
-    spaces.Box(np.array([-np.inf, 50, -np.inf], np.float32), np.array([np.inf, np.inf, -60], np.float32)),
+    spaces.Box(
+        np.array([-np.inf, 50, -np.inf], np.float32), np.array([np.inf, np.inf, -60], np.float32)
+    ),
     spaces.Box(-3.4e38, 3.4e38, (4,), np.float32),
     spaces.Box(0, 255, (8, 8, 3), np.uint8),
     spaces.Box(-(2**62), 2**62, (2,), np.int64),
@@ -33,7 +37,9 @@ SPACES = [
 
 def python_group(space: Any) -> GroupSpec:
     plan, act = ObservationPlan(space), ActionPlan(spaces.Discrete(2))
-    return GroupSpec("agents", 1, (), plan.row_bytes, "discrete", (2,), (0.0,), (0.0,), 0, plan, act)
+    return GroupSpec(
+        "agents", 1, (), plan.row_bytes, "discrete", (2,), (0.0,), (0.0,), 0, plan, act
+    )
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
@@ -45,7 +51,9 @@ def test_random_values_are_in_the_space(space: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "space", [NESTED, spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Box(-1, 1, (1, 3))), SPACES[3]], ids=str
+    "space",
+    [NESTED, spaces.Dict(a=spaces.Box(-1, 1, (2,)), b=spaces.Box(-1, 1, (1, 3))), SPACES[3]],
+    ids=str,
 )
 def test_original_rows_are_what_an_env_writes(space: Any) -> None:
     found = python_group(space)
@@ -72,7 +80,11 @@ def _native(space: Any, parts: Any) -> Any:
 def test_names_and_adapted_policy() -> None:
     found = python_group(NESTED)
     observations = GraphInputs(found)
-    assert [i.name for i in observations.inputs] == ["obs.a.0", "obs.a.1", "obs.b"] and not observations.one_dtype
+    assert [i.name for i in observations.inputs] == [
+        "obs.a.0",
+        "obs.a.1",
+        "obs.b",
+    ] and not observations.one_dtype
     policy = build_policy(found, PolicySection(hidden=(4,)))
     drawn = observations.random(5, np.random.default_rng(1))
     adapted = observations.adapted(policy)

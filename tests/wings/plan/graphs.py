@@ -69,9 +69,13 @@ OPS: tuple[Op, ...] = (
     lambda pool, draw, x: _matrix(x).t(),
     lambda pool, draw, x: _matrix(x)[:, : max(1, x.shape[-1] // 2) if x.dim() else 1],
     lambda pool, draw, x: _matrix(x)[0],
-    lambda pool, draw, x: torch.cat([_matrix(x), _matrix(_like(pool, draw, x))], dim=draw.choice([0, 1])),
+    lambda pool, draw, x: torch.cat(
+        [_matrix(x), _matrix(_like(pool, draw, x))], dim=draw.choice([0, 1])
+    ),
     lambda pool, draw, x: _matrix(x) @ _matrix(_like(pool, draw, x)).t() / 8,
-    lambda pool, draw, x: torch.addmm(_matrix(x)[:, :1].reshape(-1), _matrix(x), _matrix(x).t()) / 8,
+    lambda pool, draw, x: (
+        torch.addmm(_matrix(x)[:, :1].reshape(-1), _matrix(x), _matrix(x).t()) / 8
+    ),
     lambda pool, draw, x: _matrix(x).sum(1),
     lambda pool, draw, x: _matrix(x).mean(0, keepdim=True),
     lambda pool, draw, x: _matrix(x).amax(-1),
@@ -98,7 +102,11 @@ def random_function(seed: int) -> tuple[Function, list[Tensor]]:
         pool = list(given)
         for _ in range(count):
             found = chosen.choice(OPS)(pool, chosen, chosen.choice(pool[-6:]))
-            pool += [x for x in (found if isinstance(found, tuple) else (found,)) if 0 < x.numel() <= MOST_NUMBERS]
+            pool += [
+                x
+                for x in (found if isinstance(found, tuple) else (found,))
+                if 0 < x.numel() <= MOST_NUMBERS
+            ]
         made = pool[len(given) :] or [given[0] + 1]
         return chosen.sample(made, min(len(made), chosen.randint(1, 4)))
 

@@ -28,7 +28,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, tuple[Any, ...]]:
-    """A policy, and arguments for so many rows: some of them begin, and some choices are forbidden where the env says which."""
+    """A policy, and arguments for so many rows: some of them begin, and some choices are forbidden
+    where the env says which.
+    """
     target, settings = KINDS[kind]
     config = TrainConfig.of(target, policy=SMALL | settings)
     if target == "drive":  # the preset's scenes take long to make
@@ -36,7 +38,10 @@ def make(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, tuple[Any, ...
     (own,) = list(policy_rows(env_spec(config), config).values())[:1]
     torch.manual_seed(seed)
     policy = own.build().eval()
-    obs = {key: _numbers(rows, shape, TORCH_DTYPES[dtype]) for key, (_, dtype, shape) in arrays(own.group).items()}
+    obs = {
+        key: _numbers(rows, shape, TORCH_DTYPES[dtype])
+        for key, (_, dtype, shape) in arrays(own.group).items()
+    }
     state = tuple(torch.rand_like(part) for part in policy.initial_state(rows))  # type: ignore[operator]
     size = own.group.action_mask_size
     mask = torch.randint(0, 2, (rows, size), dtype=torch.uint8) if size else None
@@ -58,7 +63,9 @@ def Pictures() -> Any:
         observation_space = gymnasium.spaces.Box(0, 255, (3, 24, 20), np.uint8)
         action_space = gymnasium.spaces.Discrete(4)
 
-        def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        def reset(
+            self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        ) -> tuple[Any, dict[str, Any]]:
             return np.zeros((3, 24, 20), np.uint8), {}
 
         def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Addresses: what shares memory, what is reused, and how close to the bound (puffervec/wings/plan/arena.py)."""
+"""Addresses: what shares memory, what is reused, and how close to the bound
+(puffervec/wings/plan/arena.py).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ MIB = 2**20
 
 def blocks(*spans: tuple[int, int, int]) -> list[Block]:
     """Blocks of (size, first, last), in lines of 64 bytes."""
-    return [Block(str(i), [], "", ALIGNMENT * size, first, last) for i, (size, first, last) in enumerate(spans)]
+    return [
+        Block(str(i), [], "", ALIGNMENT * size, first, last)
+        for i, (size, first, last) in enumerate(spans)
+    ]
 
 
 def overlaps(placed: list[Block]) -> list[tuple[str, str]]:
@@ -57,7 +62,9 @@ def test_random_lifetimes_stay_near_the_bound(seed: int) -> None:
     spans = []
     for _ in range(draw.randint(2, 40)):
         first = draw.randint(0, 30)
-        spans.append((draw.choice((1, 2, 3, 5, 8, 40)), first, first + draw.choice((1, 1, 2, 3, 10))))
+        spans.append(
+            (draw.choice((1, 2, 3, 5, 8, 40)), first, first + draw.choice((1, 1, 2, 3, 10)))
+        )
     found = blocks(*spans)
     size = pack(found)
     assert overlaps(found) == [] and size == max(b.offset + b.size for b in found)
@@ -67,13 +74,24 @@ def test_random_lifetimes_stay_near_the_bound(seed: int) -> None:
 def nature(graph_batch: int = 256) -> Graph:
     """The network of Mnih et al. 2015, without memory of its own."""
     with torch.device("meta"):
-        layers = [nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU()]
-        net = nn.Sequential(*layers, nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 6))
+        layers = [
+            nn.Conv2d(4, 32, 8, 4),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 4, 2),
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3),
+            nn.ReLU(),
+        ]
+        net = nn.Sequential(
+            *layers, nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 6)
+        )
         return trace(net, (torch.empty(graph_batch, 4, 84, 84),)).graph
 
 
 def test_the_nature_network_fits_into_its_bound() -> None:
-    """79.0 MiB with a buffer per tensor, 48.7 with aliases, at most 40.1 with reuse (and workspaces)."""
+    """79.0 MiB with a buffer per tensor, 48.7 with aliases, at most 40.1 with reuse (and
+    workspaces).
+    """
     arena = place(nature())
     assert round(arena.separate / MIB, 1) == 79.0 and round(arena.aliased / MIB, 1) == 48.7
     assert arena.bytes == arena.bound <= 40.1 * MIB
@@ -86,8 +104,12 @@ def test_views_and_in_place_operations_lie_in_their_input() -> None:
 
     graph, arena = planned(function, torch.randn(4, 4))
     by_op = {str(node.op): graph.tensors[node.outputs[0]] for node in graph.nodes}
-    product, relu, flat, part = (by_op[f"aten.{op}"] for op in ("mm.default", "relu.default", "view.default", "slice.Tensor"))
-    assert (product.buffer, product.offset) == (relu.buffer, relu.offset) == (flat.buffer, flat.offset)
+    product, relu, flat, part = (
+        by_op[f"aten.{op}"] for op in ("mm.default", "relu.default", "view.default", "slice.Tensor")
+    )
+    assert (
+        (product.buffer, product.offset) == (relu.buffer, relu.offset) == (flat.buffer, flat.offset)
+    )
     assert part.offset == flat.offset + 8 and part.is_view
     assert all(block.offset % ALIGNMENT == 0 for block in arena.blocks["float32"])
 
@@ -97,7 +119,10 @@ def test_an_input_that_is_needed_later_is_not_overwritten() -> None:
     doubled, relu, out = (graph.tensors[node.outputs[0]] for node in graph.nodes)
     assert doubled.offset == relu.offset == out.offset != graph.tensors[str(graph.inputs[0])].offset
     graph, _ = planned(lambda x: x * x.t(), torch.randn(4, 4))
-    assert len({graph.tensors[node.outputs[0]].offset for node in graph.nodes if not node.view} | {0}) == 2, "x is read twice"
+    assert (
+        len({graph.tensors[node.outputs[0]].offset for node in graph.nodes if not node.view} | {0})
+        == 2
+    ), "x is read twice"
 
 
 def test_buffers_are_per_dtype() -> None:
@@ -132,13 +157,18 @@ def test_a_state_that_is_still_read_is_copied_at_the_end() -> None:
 
 def test_a_parameter_may_be_replaced_in_its_own_memory() -> None:
     graph, arena = planned(
-        lambda w, g: (w - 0.1 * g,), torch.randn(3), torch.randn(3), kinds={"w_1": PARAMETER}, carried={"sub": "w_1"}
+        lambda w, g: (w - 0.1 * g,),
+        torch.randn(3),
+        torch.randn(3),
+        kinds={"w_1": PARAMETER},
+        carried={"sub": "w_1"},
     )
     assert graph.parameters == ["w_1"] and arena.inside == {"sub": "w_1"} and arena.copies == {}
 
 
 def clobbered(graph: Graph) -> list[tuple[str, str]]:
-    """Return (output, tensor) of each write over bytes that somebody reads later, or that the same operation reads elsewhere.
+    """Return (output, tensor) of each write over bytes that somebody reads later, or that the same
+    operation reads elsewhere.
 
     Worked out from who reads what, without the lifetimes and groups that the planner makes of that.
     """
@@ -159,10 +189,17 @@ def clobbered(graph: Graph) -> list[tuple[str, str]]:
     for step, node in enumerate(graph.nodes, start=1):
         for out in () if node.view else (graph.tensors[name] for name in node.outputs):
             for name, tensor in graph.tensors.items():
-                apart = out.offset + out.nbytes <= tensor.offset or tensor.offset + tensor.nbytes <= out.offset
+                apart = (
+                    out.offset + out.nbytes <= tensor.offset
+                    or tensor.offset + tensor.nbytes <= out.offset
+                )
                 if written.get(str(name), end) >= step or tensor.buffer != out.buffer or apart:
                     continue
-                exact = tensor.offset == out.offset and tensor.stride == out.stride and name in node.in_place
+                exact = (
+                    tensor.offset == out.offset
+                    and tensor.stride == out.stride
+                    and name in node.in_place
+                )
                 if max(reads[name], default=0) > step or (step in reads[name] and not exact):
                     found.append((out.name, name))
     return found
@@ -198,7 +235,9 @@ def test_nothing_is_written_over_what_is_still_read(name: str) -> None:
     assert clobbered(graph) == []
     made = executor(FUNCTIONS[name], x)
     wanted = FUNCTIONS[name](x)
-    for found, right in zip(results(made, x), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+    for found, right in zip(
+        results(made, x), wanted if isinstance(wanted, tuple) else (wanted,), strict=True
+    ):
         torch.testing.assert_close(found, right)
 
 
@@ -220,7 +259,14 @@ def test_blocks_of_one_common_step_meet() -> None:
 
 def test_a_state_that_is_read_as_it_is_replaced_is_so_only_in_the_same_places() -> None:
     """The new state reads the old one turned around, which it would have overwritten by then."""
-    graph, arena = planned(lambda x, state: x + state.t(), torch.randn(3, 3), torch.randn(3, 3), carried={"add": "state_1"})
+    graph, arena = planned(
+        lambda x, state: x + state.t(),
+        torch.randn(3, 3),
+        torch.randn(3, 3),
+        carried={"add": "state_1"},
+    )
     assert arena.copies == {"add": "state_1"} and clobbered(graph) == []
-    graph, arena = planned(lambda x, state: x + state, torch.randn(3, 3), torch.randn(3, 3), carried={"add": "state_1"})
+    graph, arena = planned(
+        lambda x, state: x + state, torch.randn(3, 3), torch.randn(3, 3), carried={"add": "state_1"}
+    )
     assert arena.copies == {} and clobbered(graph) == []

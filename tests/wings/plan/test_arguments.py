@@ -44,10 +44,22 @@ BAD: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "a key too many": (({"a": ONE, "b": TWO, "c": TWO}, 2.0), r"args\[0\]\['c'\] unknown"),
     "an argument too few": (({"a": ONE, "b": TWO},), r"args\[1\] missing"),
-    "one row": (({"a": ONE, "b": TWO[:1]}, 2.0), r"args\[0\]\['b'\] is float32 \(1,\), this plan was made for float32 \(2,\)"),
-    "another dtype": (({"a": ONE.double(), "b": TWO}, 2.0), r"args\[0\]\['a'\] is float64 \(2,\), .* made for float32 \(2,\)"),
-    "no tensor": (({"a": 1.0, "b": TWO}, 2.0), r"args\[0\]\['a'\] is 1.0, this plan was made for float32 \(2,\)"),
-    "another number": (({"a": ONE, "b": TWO}, 3.0), r"args\[1\] is 3.0, this plan was made for 2.0"),
+    "one row": (
+        ({"a": ONE, "b": TWO[:1]}, 2.0),
+        r"args\[0\]\['b'\] is float32 \(1,\), this plan was made for float32 \(2,\)",
+    ),
+    "another dtype": (
+        ({"a": ONE.double(), "b": TWO}, 2.0),
+        r"args\[0\]\['a'\] is float64 \(2,\), .* made for float32 \(2,\)",
+    ),
+    "no tensor": (
+        ({"a": 1.0, "b": TWO}, 2.0),
+        r"args\[0\]\['a'\] is 1.0, this plan was made for float32 \(2,\)",
+    ),
+    "another number": (
+        ({"a": ONE, "b": TWO}, 3.0),
+        r"args\[1\] is 3.0, this plan was made for 2.0",
+    ),
     "a whole number": (({"a": ONE, "b": TWO}, 2), r"args\[1\] is 2, this plan was made for 2.0"),
 }
 
@@ -64,7 +76,9 @@ def test_what_differs_is_named_and_nothing_is_written(case: str) -> None:
 
 def test_floats_are_not_cut_to_whole_numbers() -> None:
     made = plan.compile_policy(nn.Identity(), torch.zeros(2, dtype=torch.int64), "eager")
-    with pytest.raises(plan.PlanError, match=r"args\[0\] is float32 \(2,\), this plan was made for int64 \(2,\)"):
+    with pytest.raises(
+        plan.PlanError, match=r"args\[0\] is float32 \(2,\), this plan was made for int64 \(2,\)"
+    ):
         made(torch.tensor([1.7, 2.9]))
 
 
@@ -80,7 +94,9 @@ def test_a_step_learns_from_the_entries_by_key() -> None:
     step = plan.compile_step(policy, loss, optimizer, {"x": x, "t": t})
     wanted = float(loss(policy, {"x": x, "t": t}).detach())
     assert float(step({"x": x, "t": t})) == float(step({"t": t, "x": x})) == pytest.approx(wanted)
-    with pytest.raises(plan.PlanError, match=r"batch\['y'\] unknown: this plan takes batch\['x'\], batch\['t'\]"):
+    with pytest.raises(
+        plan.PlanError, match=r"batch\['y'\] unknown: this plan takes batch\['x'\], batch\['t'\]"
+    ):
         step({"x": x, "t": t, "y": t})
     with pytest.raises(plan.PlanError, match=r"batch\['x'\] is float32 \(1, 1\)"):
         step({"x": x[:1], "t": t})
@@ -107,7 +123,9 @@ class Pair:
 
 def test_registered_classes_and_named_tuples() -> None:
     pytree.register_dataclass(Rows)
-    pytree.register_pytree_node(Pair, lambda pair: ([pair.x, pair.y], None), lambda parts, _: Pair(*parts))
+    pytree.register_pytree_node(
+        Pair, lambda pair: ([pair.x, pair.y], None), lambda parts, _: Pair(*parts)
+    )
     Point = collections.namedtuple("Point", "x y")  # noqa: PYI024
     for make in (Rows, Pair, Point):
         wanted = Arguments("batch", make(ONE, TWO))

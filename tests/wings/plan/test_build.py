@@ -15,7 +15,11 @@ from tests.wings.plan.graphs import traced
 
 
 def test_every_operation_has_its_inputs_outputs_and_attributes() -> None:
-    graph = traced(lambda x, y: torch.addmm(x[0], x, y, beta=2).split(2, dim=1), torch.randn(3, 4), torch.randn(4, 4))
+    graph = traced(
+        lambda x, y: torch.addmm(x[0], x, y, beta=2).split(2, dim=1),
+        torch.randn(3, 4),
+        torch.randn(4, 4),
+    )
     select, addmm, split = graph.nodes
     assert (select.view, addmm.view, split.view) == (True, False, True)
     assert addmm.inputs == (select.outputs[0], *graph.inputs) and addmm.attrs == {"beta": 2}
@@ -38,11 +42,16 @@ def test_a_copy_into_an_input_says_what_replaces_it() -> None:
         return new.sum()
 
     graph = traced(step, torch.randn(3), torch.randn(3))
-    assert graph.carried == {"sub": graph.inputs[0]} and graph.tensors[str(graph.inputs[0])].kind == "state"
+    assert (
+        graph.carried == {"sub": graph.inputs[0]}
+        and graph.tensors[str(graph.inputs[0])].kind == "state"
+    )
 
 
 def test_states_that_change_places_are_copied_first() -> None:
-    graph = traced(lambda a, b: (b, a), torch.randn(3), torch.randn(3), carried={"b_1": "a_1", "a_1": "b_1"})
+    graph = traced(
+        lambda a, b: (b, a), torch.randn(3), torch.randn(3), carried={"b_1": "a_1", "a_1": "b_1"}
+    )
     assert sorted(graph.carried.values()) == ["a_1", "b_1"]
     assert all(graph.root(name).name not in ("a_1", "b_1") for name in graph.carried)
 

@@ -33,11 +33,15 @@ def test_batches_go_through_few_plans_and_come_out_as_from_the_policy() -> None:
         heads, value, state = cache(*given)
         for a, b in zip((*wanted[0], wanted[1], *wanted[2]), (*heads, value, *state), strict=True):
             torch.testing.assert_close(a, b)
-        assert all(torch.equal(a, b) for a, b in zip(kept[1], given[1], strict=True)), "the caller's state stays"
+        assert all(torch.equal(a, b) for a, b in zip(kept[1], given[1], strict=True)), (
+            "the caller's state stays"
+        )
     sizes = {len(plan.inputs[0]): plan.nbytes for plan in cache.plans}
     assert sorted(sizes) == [4, 8, 16] and cache.nbytes == sum(sizes.values())
     lines = cache.describe().splitlines()
-    assert sorted(lines[:-1]) == sorted(f"{rows:>8} rows  1 x {size:,} bytes" for rows, size in sizes.items())
+    assert sorted(lines[:-1]) == sorted(
+        f"{rows:>8} rows  1 x {size:,} bytes" for rows, size in sizes.items()
+    )
     assert lines[-1] == f"{cache.nbytes:,} bytes in all"
 
 
@@ -99,12 +103,18 @@ def test_all_arguments_have_the_same_number_of_rows() -> None:
 @pytest.mark.parametrize(
     ("module", "mode", "words"),
     [
-        (nn.Linear(2, 2), "arena", "PlanCache takes policies, and Linear has no initial_state .* use compile_policy"),
+        (
+            nn.Linear(2, 2),
+            "arena",
+            "PlanCache takes policies, and Linear has no initial_state .* use compile_policy",
+        ),
         (None, "arenas", "mode is 'arenas': use one of eager, arena"),
     ],
     ids=["no policy", "no mode"],
 )
-def test_what_it_cannot_hold_is_refused_at_once(module: nn.Module | None, mode: str, words: str) -> None:
+def test_what_it_cannot_hold_is_refused_at_once(
+    module: nn.Module | None, mode: str, words: str
+) -> None:
     with pytest.raises(PlanError, match=words):
         PlanCache(module or make("mlp", 2)[0], mode)
 

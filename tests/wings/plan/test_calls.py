@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Operations through their own `out=` variants (puffervec/wings/plan/calls.py); test_kernels.py compares the numbers."""
+"""Operations through their own `out=` variants (puffervec/wings/plan/calls.py); test_kernels.py
+compares the numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Graphs that run in an arena (puffervec/wings/plan/executor.py): the numbers are eager's, whatever the dead bytes hold."""
+"""Graphs that run in an arena (puffervec/wings/plan/executor.py): the numbers are eager's, whatever
+the dead bytes hold.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from tests.wings.plan.graphs import executor, planned, random_function, results
 QUICK, ALL = 20, 200
 
 
-@pytest.mark.parametrize("seeds", [range(QUICK), pytest.param(range(QUICK, ALL), marks=pytest.mark.slow)], ids=["quick", "all"])
+@pytest.mark.parametrize(
+    "seeds",
+    [range(QUICK), pytest.param(range(QUICK, ALL), marks=pytest.mark.slow)],
+    ids=["quick", "all"],
+)
 def test_random_graphs_give_the_numbers_of_eager_over_poisoned_memory(seeds: range) -> None:
     for seed in seeds:
         function, inputs = random_function(seed)
@@ -25,7 +31,12 @@ def test_random_graphs_give_the_numbers_of_eager_over_poisoned_memory(seeds: ran
         for poisoned in (True, False):
             found = results(made, *inputs, poisoned=poisoned)
             for a, b in zip(wanted, found, strict=True):
-                assert torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True), (seed, poisoned, a, b)
+                assert torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True), (
+                    seed,
+                    poisoned,
+                    a,
+                    b,
+                )
         assert made.arena.bytes <= 1.15 * made.arena.bound, f"seed {seed}"
 
 
@@ -59,7 +70,9 @@ def test_a_state_goes_on_from_run_to_run() -> None:
 
 def test_parameters_are_read_where_they_stand_also_after_a_move() -> None:
     weight = nn.Parameter(torch.ones(3))
-    graph, arena = planned(lambda w, x: w * x, weight.detach(), torch.ones(3), kinds={"w_1": PARAMETER})
+    graph, arena = planned(
+        lambda w, x: w * x, weight.detach(), torch.ones(3), kinds={"w_1": PARAMETER}
+    )
     made = PolicyExecutor(graph, arena, lambda: {"w_1": weight})
     assert results(made, torch.full((3,), 2.0))[0].tolist() == [2.0] * 3
     with torch.no_grad():
@@ -71,7 +84,13 @@ def test_parameters_are_read_where_they_stand_also_after_a_move() -> None:
 
 def test_a_parameter_is_replaced_by_each_run_and_not_by_binding() -> None:
     weight = torch.full((3,), 8.0)
-    graph, arena = planned(lambda w, g: (w - g,), weight, torch.ones(3), kinds={"w_1": PARAMETER}, carried={"sub": "w_1"})
+    graph, arena = planned(
+        lambda w, g: (w - g,),
+        weight,
+        torch.ones(3),
+        kinds={"w_1": PARAMETER},
+        carried={"sub": "w_1"},
+    )
     made = PolicyExecutor(graph, arena, lambda: {"w_1": weight})
     assert weight.tolist() == [8.0] * 3
     for left in (7.0, 6.0):

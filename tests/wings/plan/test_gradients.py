@@ -21,10 +21,16 @@ def draw(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def back(grad: Tensor, x: Tensor, weight: Tensor, mask: list[bool], groups: int = 1, **patches: Any) -> Any:
-    stride, padding, dilation = (patches.get(key, [1, 1]) for key in ("stride", "padding", "dilation"))
+def back(
+    grad: Tensor, x: Tensor, weight: Tensor, mask: list[bool], groups: int = 1, **patches: Any
+) -> Any:
+    stride, padding, dilation = (
+        patches.get(key, [1, 1]) for key in ("stride", "padding", "dilation")
+    )
     bias = [weight.shape[0]]
-    found = aten.convolution_backward(grad, x, weight, bias, stride, padding, dilation, False, [0, 0], groups, mask)
+    found = aten.convolution_backward(
+        grad, x, weight, bias, stride, padding, dilation, False, [0, 0], groups, mask
+    )
     return tuple(part for part in found if part is not None)
 
 
@@ -48,17 +54,25 @@ def sets_grad(grad: Tensor, objects: Tensor, first: Tensor, second: Tensor) -> A
 
 SETS = draw(5, 3, 4), draw(HIDDEN, 5), draw(WIDTH, HIDDEN)
 CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
-    "convolution": (lambda g, x, w: back(g, x, w, [True] * 3), (draw(2, 5, 6, 7), draw(2, 3, 6, 7), draw(5, 3, 3, 3))),
+    "convolution": (
+        lambda g, x, w: back(g, x, w, [True] * 3),
+        (draw(2, 5, 6, 7), draw(2, 3, 6, 7), draw(5, 3, 3, 3)),
+    ),
     "weights only": (
         lambda g, x, w: back(g, x, w, [False, True, False]),
         (draw(2, 5, 6, 7), draw(2, 3, 6, 7), draw(5, 3, 3, 3)),
     ),
     "stride, groups": (
-        lambda g, x, w: back(g, x, w, [True] * 3, groups=2, stride=[2, 3], padding=[0, 2], dilation=[2, 1]),
+        lambda g, x, w: back(
+            g, x, w, [True] * 3, groups=2, stride=[2, 3], padding=[0, 2], dilation=[2, 1]
+        ),
         (draw(2, 6, 3, 3), draw(2, 4, 9, 7), draw(6, 2, 3, 4)),
     ),
     "recurrence": (recurrence, (draw(4, 2, 3), draw(4, 2, 3), draw(2, 3))),
-    "recurrence, backward": (recurrence_grad, (draw(4, 2, 3), draw(4, 2, 3), draw(4, 2, 3), draw(2, 3))),
+    "recurrence, backward": (
+        recurrence_grad,
+        (draw(4, 2, 3), draw(4, 2, 3), draw(4, 2, 3), draw(2, 3)),
+    ),
     "sets": (sets, SETS),
     "sets, backward": (sets_grad, (draw(5, WIDTH), *SETS)),
 }

@@ -14,9 +14,16 @@ from tests.wings.plan.graphs import planned
 
 def test_bytes_of_a_tensor_count_its_gaps() -> None:
     def desc(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
-        return TensorDesc("x", shape, stride, torch.float32, torch.device("cpu"), "input", "x").nbytes
+        return TensorDesc(
+            "x", shape, stride, torch.float32, torch.device("cpu"), "input", "x"
+        ).nbytes
 
-    assert [desc((), ()), desc((3, 4), (4, 1)), desc((3, 2), (4, 1)), desc((3, 0), (1, 1))] == [4, 48, 40, 0]
+    assert [desc((), ()), desc((3, 4), (4, 1)), desc((3, 2), (4, 1)), desc((3, 0), (1, 1))] == [
+        4,
+        48,
+        40,
+        0,
+    ]
 
 
 def test_refs_are_found_and_replaced_in_nested_arguments() -> None:
@@ -26,12 +33,22 @@ def test_refs_are_found_and_replaced_in_nested_arguments() -> None:
 
 
 def test_a_graph_is_json() -> None:
-    graph, arena = planned(lambda x: torch.cat([x, x * 2], dim=-1).amax(-1, keepdim=True), torch.randn(2, 3))
+    graph, arena = planned(
+        lambda x: torch.cat([x, x * 2], dim=-1).amax(-1, keepdim=True), torch.randn(2, 3)
+    )
     found = json.loads(json.dumps(graph.tables() | arena.table()))
-    assert [node["op"] for node in found["nodes"]] == ["aten.mul.Tensor", "aten.cat.default", "aten.amax.default"]
+    assert [node["op"] for node in found["nodes"]] == [
+        "aten.mul.Tensor",
+        "aten.cat.default",
+        "aten.amax.default",
+    ]
     assert found["nodes"][2]["attrs"] == {"dim": [-1], "keepdim": True}
     assert found["nodes"][1]["inputs"] == [found["inputs"][0], "mul"]
     tensors = {tensor["name"]: tensor for tensor in found["tensors"]}
-    assert tensors["cat"]["shape"] == [2, 6] and tensors["cat"]["bytes"] == 48 and tensors["cat"]["dtype"] == "float32"
+    assert (
+        tensors["cat"]["shape"] == [2, 6]
+        and tensors["cat"]["bytes"] == 48
+        and tensors["cat"]["dtype"] == "float32"
+    )
     assert (tensors["mul"]["first"], tensors["mul"]["last"]) == (1, 2)
     assert tensors["amax"]["kind"] == "output" and tensors["amax"]["last"] == graph.end

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The rules of this package (puffervec/wings/plan/kernels.py) and those by `out=` variants (calls.py): the same numbers as
-torch's own kernels, and no allocation."""
+"""The rules of this package (puffervec/wings/plan/kernels.py) and those by `out=` variants
+(calls.py): the same numbers as torch's own kernels, and no allocation.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +59,11 @@ SAME: dict[str, Callable[..., Any]] = {
     "cumsum": lambda x, y: x.cumsum(-1),
     "dtype": lambda x, y: (x.double(), (x > 0).float(), (x * 9).to(torch.int64)),
     "clone": lambda x, y: x.t().contiguous(),
-    "constants": lambda x, y: (torch.full((2, 3), 7.0), torch.zeros_like(x) + torch.ones(5, 1), torch.arange(2, 8, 2)),
+    "constants": lambda x, y: (
+        torch.full((2, 3), 7.0),
+        torch.zeros_like(x) + torch.ones(5, 1),
+        torch.arange(2, 8, 2),
+    ),
     "pad": lambda x, y: F.pad(x, (1, 2, -1, 3), value=2.0),
     "repeat": lambda x, y: x.repeat(2, 1, 3),
     "tile": lambda x, y: x.repeat(1, 2),
@@ -75,13 +80,19 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         (PICTURES, V, V),
     ),
     "group norm, bare": (lambda x: F.group_norm(x, 4), (PICTURES,)),
-    "batch norm": (lambda x, m, v: F.batch_norm(x, m[:4], v[:4], m[1:5], v[1:5]), (PICTURES, V, Y[0])),
+    "batch norm": (
+        lambda x, m, v: F.batch_norm(x, m[:4], v[:4], m[1:5], v[1:5]),
+        (PICTURES, V, Y[0]),
+    ),
     "average": (lambda x: (F.avg_pool2d(x, 2), F.adaptive_avg_pool2d(x, 1)), (PICTURES,)),
     "most": (lambda x: F.max_pool2d(x, 3, 2, 1), (PICTURES,)),
     "embedding": (lambda i, w: F.embedding(i, w), (WHOLE, X)),
     "gather": (lambda x, i: x.gather(1, i), (X, WHOLE)),
     "select": (lambda x, i: x.index_select(0, i[0]), (X, WHOLE)),
-    "padded convolution": (lambda x, w: F.conv2d(x, w.view(5, 4, 3, 2), V[:5], 1, 1, 2), (PICTURES, torch.randn(120))),
+    "padded convolution": (
+        lambda x, w: F.conv2d(x, w.view(5, 4, 3, 2), V[:5], 1, 1, 2),
+        (PICTURES, torch.randn(120)),
+    ),
     "strided convolution": (
         lambda x, w: F.conv2d(x, w.view(4, 2, 3, 5), V[:4], (3, 2), groups=2),
         (PICTURES, torch.randn(120)),
@@ -94,7 +105,10 @@ ROUNDED: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
         lambda x, w: F.conv2d(x.permute(0, 3, 1, 2), w.view(5, 8, 3, 1), V[:5]),
         (PICTURES, torch.randn(120)),
     ),
-    "double convolution": (lambda x, w: F.conv2d(x.double(), w.view(10, 4, 3, 1).double()), (PICTURES, torch.randn(120))),
+    "double convolution": (
+        lambda x, w: F.conv2d(x.double(), w.view(10, 4, 3, 1).double()),
+        (PICTURES, torch.randn(120)),
+    ),
 }
 
 
@@ -106,7 +120,9 @@ def leaves(found: Any) -> list[Tensor]:
 def test_the_bits_are_torchs_own(name: str) -> None:
     made = executor(SAME[name], X, Y)
     for poisoned in (True, False):
-        for wanted, found in zip(leaves(SAME[name](X, Y)), results(made, X, Y, poisoned=poisoned), strict=True):
+        for wanted, found in zip(
+            leaves(SAME[name](X, Y)), results(made, X, Y, poisoned=poisoned), strict=True
+        ):
             assert torch.equal(wanted, found) and wanted.dtype == found.dtype
     assert allocations(made.run) == []
 
@@ -116,6 +132,8 @@ def test_the_numbers_are_torchs_own(name: str) -> None:
     function, inputs = ROUNDED[name]
     made = executor(function, *inputs)
     for poisoned in (True, False):
-        for wanted, found in zip(leaves(function(*inputs)), results(made, *inputs, poisoned=poisoned), strict=True):
+        for wanted, found in zip(
+            leaves(function(*inputs)), results(made, *inputs, poisoned=poisoned), strict=True
+        ):
             torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     assert allocations(made.run) == []

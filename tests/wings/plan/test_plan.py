@@ -14,12 +14,35 @@ from puffervec.commands import cli
 from puffervec.train import Trainer
 
 
-def test_of_an_env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_an_env(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cli.main(["plan", "cartpole", "--batch", "7", "--policy.hidden", "16", "16", "--policy.memory", "mingru"]) == 0
+    assert (
+        cli.main(
+            [
+                "plan",
+                "cartpole",
+                "--batch",
+                "7",
+                "--policy.hidden",
+                "16",
+                "16",
+                "--policy.memory",
+                "mingru",
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
-    assert "policy default: MLPPolicy, 7 rows" in out and "aten.addmm.default" in out and "bound of live bytes" in out
-    assert out.rstrip().endswith("plan.svg: written") and "<svg" in (tmp_path / "plan.svg").read_text()
+    assert (
+        "policy default: MLPPolicy, 7 rows" in out
+        and "aten.addmm.default" in out
+        and "bound of live bytes" in out
+    )
+    assert (
+        out.rstrip().endswith("plan.svg: written") and "<svg" in (tmp_path / "plan.svg").read_text()
+    )
 
 
 @pytest.mark.slow
@@ -31,7 +54,10 @@ def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert cli.main(["plan", str(folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"a", "b"} and found["a"]["arena"]["bytes"] >= found["a"]["arena"]["bound"] > 0
+    assert (
+        set(found) == {"a", "b"}
+        and found["a"]["arena"]["bytes"] >= found["a"]["arena"]["bound"] > 0
+    )
     assert {file.name for file in folder.glob("*.svg")} == {"plan-a.svg", "plan-b.svg"}
 
 
@@ -43,7 +69,9 @@ def test_of_a_run_as_json(small: Any, capsys: pytest.CaptureFixture[str]) -> Non
         (["cartpole", "--fast"], "--fast"),
     ],
 )
-def test_bad_input_is_one_line(args: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line(
+    args: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["plan", *args]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

@@ -30,7 +30,10 @@ def same(wanted: Any, found: Any, tolerance: float) -> None:
             assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS])
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS],
+)
 def test_an_arena_gives_the_numbers_of_eager_and_allocates_nothing(kind: str) -> None:
     """To the bit, but for convolutions, which are our own."""
     policy, args = make(kind, ROWS)
@@ -94,7 +97,10 @@ def test_a_module_may_carry_a_state_too(mode: str) -> None:
     for count in (1.0, 2.0, 3.0):
         made.inputs[0].fill_(1.0)
         made.run()
-        assert made.outputs[0].tolist() == [2 * count] * 2 and made.inputs[1]["a"].tolist() == [count] * 2
+        assert (
+            made.outputs[0].tolist() == [2 * count] * 2
+            and made.inputs[1]["a"].tolist() == [count] * 2
+        )
 
 
 def test_a_plan_that_gives_other_numbers_is_refused() -> None:
@@ -102,18 +108,26 @@ def test_a_plan_that_gives_other_numbers_is_refused() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return x + 1 if torch.compiler.is_compiling() else x + 2
 
-    with pytest.raises(plan.PlanError, match="mode arena of Wrong: output 0 differs by 5.0e-01 from the module's own"):
+    with pytest.raises(
+        plan.PlanError,
+        match="mode arena of Wrong: output 0 differs by 5.0e-01 from the module's own",
+    ):
         plan.compile_policy(Wrong(), torch.zeros(3))
 
 
 def test_what_differs_in_train_mode_says_what_to_do() -> None:
-    with pytest.raises(plan.PlanError, match=r"differs by .*; it is in train mode: call \.eval\(\) first"):
+    with pytest.raises(
+        plan.PlanError, match=r"differs by .*; it is in train mode: call \.eval\(\) first"
+    ):
         plan.compile_policy(nn.Dropout(0.5), torch.ones(1000), "eager")
 
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("fast", "mode is 'fast': use one of eager, arena, compile"), ("cudagraph", "mode cudagraph needs a GPU")],
+    [
+        ("fast", "mode is 'fast': use one of eager, arena, compile"),
+        ("cudagraph", "mode cudagraph needs a GPU"),
+    ],
 )
 def test_modes_that_there_are_not(mode: str, words: str) -> None:
     with pytest.raises(plan.PlanError, match=words):
@@ -126,15 +140,27 @@ def test_a_twin_has_memory_of_its_own() -> None:
     other = made.twin()
     first = made(torch.ones(1, 2)).clone()
     other(torch.full((1, 2), 5.0))
-    assert torch.equal(made.outputs, first) and other.graph is made.graph and not torch.equal(other.outputs, first)
+    assert (
+        torch.equal(made.outputs, first)
+        and other.graph is made.graph
+        and not torch.equal(other.outputs, first)
+    )
 
 
 def test_it_describes_itself(tmp_path: Path) -> None:
     made = plan.compile_policy(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.zeros(8, 3))
     text = made.describe()
-    assert "aten.addmm.default" in text and "one buffer per tensor" in text and "1.000 x the bound" in text
+    assert (
+        "aten.addmm.default" in text
+        and "one buffer per tensor" in text
+        and "1.000 x the bound" in text
+    )
     found = json.loads(made.describe("json"))
-    assert found["mode"] == "arena" and found["arena"]["bytes"] == made.nbytes and len(found["nodes"]) == 3
+    assert (
+        found["mode"] == "arena"
+        and found["arena"]["bytes"] == made.nbytes
+        and len(found["nodes"]) == 3
+    )
     with pytest.raises(plan.PlanError, match=r"describe\('yaml'\): use table or json"):
         made.describe("yaml")
     made.draw(tmp_path / "plan.svg")
@@ -161,7 +187,10 @@ def test_compiled() -> None:
 @pytest.mark.parametrize("mode", ["arena", "compile", "cudagraph", "compile+cudagraph"])
 def test_modes_on_a_gpu(kind: str, mode: str) -> None:
     policy, args = make(kind, 64)
-    policy, args = policy.cuda(), tree_map(lambda part: part.cuda() if isinstance(part, Tensor) else part, args)
+    policy, args = (
+        policy.cuda(),
+        tree_map(lambda part: part.cuda() if isinstance(part, Tensor) else part, args),
+    )
     made = plan.compile_policy(policy, args, mode, tolerance=1e-3)
     with torch.no_grad():
         same(policy(*args), made(*args), 1e-3)

@@ -11,10 +11,15 @@ from tests.wings.plan.graphs import planned
 
 
 def test_figures_and_operations_without_a_rule() -> None:
-    graph, arena = planned(lambda x: torch.relu(x * 2).view(-1).sort().values, torch.randn(1000, 300))
+    graph, arena = planned(
+        lambda x: torch.relu(x * 2).view(-1).sort().values, torch.randn(1000, 300)
+    )
     text = report.summary(graph, arena)
     assert "4 nodes, 1 of them views; 6 tensors in 3 blocks of memory, 3 of them aliases" in text
-    assert "one buffer per tensor     8.0 MiB" in text and "buffers: float32 2.3 MiB, int64 2.3 MiB" in text
+    assert (
+        "one buffer per tensor     8.0 MiB" in text
+        and "buffers: float32 2.3 MiB, int64 2.3 MiB" in text
+    )
     assert text.splitlines()[-1].startswith("no rule for aten.sort.default at sort (")
 
 

@@ -53,7 +53,10 @@ def planned(made: Traced) -> PolicyExecutor:
 
 def test_user_code_gives_a_new_activation_a_rule(own: None) -> None:
     net, x = Net(), torch.randn(2, 3)
-    with pytest.raises(PlanError, match=r"plan_tests\.squash\.default at squash .*test_rules.py:\d+: out: Tensor = squash"):
+    with pytest.raises(
+        PlanError,
+        match=r"plan_tests\.squash\.default at squash .*test_rules.py:\d+: out: Tensor = squash",
+    ):
         planned(trace(net, (x,)))
 
     @rules.rule(squash)
@@ -72,7 +75,11 @@ def test_user_code_gives_a_new_activation_a_rule(own: None) -> None:
 def test_a_rule_may_work_in_place_and_with_workspace(own: None) -> None:
     given: list[int] = []
 
-    @rules.rule(torch.ops.plan_tests.squash.default, in_place=(0,), workspace=lambda x: [torch.empty_like(x)])
+    @rules.rule(
+        torch.ops.plan_tests.squash.default,
+        in_place=(0,),
+        workspace=lambda x: [torch.empty_like(x)],
+    )
     def into(out: Tensor, x: Tensor, workspace: tuple[Tensor, ...]) -> None:
         given.append(workspace[0].numel())
         torch.abs(x, out=workspace[0]).add_(1)

@@ -33,9 +33,18 @@ ENV = {"num_agents": 3, "episode_length": 5, "end_kind": 2, "leave": 1}
 
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_roll_outs_have_the_bytes_of_eager(small: Small, threads: int) -> None:
-    """Also where a half is cut into pieces for several threads, and across the seam of two roll-outs."""
-    tables: dict[str, Any] = {"env": ENV, "policy": {"memory": "mingru"}, "vec": {"num_envs": 4 if threads == 1 else 400}}
-    eager, arena = (collected(small(**tables, train={"plan": mode, "threads": threads}), 2) for mode in ("eager", "arena"))
+    """Also where a half is cut into pieces for several threads, and across the seam of two
+    roll-outs.
+    """
+    tables: dict[str, Any] = {
+        "env": ENV,
+        "policy": {"memory": "mingru"},
+        "vec": {"num_envs": 4 if threads == 1 else 400},
+    }
+    eager, arena = (
+        collected(small(**tables, train={"plan": mode, "threads": threads}), 2)
+        for mode in ("eager", "arena")
+    )
     for a, b in zip(eager, arena, strict=True):
         for key in a["default"]:
             np.testing.assert_array_equal(a["default"][key], b["default"][key], err_msg=key)
@@ -48,17 +57,32 @@ def test_every_kind_of_rows_and_both_kinds_of_turns(case: str, device_turns: boo
     env, kwargs = CASES[case]
     found = []
     for mode in ("eager", "arena"):
-        with puffervec.make(env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2) as vec:
-            rollout = make_rollout(case, "none" if case in ("drive", "pictures") else "mingru", device_turns, vec)
-            slots = {name: dataclasses.replace(slot, plan=mode) for name, slot in rollout.slots.items()}
+        with puffervec.make(
+            env, env_kwargs=kwargs, backend="serial", num_envs=4, num_buffers=2
+        ) as vec:
+            rollout = make_rollout(
+                case, "none" if case in ("drive", "pictures") else "mingru", device_turns, vec
+            )
+            slots = {
+                name: dataclasses.replace(slot, plan=mode) for name, slot in rollout.slots.items()
+            }
             generator = torch.Generator().manual_seed(3)
-            rollout = Rollout(vec, slots, torch.device("cpu"), False, generator, ThreadPool(1), device_turns)
+            rollout = Rollout(
+                vec, slots, torch.device("cpu"), False, generator, ThreadPool(1), device_turns
+            )
             rollout.begin(5)
             assert rollout.collect() and rollout.collect()
-            found.append({n: {k: v.clone() for k, v in slot.storage.tensors().items()} for n, slot in slots.items()})
+            found.append(
+                {
+                    n: {k: v.clone() for k, v in slot.storage.tensors().items()}
+                    for n, slot in slots.items()
+                }
+            )
     for name, tensors in found[0].items():
         for key, tensor in tensors.items():
-            torch.testing.assert_close(found[1][name][key], tensor, rtol=1e-4, atol=1e-5, msg=f"{name}: {key}")
+            torch.testing.assert_close(
+                found[1][name][key], tensor, rtol=1e-4, atol=1e-5, msg=f"{name}: {key}"
+            )
 
 
 @pytest.mark.slow
@@ -67,8 +91,12 @@ def test_bfloat16_is_rounded_as_by_eager() -> None:
         policy, (obs, state, reset, mask) = make(kind, 8)
         cache = PlanCache(policy, "arena")
         with torch.no_grad():
-            wanted, found = (forward(p, by_key(obs), state, reset, mask, bf16=True) for p in (policy, cache))
-        for a, b in zip((*wanted[0], wanted[1], *wanted[2]), (*found[0], found[1], *found[2]), strict=True):
+            wanted, found = (
+                forward(p, by_key(obs), state, reset, mask, bf16=True) for p in (policy, cache)
+            )
+        for a, b in zip(
+            (*wanted[0], wanted[1], *wanted[2]), (*found[0], found[1], *found[2]), strict=True
+        ):
             torch.testing.assert_close(b, a, rtol=1e-4, atol=1e-4, msg=kind)
 
 
@@ -109,10 +137,16 @@ class Sorts(MLPPolicy):
     ("plan", "policy", "words"),
     [
         ("cudagraph", {}, "train.plan is cudagraph: it needs a GPU, train.device is cpu"),
-        ("arena", {"kind": f"{__name__}:Sorts"}, r"(?s)plan is arena: no rule .*aten.sort.default at sort .*test_runs.py"),
+        (
+            "arena",
+            {"kind": f"{__name__}:Sorts"},
+            r"(?s)plan is arena: no rule .*aten.sort.default at sort .*test_runs.py",
+        ),
     ],
 )
-def test_what_cannot_be_planned_is_refused_before_the_start(small: Small, plan: str, policy: Any, words: str) -> None:
+def test_what_cannot_be_planned_is_refused_before_the_start(
+    small: Small, plan: str, policy: Any, words: str
+) -> None:
     config = small(train={"plan": plan}, policy=policy)
     with pytest.raises(ConfigError, match=words):
         Trainer(config)
@@ -124,4 +158,6 @@ def test_a_policy_may_have_its_own_mode(small: Small) -> None:
     config = small(env=ENV, policy={"map": ("a=0,2", "b=1")}, policies={"b": {"plan": "arena"}})
     with Trainer(config) as trainer:
         (turn, *_) = trainer.collector.rollout.turns
-        assert isinstance(turn.policies["a"], nn.Module) and isinstance(turn.policies["b"], PlanCache)
+        assert isinstance(turn.policies["a"], nn.Module) and isinstance(
+            turn.policies["b"], PlanCache
+        )

@@ -32,13 +32,19 @@ CASES = {
     "mlp": (fakes.group(("x", (4,))), PolicySection(hidden=(8, 8))),
     "mingru": (fakes.group(("x", (4,))), PolicySection(hidden=(8,), memory="mingru")),
     "lstm": (fakes.group(("x", (4,))), PolicySection(hidden=(8,), memory="lstm")),
-    "set encoder": (fakes.group(("ego", (3,)), ("cars", (4, 2))), PolicySection(kind="object_set", hidden=(8,))),
+    "set encoder": (
+        fakes.group(("ego", (3,)), ("cars", (4, 2))),
+        PolicySection(kind="object_set", hidden=(8,)),
+    ),
     "attention": (
         fakes.group(("ego", (3,)), ("cars", (4, 2))),
         PolicySection(kind="object_set", hidden=(8,), object_attention=("cars",)),
     ),
     "several heads": (fakes.group(("x", (4,)), sizes=(3, 4)), PolicySection(hidden=(8,))),
-    "pictures": (fakes.group(("screen", (2, 36, 36))), PolicySection(hidden=(8,), channels=(4, 4, 4))),
+    "pictures": (
+        fakes.group(("screen", (2, 36, 36))),
+        PolicySection(hidden=(8,), channels=(4, 4, 4)),
+    ),
 }
 QUICK = ("mlp",)
 
@@ -49,7 +55,9 @@ def squares(policy: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 def net(*more: nn.Module) -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(4, 16), nn.LayerNorm(16), nn.ReLU(inplace=True), *more, nn.Linear(16, 1))
+    return nn.Sequential(
+        nn.Linear(4, 16), nn.LayerNorm(16), nn.ReLU(inplace=True), *more, nn.Linear(16, 1)
+    )
 
 
 def training(name: str) -> tuple[nn.Module, Callable[..., Any], dict[str, Any]]:
@@ -61,13 +69,24 @@ def training(name: str) -> tuple[nn.Module, Callable[..., Any], dict[str, Any]]:
     memory = section.memory != "none"
     storage = Storage(group, STEPS, ROWS, CPU, None)
     lead = (STEPS, ROWS) if memory else (ROWS,)
-    numbers = {key: torch.rand(lead, generator=draw) for key in ("log_probs", "advantages", "returns", "values")}
+    numbers = {
+        key: torch.rand(lead, generator=draw)
+        for key in ("log_probs", "advantages", "returns", "values")
+    }
     batch: dict[str, Any] = {
-        "observations": {key: torch.randn(*lead, *x.shape[2:], generator=draw) for key, x in storage.obs.items()},
-        "actions": torch.stack([torch.randint(n, lead, generator=draw) for n in spec.sizes], dim=-1).to(spec.dtype),
+        "observations": {
+            key: torch.randn(*lead, *x.shape[2:], generator=draw) for key, x in storage.obs.items()
+        },
+        "actions": torch.stack(
+            [torch.randint(n, lead, generator=draw) for n in spec.sizes], dim=-1
+        ).to(spec.dtype),
         **numbers,
         "action_mask": None,
-        "state": tuple(torch.rand(part.shape, generator=draw) for part in policy.initial_state(ROWS)) if memory else (),
+        "state": tuple(
+            torch.rand(part.shape, generator=draw) for part in policy.initial_state(ROWS)
+        )
+        if memory
+        else (),
         "resets": torch.rand(lead, generator=draw) < 0.3 if memory else None,
     }
 
@@ -92,7 +111,9 @@ def weights(policy: nn.Module) -> Tensor:
     return torch.cat([p.detach().flatten() for p in policy.parameters()])
 
 
-@pytest.mark.parametrize("name", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
+@pytest.mark.parametrize(
+    "name", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES]
+)
 def test_policies_learn_as_they_do_in_eager(name: str) -> None:
     policy, loss, batch = training(name)
     other = copy.deepcopy(policy)
@@ -129,15 +150,22 @@ def test_saved_activations_and_gradients_have_lifetimes() -> None:
     made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y))
     tensors = made.graph.tensors
     saved = [tensor for tensor in tensors.values() if tensor.kind == "saved"]
-    assert saved and all(tensors[tensor.base].first < tensors[tensor.base].last < made.graph.end for tensor in saved)
+    assert saved and all(
+        tensors[tensor.base].first < tensors[tensor.base].last < made.graph.end for tensor in saved
+    )
     assert made.nbytes == made.arena.bytes < made.arena.aliased < made.arena.separate
     assert set(made.gradients) == {name for name, _ in policy.named_parameters()}
-    assert all(grad.shape == p.shape for grad, p in zip(made.gradients.values(), policy.parameters(), strict=True))
+    assert all(
+        grad.shape == p.shape
+        for grad, p in zip(made.gradients.values(), policy.parameters(), strict=True)
+    )
 
 
 def test_gradients_are_clipped_to_a_norm_over_all() -> None:
     policy = net()
-    made = plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.0), (X, Y), max_grad_norm=1e-3)
+    made = plan.compile_step(
+        policy, squares, torch.optim.SGD(policy.parameters(), 0.0), (X, Y), max_grad_norm=1e-3
+    )
     made((X, Y))
     assert made.grad_norm is not None and float(made.grad_norm) > 1e-3
     clipped = torch.cat([p.grad.flatten() for p in policy.parameters() if p.grad is not None])
@@ -157,7 +185,9 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "huber": lambda x, y: F.huber_loss(x, y, delta=0.1),
     "smooth l1": lambda x, y: F.smooth_l1_loss(x, y, beta=0.1),
     "l1": F.l1_loss,
-    "binary cross entropy, weighted sum": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y, weight=y, reduction="sum"),
+    "binary cross entropy, weighted sum": lambda x, y: F.binary_cross_entropy(
+        x.sigmoid(), y, weight=y, reduction="sum"
+    ),
     "binary cross entropy of logits": F.binary_cross_entropy_with_logits,
     "cross entropy": lambda x, y: F.cross_entropy(torch.cat([x, 1 - x], 1), _labels(y)),
 }
@@ -168,11 +198,15 @@ def test_losses_of_torch_stay_in_their_memory(name: str) -> None:
     policy = nn.Linear(4, 1)
     batch = torch.randn(64, 4), torch.rand(64, 1)
     optimizer = torch.optim.SGD(policy.parameters(), 0.1)
-    made = plan.compile_step(policy, lambda policy, batch: LOSSES[name](policy(batch[0]), batch[1]), optimizer, batch)
+    made = plan.compile_step(
+        policy, lambda policy, batch: LOSSES[name](policy(batch[0]), batch[1]), optimizer, batch
+    )
     before = {key: raw.untyped_storage().nbytes() for key, raw in made.runner.buffers.items()}
     assert allocations(lambda: made(batch)) == []
     assert made.difference <= 1e-6 and made.outputs.shape == ()
-    assert {key: raw.untyped_storage().nbytes() for key, raw in made.runner.buffers.items()} == before
+    assert {
+        key: raw.untyped_storage().nbytes() for key, raw in made.runner.buffers.items()
+    } == before
 
 
 class Words(nn.Module):
@@ -201,7 +235,10 @@ class Attention(nn.Module):
 
 LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
     "embedding": (Words, torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
-    "embedding with padding": (lambda: Words(padding_idx=1), torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]])),
+    "embedding with padding": (
+        lambda: Words(padding_idx=1),
+        torch.tensor([[0, 1, 1, 3], [4, 0, 1, 1]]),
+    ),
     "attention": (Attention, torch.randn(3, 5, 4)),
 }
 
@@ -221,7 +258,10 @@ def test_dropout_draws_anew_in_each_run_from_the_generator() -> None:
     policy = net(nn.Dropout(0.5))
     optimizer = torch.optim.SGD(policy.parameters(), 0.0)
     draws = [torch.Generator().manual_seed(7) for _ in range(2)]
-    made = [plan.compile_step(policy, squares, optimizer, (X, Y), generator=generator) for generator in draws]
+    made = [
+        plan.compile_step(policy, squares, optimizer, (X, Y), generator=generator)
+        for generator in draws
+    ]
     losses = [[float(each((X, Y))) for _ in range(4)] for each in made]
     assert losses[0] == losses[1] and len(set(losses[0])) == 4
     assert len(made[0].joint.noise) == 1 and made[0].difference < 1e-6
@@ -242,19 +282,35 @@ def test_samples_of_the_loss_are_drawn_anew() -> None:
 
 
 def test_dropout_and_coins_are_of_the_shares_that_are_asked_for() -> None:
-    """What dropout keeps is scaled up, so that means stay; coins are 0 or 1, with one chance for all or a chance of each."""
+    """What dropout keeps is scaled up, so that means stay; coins are 0 or 1, with one chance for
+    all or a chance of each.
+    """
     policy, chances = net(), torch.linspace(0, 1, 4).repeat(1000, 1)
 
     def drawn(policy: nn.Module, batch: Tensor) -> tuple[Tensor, ...]:
         kept = F.dropout(torch.ones_like(batch), 0.2)
-        none, all_of_it = F.dropout(torch.ones_like(batch), 1.0), F.dropout(torch.ones_like(batch), 0.0)
-        return policy(batch).mean(), kept, none, all_of_it, torch.bernoulli(batch), torch.bernoulli(batch, 0.3)
+        none, all_of_it = (
+            F.dropout(torch.ones_like(batch), 1.0),
+            F.dropout(torch.ones_like(batch), 0.0),
+        )
+        return (
+            policy(batch).mean(),
+            kept,
+            none,
+            all_of_it,
+            torch.bernoulli(batch),
+            torch.bernoulli(batch, 0.3),
+        )
 
     made = plan.compile_step(policy, drawn, torch.optim.SGD(policy.parameters(), 0.0), chances)
     _, kept, none, all_of_it, coins, same = (part.clone() for part in made(chances))
-    assert kept.unique().tolist() == [0.0, pytest.approx(1.25)] and float(kept.mean()) == pytest.approx(1.0, abs=0.05)
+    assert kept.unique().tolist() == [0.0, pytest.approx(1.25)] and float(
+        kept.mean()
+    ) == pytest.approx(1.0, abs=0.05)
     assert not none.any() and all_of_it.eq(1.0).all()
-    assert same.unique().tolist() == [0.0, 1.0] and float(same.mean()) == pytest.approx(0.3, abs=0.05)
+    assert same.unique().tolist() == [0.0, 1.0] and float(same.mean()) == pytest.approx(
+        0.3, abs=0.05
+    )
     torch.testing.assert_close(coins.mean(0), chances[0], atol=0.06, rtol=0)
     assert coins[:, 0].sum() == 0 and coins[:, 3].all()
 
@@ -263,15 +319,25 @@ def test_parameters_that_the_loss_does_not_reach_have_no_gradient() -> None:
     policy = nn.ModuleList([net(), nn.Linear(2, 2)])
     policy[1].bias.requires_grad_(False)
     optimizer = torch.optim.SGD([p for p in policy.parameters() if p.requires_grad], 0.1)
-    made = plan.compile_step(policy, lambda policy, batch: squares(policy[0], batch), optimizer, (X, Y))
+    made = plan.compile_step(
+        policy, lambda policy, batch: squares(policy[0], batch), optimizer, (X, Y)
+    )
     before = weights(policy[1])
     made((X, Y))
     assert policy[1].weight.grad is None and torch.equal(weights(policy[1]), before)
 
 
 BAD: dict[str, tuple[Callable[[], nn.Module], Callable[..., Any], str]] = {
-    "no number": (net, lambda policy, batch: policy(batch[0]), "must return a tensor with one number"),
-    "reads back": (net, lambda policy, batch: squares(policy, batch) * float(batch[0].sum()), "cannot trace the training step"),
+    "no number": (
+        net,
+        lambda policy, batch: policy(batch[0]),
+        "must return a tensor with one number",
+    ),
+    "reads back": (
+        net,
+        lambda policy, batch: squares(policy, batch) * float(batch[0].sum()),
+        "cannot trace the training step",
+    ),
     "other draws": (
         net,
         lambda policy, batch: squares(policy, (batch[0][torch.randperm(8)], batch[1])),
@@ -297,4 +363,6 @@ def test_what_cannot_be_planned_is_named(case: str) -> None:
 def test_numbers_that_differ_from_eager_are_an_error() -> None:
     policy = net()
     with pytest.raises(plan.PlanError, match="differs by .* from eager"):
-        plan.compile_step(policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y), tolerance=-1.0)
+        plan.compile_step(
+            policy, squares, torch.optim.SGD(policy.parameters(), 0.1), (X, Y), tolerance=-1.0
+        )

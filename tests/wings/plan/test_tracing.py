@@ -24,7 +24,9 @@ class Counter(nn.Module):
         self.register_buffer("calls", torch.zeros(()))
         self.scale = nn.Parameter(torch.full((2,), 3.0))
 
-    def forward(self, x: Tensor, state: tuple[Tensor, ...], extra: None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(
+        self, x: Tensor, state: tuple[Tensor, ...], extra: None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         self.calls.add_(1)
         new = state[0] + x * self.scale
         return new * 2 + self.calls, (new,)
@@ -36,13 +38,19 @@ def test_parameters_are_the_modules_and_states_and_buffers_are_replaced() -> Non
     graph = traced.graph
     assert {traced.sources[name] for name in graph.parameters} == {"calls", "scale"}
     assert graph.inputs == ["x", "state_0", None] and len(graph.outputs) == 2
-    assert {graph.tensors[target].kind for target in graph.carried.values()} == {"state", "parameter"}
+    assert {graph.tensors[target].kind for target in graph.carried.values()} == {
+        "state",
+        "parameter",
+    }
     made = PolicyExecutor(graph, place(graph), traced.parameters)
     for calls in (1.0, 2.0, 3.0):
         made.tensors["x"].fill_(1.0)
         made.run()
         assert float(net.calls) == calls
-        assert made.outputs[0].tolist() == [6 * calls + calls] * 2 and made.tensors["state_0"].tolist() == [3 * calls] * 2
+        assert (
+            made.outputs[0].tolist() == [6 * calls + calls] * 2
+            and made.tensors["state_0"].tolist() == [3 * calls] * 2
+        )
 
 
 class Two(nn.Module):
@@ -51,7 +59,9 @@ class Two(nn.Module):
 
 
 def test_a_state_must_be_replaced_by_as_many_tensors() -> None:
-    with pytest.raises(PlanError, match="output 0 has 2 tensors, argument 0, which it is to replace, has 1"):
+    with pytest.raises(
+        PlanError, match="output 0 has 2 tensors, argument 0, which it is to replace, has 1"
+    ):
         trace(Two(), (torch.ones(2),), carry=(0, 0))
     with pytest.raises(PlanError, match="there is no output 3"):
         trace(Two(), (torch.ones(2),), carry=(0, 3))
@@ -71,15 +81,23 @@ def test_a_state_may_be_one_of_several_outputs_of_an_operation() -> None:
     for count in (1.0, 2.0, 3.0):
         made.tensors["x"].fill_(1.0)
         made.run()
-        assert made.outputs[0].tolist() == [2 * count] * 2 and made.tensors["state"].tolist() == [count] * 2
+        assert (
+            made.outputs[0].tolist() == [2 * count] * 2
+            and made.tensors["state"].tolist() == [count] * 2
+        )
 
 
 @pytest.mark.parametrize(
-    ("layer", "words"), [(nn.Dropout(0.5), "native_dropout"), (nn.BatchNorm1d(2), "batch_norm")], ids=["dropout", "batch norm"]
+    ("layer", "words"),
+    [(nn.Dropout(0.5), "native_dropout"), (nn.BatchNorm1d(2), "batch_norm")],
+    ids=["dropout", "batch norm"],
 )
 def test_layers_in_train_mode_say_what_to_do(layer: nn.Module, words: str) -> None:
     net = nn.Sequential(nn.Linear(2, 2), layer)
-    with pytest.raises(PlanError, match=rf"^Sequential is in train mode, in which .*{words}[^\n]* has no plan: call .eval\(\)"):
+    with pytest.raises(
+        PlanError,
+        match=rf"^Sequential is in train mode, in which .*{words}[^\n]* has no plan: call .eval\(\)",
+    ):
         trace(net, (torch.ones(3, 2),))
     assert trace(net.eval(), (torch.ones(3, 2),)).graph.unplanned == []
 

@@ -29,7 +29,13 @@ VALUES = (1, 2, 4)
 CPU = torch.device("cpu")
 
 
-def report(a: float, b: float, waits: int, actions: tuple[float, ...] | None = (1.0, 2.0), knob: str = "num_steps") -> Report:
+def report(
+    a: float,
+    b: float,
+    waits: int,
+    actions: tuple[float, ...] | None = (1.0, 2.0),
+    knob: str = "num_steps",
+) -> Report:
     """Of something that takes a + b n ms."""
 
     def times(n: int) -> tuple[float, ...]:
@@ -42,7 +48,9 @@ def report(a: float, b: float, waits: int, actions: tuple[float, ...] | None = (
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = report(2.0, 0.5, 11)
-    on_device = dataclasses.replace(written.latencies[0], name="phase", device=(1.0, 2.0), counts=None, per_iteration=2.0)
+    on_device = dataclasses.replace(
+        written.latencies[0], name="phase", device=(1.0, 2.0), counts=None, per_iteration=2.0
+    )
     written = dataclasses.replace(written, latencies=(*written.latencies, on_device))
     written.save(tmp_path / "a.json")
     assert read_report(tmp_path / "a.json") == written
@@ -56,7 +64,8 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     "text",
     ["", "{}", "[1]", "\xff", '{"format": "puffervec profile 2"}', '{"format": "puffervec profile 1"}',
      '{"format": "puffervec profile 1", "about": {}, "latencies": [{"name": "a"}], "sweep": null}',
-     '{"format": "puffervec profile 1", "about": {}, "latencies": [], "sweep": {"knob": "a", "values": [1], "points": []}}'],
+     '{"format": "puffervec profile 1", "about": {}, "latencies": [], "sweep": {"knob": "a", '
+     '"values": [1], "points": []}}'],
 )  # fmt: skip
 def test_a_file_that_is_no_report_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(text, encoding="latin-1")
@@ -70,8 +79,12 @@ def test_a_file_that_is_no_report_is_refused_in_one_line(text: str, tmp_path: Pa
 def test_before_and_after() -> None:
     found = compare(report(14.0, 0.8, 11), report(14.0, 0.6, 0, (1.0, 2.25)))
     by_key = {change.key: change for change in found.changes}
-    assert by_key["a"].percent == pytest.approx(0.0, abs=1e-6) and by_key["b"].percent == pytest.approx(-25.0)
-    assert by_key["median"].before == pytest.approx(22.0) and by_key["median"].after == pytest.approx(20.0)
+    assert by_key["a"].percent == pytest.approx(0.0, abs=1e-6) and by_key[
+        "b"
+    ].percent == pytest.approx(-25.0)
+    assert by_key["median"].before == pytest.approx(22.0) and by_key[
+        "median"
+    ].after == pytest.approx(20.0)
     assert {"p95", "p99", "launches", "copies"} <= set(by_key)
     assert by_key["synchronisations"].measured == -11 and by_key["actions"].after == 0.25
     assert "largest difference of the actions" in str(found) and "-25.0 %" in str(found)
@@ -84,7 +97,12 @@ def test_limits_are_for_what_gets_worse() -> None:
         "b, per num_steps, ms", "synchronisations", "largest difference of the actions",
     ]  # fmt: skip
     assert found.above({"b": 50, "synchronisations": 11, "actions": 0.25}) == []
-    assert compare(report(14.0, 0.8, 11), report(14.0, 0.6, 0)).above({"b": 0, "launches": 0, "copies": 0, "actions": 0}) == []
+    assert (
+        compare(report(14.0, 0.8, 11), report(14.0, 0.6, 0)).above(
+            {"b": 0, "launches": 0, "copies": 0, "actions": 0}
+        )
+        == []
+    )
 
 
 def test_a_limit_on_what_was_not_measured_is_refused() -> None:
@@ -97,7 +115,10 @@ def test_a_limit_on_what_was_not_measured_is_refused() -> None:
 
 def test_what_has_nothing_in_common_is_refused() -> None:
     with pytest.raises(ConfigError, match="nothing|no call"):
-        compare(Report({}, (Latency("a", (1.0,)), Latency("b", (1.0,)))), Report({}, (Latency("c", (1.0,)),)))
+        compare(
+            Report({}, (Latency("a", (1.0,)), Latency("b", (1.0,)))),
+            Report({}, (Latency("c", (1.0,)),)),
+        )
     other = dataclasses.replace(report(1.0, 1.0, 0), about={"torch": "another"})
     assert "torch differs" in str(compare(report(1.0, 1.0, 0, knob="batch"), other))
 
@@ -107,11 +128,13 @@ def test_what_has_nothing_in_common_is_refused() -> None:
     [((1.0, math.nan), (1.0, math.nan), 0.0), ((1.0,), (math.nan,), math.inf), ((math.inf,), (math.inf,), 0.0),
      ((1.0, 2.0), (1.0,), math.inf), ((-1.0, 2.0), (1.0, 2.0), 2.0)],
 )  # fmt: skip
-def test_differences_of_actions(before: tuple[float, ...], after: tuple[float, ...], apart: float) -> None:
+def test_differences_of_actions(
+    before: tuple[float, ...], after: tuple[float, ...], apart: float
+) -> None:
     assert difference(before, after) == apart
 
 
-# ---- modes, pictures, traces ----------------------------------------------------------------------------------
+# ---- modes, pictures, traces ---------------------------------------------------------------------
 
 
 def test_modes_side_by_side() -> None:
@@ -133,20 +156,34 @@ def test_modes_side_by_side() -> None:
     def broken(work: Any) -> Any:
         raise RuntimeError("no compiler")
 
-    modes = {"eager": MODES["eager"], "fast": Mode(twice_as_fast), "gpu": Mode(broken, cuda=True), "broken": Mode(broken)}
-    entries = ablation(work, modes={**modes, "own": lambda: work}, iterations=3, warmup=0, now=clock, device="cpu")
+    modes = {
+        "eager": MODES["eager"],
+        "fast": Mode(twice_as_fast),
+        "gpu": Mode(broken, cuda=True),
+        "broken": Mode(broken),
+    }
+    entries = ablation(
+        work, modes={**modes, "own": lambda: work}, iterations=3, warmup=0, now=clock, device="cpu"
+    )
     by_name = {entry.mode: entry for entry in entries}
     assert list(by_name) == ["eager", "fast", "gpu", "broken", "own"]
     fast = by_name["fast"]
     assert fast.latency is not None and fast.latency.median == pytest.approx(4.0)
-    assert fast.ready_s == pytest.approx(3.004) and fast.difference == 0.5 and by_name["own"].difference == 0.0
-    assert by_name["gpu"].why == "needs a GPU" and by_name["broken"].why == "RuntimeError: no compiler"
+    assert (
+        fast.ready_s == pytest.approx(3.004)
+        and fast.difference == 0.5
+        and by_name["own"].difference == 0.0
+    )
+    assert (
+        by_name["gpu"].why == "needs a GPU" and by_name["broken"].why == "RuntimeError: no compiler"
+    )
     assert fast.speed == pytest.approx(2.0) and "2.00x" in ablation_table(entries)
 
 
 # What torch's own modules warn of.
 COMPILER = pytest.mark.filterwarnings(
-    "ignore:.torch.jit.script:DeprecationWarning", "ignore:.*should not be instantiated:DeprecationWarning"
+    "ignore:.torch.jit.script:DeprecationWarning",
+    "ignore:.*should not be instantiated:DeprecationWarning",
 )
 
 
@@ -169,7 +206,9 @@ def test_modes_on_a_gpu() -> None:
     x, layer = torch.randn(4, 8, device="cuda"), torch.nn.Linear(8, 8, device="cuda")
     with torch.no_grad():
         entries = ablation(lambda: layer(x), iterations=5, warmup=3)
-    assert all(entry.latency is not None and entry.difference < 1e-4 for entry in entries), ablation_table(entries)
+    assert all(entry.latency is not None and entry.difference < 1e-4 for entry in entries), (
+        ablation_table(entries)
+    )
 
 
 def test_a_picture_of_boxes_and_lines(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Nsight Systems (puffervec/wings/profile/nsys.py): what `nsys stats --format csv` writes is read, and what to run said.
+"""Nsight Systems (puffervec/wings/profile/nsys.py): what `nsys stats --format csv` writes is read,
+and what to run said.
 
-The files are made here: 5 inferences of 11 graph launches and 11 waits each, as a loop over a tensor has with 10 steps.
+The files are made here: 5 inferences of 11 graph launches and 11 waits each, as a loop over a
+tensor has with 10 steps.
 """
 
 from __future__ import annotations
@@ -50,14 +52,21 @@ def test_summaries_give_counts_per_inference(tmp_path: Path) -> None:
     assert trace.inferences == 5
     assert trace.per_inference() == {"launches": 11, "copies": 11, "synchronisations": 11}
     text = str(trace)
-    assert "11 launches" in text and "11 copies from the device to the host" in text and "11 synchronisations" in text
+    assert (
+        "11 launches" in text
+        and "11 copies from the device to the host" in text
+        and "11 synchronisations" in text
+    )
     assert "3.650 ms, the kernels 100.000 ms" in text, "the ranges show enqueue time only"
 
 
 def test_all_summaries_may_stand_in_one_file_with_messages_between(tmp_path: Path) -> None:
     """As `nsys stats` prints them; numbers may have separators of thousands."""
     words = "Generating SQLite file report.sqlite from report.nsys-rep\n"
-    words += "".join(f"Processing [report.sqlite] with [reports/{name}_sum.py]...\n{text}\n" for name, text in ALL.items())
+    words += "".join(
+        f"Processing [report.sqlite] with [reports/{name}_sum.py]...\n{text}\n"
+        for name, text in ALL.items()
+    )
     trace = nsys.read_csv(written(tmp_path, all=words.replace("93000000,55", '"93,000,000",55')))
     assert trace.per_inference()["launches"] == 11 and trace.summaries["API"][0].total_ms == 93.0
     assert [row.times for row in trace.summaries["kernels"]] == [550, 1100]
@@ -65,7 +74,10 @@ def test_all_summaries_may_stand_in_one_file_with_messages_between(tmp_path: Pat
 
 def test_without_an_nvtx_summary_the_number_has_to_be_said(tmp_path: Path) -> None:
     files = written(tmp_path, api=API)
-    assert nsys.read_csv(files, inferences=11).per_inference() == {"launches": 5, "synchronisations": 5}
+    assert nsys.read_csv(files, inferences=11).per_inference() == {
+        "launches": 5,
+        "synchronisations": 5,
+    }
     with pytest.raises(ConfigError, match="how many inferences"):
         str(nsys.read_csv(files))
 
@@ -115,11 +127,24 @@ def test_files_that_are_not_there_or_given_twice(tmp_path: Path) -> None:
 
 
 def test_the_commands_fit_together() -> None:
-    record, stats, read = map(shlex.split, nsys.command_lines(["puffer-train", "profile", "my env:f", "--nvtx"]))
-    assert record[:2] == ["nsys", "profile"] and record[-4:] == ["puffer-train", "profile", "my env:f", "--nvtx"]
-    assert {"--capture-range=cudaProfilerApi", "--capture-range-end=stop", f"--output={nsys.REPORT}"} <= set(record)
+    record, stats, read = map(
+        shlex.split, nsys.command_lines(["puffer-train", "profile", "my env:f", "--nvtx"])
+    )
+    assert record[:2] == ["nsys", "profile"] and record[-4:] == [
+        "puffer-train",
+        "profile",
+        "my env:f",
+        "--nvtx",
+    ]
+    assert {
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+        f"--output={nsys.REPORT}",
+    } <= set(record)
     assert stats[:2] == ["nsys", "stats"] and stats[-1] == f"{nsys.REPORT}.nsys-rep"
-    assert [name.removeprefix(f"{nsys.REPORT}_") for name in read[3:]] == [f"{name}.csv" for name in nsys.SUMMARIES]
+    assert [name.removeprefix(f"{nsys.REPORT}_") for name in read[3:]] == [
+        f"{name}.csv" for name in nsys.SUMMARIES
+    ]
 
 
 def test_ranges_and_the_window_call_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,4 +174,6 @@ def test_ranges_and_the_window_call_cuda(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: said.append("end"))
     with nsys.window(), nsys.nvtx_range("inference"):
         said.append("work")
-    assert said == ["wait", "start", "inference", "work", "end", "event", "look", "look", "stop"], "no wait within the window"
+    assert said == ["wait", "start", "inference", "work", "end", "event", "look", "look", "stop"], (
+        "no wait within the window"
+    )

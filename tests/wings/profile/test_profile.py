@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train profile` (puffervec/wings/profile/door.py), puffervec.profile, the case study of examples/flow_policy.py, and
-Chrome traces (puffervec/wings/profile/trace.py)."""
+"""`puffer-train profile` (puffervec/wings/profile/door.py), puffervec.profile, the case study of
+examples/flow_policy.py, and Chrome traces (puffervec/wings/profile/trace.py).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,16 @@ from tests.commands.test_cli import run
 from tests.docs import pages
 from tests.wings.profile.test_nsys import ALL, written
 
-SMALL = ["--vec.backend", "serial", "--vec.num-envs", "4", "--policy.hidden", "8", "--train.horizon", "4"]
+SMALL = [
+    "--vec.backend",
+    "serial",
+    "--vec.num-envs",
+    "4",
+    "--policy.hidden",
+    "8",
+    "--train.horizon",
+    "4",
+]
 SMALL += ["--train.precision", "fp32", "--train.compile", "off", "--train.threads", "1"]
 FAST = ["--iterations", "3", "--warmup", "1"]
 N = 10
@@ -36,7 +46,9 @@ N = 10
 @pytest.fixture(scope="module")
 def flow() -> Iterator[ModuleType]:
     """The example, as `puffer-train profile flow_policy:NAME` imports it in its folder."""
-    spec = importlib.util.spec_from_file_location("flow_policy", pages.ROOT / "examples" / "flow_policy.py")
+    spec = importlib.util.spec_from_file_location(
+        "flow_policy", pages.ROOT / "examples" / "flow_policy.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["flow_policy"] = module
@@ -45,16 +57,22 @@ def flow() -> Iterator[ModuleType]:
     del sys.modules["flow_policy"]
 
 
-# ---- the case study -------------------------------------------------------------------------------------------
+# ---- the case study ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", [1, 4, N])
-def test_the_loop_on_tensors_waits_once_more_than_it_has_steps(steps: int, flow: ModuleType) -> None:
+def test_the_loop_on_tensors_waits_once_more_than_it_has_steps(
+    steps: int, flow: ModuleType
+) -> None:
     """And the loop on the host never: exactly N + 1 against 0, by the operations and by proof."""
-    by_while, by_range = (functools.partial(make, num_steps=steps) for make in (flow.by_while, flow.by_range))
+    by_while, by_range = (
+        functools.partial(make, num_steps=steps) for make in (flow.by_while, flow.by_range)
+    )
     found = profile.find_syncs(by_while())
     assert len(found.found) == steps + 1
-    assert {sync.line for sync in found.found} == {"while time >= -dt / 2:"} and found.found[0].file == "flow_policy.py"
+    assert {sync.line for sync in found.found} == {"while time >= -dt / 2:"} and found.found[
+        0
+    ].file == "flow_policy.py"
     assert profile.find_syncs(by_range()).found == ()
     proof = profile.prove_no_syncs(functools.partial(by_while, device="cuda"))
     assert not proof.ended and proof.found[0].line == "while time >= -dt / 2:"
@@ -64,7 +82,8 @@ def test_the_loop_on_tensors_waits_once_more_than_it_has_steps(steps: int, flow:
 
 def test_the_actions_of_both_loops_are_equal(flow: ModuleType) -> None:
     before, after = (
-        profile.Report({}, (profile.latency(make(N), iterations=1, warmup=0),)) for make in (flow.by_while, flow.by_range)
+        profile.Report({}, (profile.latency(make(N), iterations=1, warmup=0),))
+        for make in (flow.by_while, flow.by_range)
     )
     changes = {change.key: change for change in profile.compare(before, after).changes}
     assert changes["actions"].after == 0.0
@@ -78,12 +97,20 @@ def test_slope_and_intercept_of_both_loops(flow: ModuleType) -> None:
     lines = {}
     for name, make in (("while", flow.by_while), ("range", flow.by_range)):
         with Syncs() as done:
-            timing = profile.Timing(2, 1, counts=False, now=lambda done=done: done.operations / 1000)
+            timing = profile.Timing(
+                2, 1, counts=False, now=lambda done=done: done.operations / 1000
+            )
             swept = profile.sweep(make, "num_steps", (1, 2, 4, 8), timing)
         lines[name] = swept.fit
-        assert swept.fit.r2 == pytest.approx(1.0) and swept.fit.residuals == pytest.approx([0.0] * 4, abs=1e-6)
-    assert (lines["range"].a, lines["range"].b) == pytest.approx((18, 9)), "the prefix and the noise; a step"
-    assert (lines["while"].a, lines["while"].b) == pytest.approx((21, 12)), "and the condition, once more than there are steps"
+        assert swept.fit.r2 == pytest.approx(1.0) and swept.fit.residuals == pytest.approx(
+            [0.0] * 4, abs=1e-6
+        )
+    assert (lines["range"].a, lines["range"].b) == pytest.approx((18, 9)), (
+        "the prefix and the noise; a step"
+    )
+    assert (lines["while"].a, lines["while"].b) == pytest.approx((21, 12)), (
+        "and the condition, once more than there are steps"
+    )
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
@@ -94,29 +121,53 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert profile.read_report(tmp_path / "while.json").sweep is not None
 
 
-# ---- the command line -----------------------------------------------------------------------------------------
+# ---- the command line ----------------------------------------------------------------------------
 
 
 def test_the_walk_on_the_command_line(
-    flow: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    flow: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As docs/profile.md goes: what waits, what it costs, before against after, with limits."""
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(["profile", "--syncs", "flow_policy:by_while", "--json", "syncs.json"], capsys)
+    code, out, err = run(
+        ["profile", "--syncs", "flow_policy:by_while", "--json", "syncs.json"], capsys
+    )
     assert json.loads((tmp_path / "syncs.json").read_text())["call"][0]["count"] == 11
-    assert code == 1 and "11 x aten::_local_scalar_dense  flow_policy.py:" in out and "while time >= -dt / 2:" in out
+    assert (
+        code == 1
+        and "11 x aten::_local_scalar_dense  flow_policy.py:" in out
+        and "while time >= -dt / 2:" in out
+    )
     assert err.startswith("puffer-train: 11 synchronisations in a call")
     assert run(["profile", "--syncs", "flow_policy:by_range"], capsys)[0] == 0
     for name in ("while", "range"):
-        words = [f"flow_policy:by_{name}", "--set", "num_steps=4", "--sweep", "num_steps=1,2,3", "--json", f"{name}.json"]
+        words = [
+            f"flow_policy:by_{name}",
+            "--set",
+            "num_steps=4",
+            "--sweep",
+            "num_steps=1,2,3",
+            "--json",
+            f"{name}.json",
+        ]
         code, out, err = run(["profile", *words, *FAST], capsys)
         assert (code, err) == (0, "") and "T = " in out and "R2" in out
     before = json.loads((tmp_path / "while.json").read_text())["latencies"][0]["counts"]
     assert (before["synchronisations"], before["copies"]) == (5, 5)
     limits = ["--limit", "synchronisations=0", "--limit", "actions=0", "--out", "both.svg"]
     code, out, err = run(["profile", "--compare", "while.json", "range.json", *limits], capsys)
-    assert (code, err) == (0, "") and "largest difference of the actions" in out and (tmp_path / "both.svg").exists()
-    code, _, err = run(["profile", "--compare", "range.json", "while.json", "--limit", "synchronisations=0"], capsys)
+    assert (
+        (code, err) == (0, "")
+        and "largest difference of the actions" in out
+        and (tmp_path / "both.svg").exists()
+    )
+    code, _, err = run(
+        ["profile", "--compare", "range.json", "while.json", "--limit", "synchronisations=0"],
+        capsys,
+    )
     assert code == 1 and "synchronisations: 5 more per call, the limit is 0" in err
 
 
@@ -127,20 +178,27 @@ def test_a_policy_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     code, out, err = run(["profile", "tag_grid", *SMALL, *FAST, *words], capsys)
     assert code == 0 and "nsys profile --trace=cuda,nvtx" in out and "enqueue" not in err
     assert "there is no GPU here" in err or torch.cuda.is_available()
-    events = [event.get("name") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
+    events = [
+        event.get("name")
+        for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    ]
     assert events.count("inference") == 3 and events.count("aten::linear") > 0
     assert json.loads((tmp_path / "a.json").read_text())["about"]["batch"] == 6
     assert run(["profile", "--syncs", "tag_grid", *SMALL], capsys)[0] == 0
 
 
-def test_a_run_on_the_command_line(small: Callable[..., TrainConfig], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_on_the_command_line(
+    small: Callable[..., TrainConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its trained policy, and in Python the phases of a trainer that goes on afterwards."""
     with Trainer(small("cartpole")) as trainer:
         found = profile.phases(trainer, iterations=2, warmup=0)
         assert "rest of iteration" in profile.table(found)
         folder = trainer.save()
         trainer.collect()
-    code, out, err = run(["profile", str(folder), *FAST, "--sweep", "batch=1,2", "--device", "cpu"], capsys)
+    code, out, err = run(
+        ["profile", str(folder), *FAST, "--sweep", "batch=1,2", "--device", "cpu"], capsys
+    )
     assert (code, err) == (0, "") and "cartpole, policy on cpu" in out and "T = " in out
     assert run(["profile", "--syncs", str(folder), "--device", "cpu"], capsys)[0] == 0
 
@@ -149,22 +207,50 @@ def test_a_loop_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["--mode", "loop", *SMALL, *FAST, "--device", "cpu", "--json", str(tmp_path / "a.json")]
     code, out, err = run(["profile", "cartpole", *words], capsys)
     assert (code, err) == (0, "")
-    phases = {"iteration", "recv", "host-to-device", "policy", "device-to-host", "send", "advantages", "update"}
+    phases = {
+        "iteration",
+        "recv",
+        "host-to-device",
+        "policy",
+        "device-to-host",
+        "send",
+        "advantages",
+        "update",
+    }
     assert phases <= set(out.split())
     assert {one.name for one in profile.read_report(tmp_path / "a.json").latencies} >= phases
 
 
 @pytest.mark.slow
-def test_a_loop_swept_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--mode", "loop", *SMALL, *FAST, "--device", "cpu", "--sweep", "horizon=4,8", "--json", str(tmp_path / "a.json")]
+def test_a_loop_swept_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [
+        "--mode",
+        "loop",
+        *SMALL,
+        *FAST,
+        "--device",
+        "cpu",
+        "--sweep",
+        "horizon=4,8",
+        "--json",
+        str(tmp_path / "a.json"),
+    ]
     code, out, err = run(["profile", "cartpole", *words], capsys)
     swept = profile.read_report(tmp_path / "a.json").sweep
     assert (code, err) == (0, "") and "ms x horizon" in out
-    assert swept is not None and [point.name for point in swept.points] == ["horizon=4", "horizon=8"]
+    assert swept is not None and [point.name for point in swept.points] == [
+        "horizon=4",
+        "horizon=8",
+    ]
 
 
 def test_ablation_on_the_command_line(
-    flow: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    flow: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without the compiler, which takes its time."""
     kept = {name: mode for name, mode in profile.MODES.items() if name == "eager" or mode.cuda}
@@ -173,17 +259,29 @@ def test_ablation_on_the_command_line(
     words = ["--ablation", "--device", "cpu", "--json", str(tmp_path / "modes.json")]
     code, out, _ = run(["profile", "flow_policy:by_range", *words, *FAST], capsys)
     eager, *others = json.loads((tmp_path / "modes.json").read_text())["call"]
-    assert eager["speed"] == 1.0 and all(entry["speed"] is None and entry["why"] == "needs a GPU" for entry in others)
+    assert eager["speed"] == 1.0 and all(
+        entry["speed"] is None and entry["why"] == "needs a GPU" for entry in others
+    )
     assert code == 0 and "eager" in out and "CUDA graph: needs a GPU" in out and "plan" not in out
-    code, out, _ = run(["profile", "cartpole", "--ablation", "--device", "cpu", *SMALL, *FAST], capsys)
+    code, out, _ = run(
+        ["profile", "cartpole", "--ablation", "--device", "cpu", *SMALL, *FAST], capsys
+    )
     assert code == 0 and "plan, cudagraph: PlanError: mode cudagraph needs a GPU" in out
 
 
-def test_summaries_of_nsys_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summaries_of_nsys_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = written(tmp_path, **ALL)
     code, out, err = run(["profile", "--nsys-csv", *files], capsys)
-    assert (code, err) == (0, "") and "11 copies from the device to the host" in out and "note: NVTX ranges show" in out
-    files = written(tmp_path, strange=ALL["api"].replace("cudaGraphLaunch_v10000", "\x1b]0;title\x07"))
+    assert (
+        (code, err) == (0, "")
+        and "11 copies from the device to the host" in out
+        and "note: NVTX ranges show" in out
+    )
+    files = written(
+        tmp_path, strange=ALL["api"].replace("cudaGraphLaunch_v10000", "\x1b]0;title\x07")
+    )
     _, out, _ = run(["profile", "--nsys-csv", *files, "--iterations", "5"], capsys)
     assert "\x1b" not in out and "\\x1b]0;title" in out
     code, _, err = run(["profile", "--nsys-csv", str(tmp_path)], capsys)
@@ -206,14 +304,18 @@ def test_summaries_of_nsys_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(
-    words: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = run(["profile", *words.split()], capsys)
     assert code == 2 and said in err and len(err.splitlines()) == 1, err
 
 
-# ---- the module -----------------------------------------------------------------------------------------------
+# ---- the module ----------------------------------------------------------------------------------
 
 
 def test_the_module_does_not_load_torch() -> None:
@@ -221,7 +323,9 @@ def test_the_module_does_not_load_torch() -> None:
         "import sys, puffervec\nmodule = puffervec.profile\nfrom puffervec import profile\n"
         "print(module is profile, 'latency' in dir(profile), 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert (done.stdout.split(), done.stderr) == (["True", "True", "False"], "")
 
 

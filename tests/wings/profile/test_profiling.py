@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `puffer-train profile` measures (puffervec/wings/profile/targets.py): policies, callables, the trainer's own loop."""
+"""What `puffer-train profile` measures (puffervec/wings/profile/targets.py): policies, callables,
+the trainer's own loop.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,22 @@ from puffervec.wings.profile.fake import ProofError, prove_no_syncs
 from puffervec.wings.profile.timing import Timing
 
 Make = Callable[..., TrainConfig]
-HOST = {"recv", "send", "host-to-device", "policy", "device-to-host", "advantages", "update", "rest of iteration"}
+HOST = {
+    "recv",
+    "send",
+    "host-to-device",
+    "policy",
+    "device-to-host",
+    "advantages",
+    "update",
+    "rest of iteration",
+}
 
 
 def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
-    """Counts are those of the loop: of two halves, 8 steps and one sent anew each iteration; nothing stays replaced."""
+    """Counts are those of the loop: of two halves, 8 steps and one sent anew each iteration;
+    nothing stays replaced.
+    """
     seen: list[Trainer] = []
 
     class Signals(StopSignals):
@@ -38,9 +51,13 @@ def test_the_phases_are_those_of_the_real_loop(small: Make) -> None:
     by_name = {phase.name: phase for phase in phases}
     assert set(by_name) == HOST
     calls = {name: phase.per_iteration for name, phase in by_name.items()}
-    assert calls == {"recv": 16, "host-to-device": 16, "policy": 16, "send": 16, "device-to-host": 16} | dict.fromkeys(
-        ("advantages", "update", "rest of iteration"), 1
-    )
+    assert calls == {
+        "recv": 16,
+        "host-to-device": 16,
+        "policy": 16,
+        "send": 16,
+        "device-to-host": 16,
+    } | dict.fromkeys(("advantages", "update", "rest of iteration"), 1)
     assert len(whole.wall) == 3 and sum(sum(phase.wall) for phase in phases) <= sum(whole.wall)
     for owner, method, _ in profiling.parts_of(seen[0]):
         assert method == "advantage" or method not in vars(owner)
@@ -57,7 +74,10 @@ def test_ranges_of_a_loop_are_recorded_apart_from_its_times(small: Make) -> None
 
     with Trainer(small("probe")) as trainer:
         found = profiling.phases(trainer, iterations=1, warmup=1, marks=around, window=around)
-    assert seen[:2] == ["window", "iteration"] and seen[-2:] == ["end of iteration", "end of window"]
+    assert seen[:2] == ["window", "iteration"] and seen[-2:] == [
+        "end of iteration",
+        "end of window",
+    ]
     assert {one.name for one in found[1:-1]} <= set(seen) and found[-1].name == "rest of iteration"
 
 
@@ -76,7 +96,11 @@ def test_a_signal_ends_the_loop(small: Make) -> None:
 
 @pytest.mark.slow
 def test_phases_of_a_roll_out_that_is_collected_beside_the_update(small: Make) -> None:
-    config = small("cartpole", train={"asynchronous": True}, vec={"backend": "serial", "num_envs": 4, "num_buffers": 1})
+    config = small(
+        "cartpole",
+        train={"asynchronous": True},
+        vec={"backend": "serial", "num_envs": 4, "num_buffers": 1},
+    )
     _, *phases = profiling.profile_loop(config, Timing(2, 1), StopSignals())
     assert {one.name: one.per_iteration for one in phases}["update"] == 1
 
@@ -95,7 +119,16 @@ def test_the_phases_of_a_device_are_in_the_real_turn(small: Make) -> None:
                 trainer.collect()
                 trainer.update()
     names = {one.name for one in meter.latencies()}
-    assert {"recv", "host-to-device", "graph", "device-to-host", "wait", "send", "advantages", "update"} <= names
+    assert {
+        "recv",
+        "host-to-device",
+        "graph",
+        "device-to-host",
+        "wait",
+        "send",
+        "advantages",
+        "update",
+    } <= names
 
 
 @pytest.mark.parametrize(
@@ -103,8 +136,12 @@ def test_the_phases_of_a_device_are_in_the_real_turn(small: Make) -> None:
     [("horizon", 16, "train", "horizon", 16), ("envs", 6, "vec", "num_envs", 6), ("agents", 8, "vec", "num_envs", 8),
      ("batch", 8, "vec", "num_envs", 16), ("layers", 3, "policy", "hidden", (8, 8, 8))],
 )  # fmt: skip
-def test_knobs_of_a_loop(knob: str, value: int, section: str, key: str, found: object, small: Make) -> None:
-    assert getattr(getattr(profiling.with_knob(small("cartpole"), knob, value), section), key) == found
+def test_knobs_of_a_loop(
+    knob: str, value: int, section: str, key: str, found: object, small: Make
+) -> None:
+    assert (
+        getattr(getattr(profiling.with_knob(small("cartpole"), knob, value), section), key) == found
+    )
 
 
 def test_knobs_that_there_are_not(small: Make) -> None:
@@ -116,9 +153,13 @@ def test_knobs_that_there_are_not(small: Make) -> None:
         profiling.env_subject(small("cartpole"), "model", 4).whole({"horizon": 2})
 
 
-@pytest.mark.parametrize("target", ["cartpole", "tag_grid", "tag_continuous", "Pendulum-v1", "tests.train.envs:Pictures"])
+@pytest.mark.parametrize(
+    "target", ["cartpole", "tag_grid", "tag_continuous", "Pendulum-v1", "tests.train.envs:Pictures"]
+)
 @pytest.mark.parametrize("mode", ["model", "policy"])
-def test_a_policy_acts_for_as_many_rows_as_are_asked_for(target: str, mode: str, small: Make) -> None:
+def test_a_policy_acts_for_as_many_rows_as_are_asked_for(
+    target: str, mode: str, small: Make
+) -> None:
     subject = profiling.env_subject(small(target, policy={"channels": (4, 4)}), mode, 5)
     for work in subject.make({}).values():
         one, other = work(), work()
@@ -133,7 +174,9 @@ def test_policies_of_this_package_wait_for_nothing(memory: str, small: Make) -> 
     for target in ("tag_grid", "Pendulum-v1"):
         subject = profiling.env_subject(small(target, policy={"memory": memory}), "policy", 3)
         for reports in subject.syncs().values():
-            assert [report.found for report in reports] == [(), ()], [str(report) for report in reports]
+            assert [report.found for report in reports] == [(), ()], [
+                str(report) for report in reports
+            ]
 
 
 class Waiting(torch.nn.Linear):
@@ -154,10 +197,14 @@ class Waiting(torch.nn.Linear):
 
 def test_a_policy_that_waits_is_found_with_its_line(small: Make) -> None:
     assert issubclass(Waiting, Policy)
-    subject = profiling.env_subject(small("cartpole", policy={"kind": f"{__name__}:Waiting"}), "policy", 3)
+    subject = profiling.env_subject(
+        small("cartpole", policy={"kind": f"{__name__}:Waiting"}), "policy", 3
+    )
     ((operations, proof),) = subject.syncs().values()
     for report in (operations, proof):
-        assert [(sync.file, sync.line) for sync in report.found] == [("test_profiling.py", "if logits.isnan().any():")]
+        assert [(sync.file, sync.line) for sync in report.found] == [
+            ("test_profiling.py", "if logits.isnan().any():")
+        ]
     assert operations.ended and not proof.ended
 
 
@@ -198,7 +245,9 @@ def test_callables_take_knobs_and_settings() -> None:
     assert subject is not None and subject.whole({"num_steps": 3})()[0].tolist() == [2.0, 2.0, 2.0]
     subject = profiling.callable_subject(f"{__name__}:works", {}, "cpu", None)
     assert subject is not None and subject.whole({"num_steps": 7})() == [7]
-    assert profiling.callable_subject("tests.train.envs:Pictures", {}, "cpu", None) is None, "an env"
+    assert profiling.callable_subject("tests.train.envs:Pictures", {}, "cpu", None) is None, (
+        "an env"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,8 +267,19 @@ def test_the_phases_on_a_gpu(small: Make) -> None:
     config = small("tag_grid", train={"device": "cuda", "update_epochs": 1})
     whole, *phases = profiling.profile_loop(config, Timing(3, 3), StopSignals())
     by_name = {phase.name: phase for phase in phases}
-    assert {"recv", "host-to-device", "graph", "device-to-host", "wait", "send", "advantages", "update"} <= set(by_name)
+    assert {
+        "recv",
+        "host-to-device",
+        "graph",
+        "device-to-host",
+        "wait",
+        "send",
+        "advantages",
+        "update",
+    } <= set(by_name)
     for name in ("graph", "update"):
         device, wall = by_name[name].device, by_name[name].wall
-        assert device is not None and all(0 < d <= w * 1.1 for d, w in zip(device, wall, strict=True))
+        assert device is not None and all(
+            0 < d <= w * 1.1 for d, w in zip(device, wall, strict=True)
+        )
     assert len(whole.wall) == 3

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The detector of synchronisation (puffervec/train/device/syncs.py, and puffervec/wings/profile/fake.py for fake
-CUDA tensors) finds what waits, and names its line."""
+"""The detector of synchronisation (puffervec/train/device/syncs.py, and
+puffervec/wings/profile/fake.py for fake CUDA tensors) finds what waits, and names its line.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +40,17 @@ ANYWHERE: dict[str, tuple[Callable[[Tensor], object], str]] = {
 ON_CUDA: dict[str, tuple[Callable[[Tensor], object], str]] = {
     "cpu": (lambda x: x.cpu(), "aten::_to_copy"),
     "to": (lambda x: x.to("cpu"), "aten::_to_copy"),
-    "to, named": (lambda x: x.to(device=torch.device("cpu"), dtype=torch.float64), "aten::_to_copy"),
+    "to, named": (
+        lambda x: x.to(device=torch.device("cpu"), dtype=torch.float64),
+        "aten::_to_copy",
+    ),
     "to, without waiting": (lambda x: x.to("cpu", non_blocking=True), "aten::_to_copy"),
     "copy_ to the host": (lambda x: torch.zeros(4, device="cpu").copy_(x), "aten::copy_"),
     "copy_ to the slab": (lambda x: torch.from_numpy(np.zeros(4)).copy_(x), "aten::copy_"),
-    "an item of the host": (lambda x: torch.zeros(4, device="cpu").__setitem__(0, x[0]), "aten::copy_"),
+    "an item of the host": (
+        lambda x: torch.zeros(4, device="cpu").__setitem__(0, x[0]),
+        "aten::copy_",
+    ),
     "copy_ of pageable memory": (lambda x: x.copy_(torch.zeros(4, device="cpu")), "aten::copy_"),
     "to the device": (lambda x: torch.zeros(4, device="cpu").to(x.device), "aten::_to_copy"),
     "a stream": (lambda x: torch.cuda.Stream().synchronize(), "synchronize"),  # type: ignore[no-untyped-call]
@@ -134,7 +141,8 @@ USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
     "convolution": (lambda: functools.partial(nn.Conv2d(3, 4, 3), torch.zeros(2, 3, 8, 8)), []),
     "distribution": (lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=False).sample(), []),
     "distribution, checked": (
-        lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=True),  # torch.compile turns the default off
+        # Torch.compile turns the default off
+        lambda: lambda: Categorical(logits=torch.zeros(4, 3), validate_args=True),
         ["aten::_local_scalar_dense"],
     ),
     "gradients": (lambda: functools.partial(torch.enable_grad()(nn.Linear(4, 4).forward), torch.zeros(2, 4)), []),
@@ -149,7 +157,9 @@ USUAL: dict[str, tuple[Callable[[], Callable[[], object]], list[str]]] = {
 def test_a_number_goes_where_a_mask_says_without_a_wait() -> None:
     """Unlike numbers of the device, of which the mask says how many."""
     assert find_syncs(lambda: zeroed(torch.ones(4))).found == ()
-    assert [sync.op for sync in find_syncs(lambda: filled(torch.ones(4), torch.tensor(1.0))).found] == ["aten::index_put_"]
+    assert [
+        sync.op for sync in find_syncs(lambda: filled(torch.ones(4), torch.tensor(1.0))).found
+    ] == ["aten::index_put_"]
     proof = prove_no_syncs(lambda: functools.partial(filled, torch.zeros(4), torch.zeros(())))
     assert [sync.op for sync in proof.found] == ["aten::index_put_"]
 
@@ -166,9 +176,19 @@ def test_a_module_may_be_moved_to_the_fake_device(move: str) -> None:
     before = [*outside.parameters()]
 
     def make() -> Callable[[], object]:
-        net = outside if move == "outside" else nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+        net = (
+            outside
+            if move == "outside"
+            else nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+        )
         dtype = torch.bfloat16 if "dtype" in move else torch.float32
-        moved = net.cuda() if move == "cuda()" else net.to("cuda", dtype) if "dtype" in move else net.to(torch.device("cuda"))
+        moved = (
+            net.cuda()
+            if move == "cuda()"
+            else net.to("cuda", dtype)
+            if "dtype" in move
+            else net.to(torch.device("cuda"))
+        )
         assert moved is net and {x.device.type for x in net.state_dict().values()} == {"cuda"}
         return functools.partial(net, torch.zeros(2, 4, dtype=dtype))
 
@@ -200,7 +220,9 @@ def test_the_debug_mode_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.warn("something else", stacklevel=1)
 
     report = cuda_syncs(wait)
-    assert [(sync.file, sync.function) for sync in report.found] == [("test_syncs.py", "wait")] and modes == ["warn", 0]
+    assert [(sync.file, sync.function) for sync in report.found] == [
+        ("test_syncs.py", "wait")
+    ] and modes == ["warn", 0]
 
 
 @pytest.mark.gpu

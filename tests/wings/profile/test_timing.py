@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Times and lines (puffervec/wings/profile/timing.py, sweep.py), on a clock that only work moves, and counts
-(puffervec/wings/profile/counts.py)."""
+"""Times and lines (puffervec/wings/profile/timing.py, sweep.py), on a clock that only work moves,
+and counts (puffervec/wings/profile/counts.py).
+"""
 
 from __future__ import annotations
 
@@ -59,12 +60,16 @@ def test_statistics_are_those_of_numpy() -> None:
     samples = [5.0, 1.0, 4.0, 2.0, 3.0]
     found = stats(samples)
     assert (found["mean"], found["p50"], found["min"], found["max"]) == (3.0, 3.0, 1.0, 5.0)
-    assert [found[f"p{q}"] for q in (90, 95, 99)] == [pytest.approx(float(np.percentile(samples, q))) for q in (90, 95, 99)]
+    assert [found[f"p{q}"] for q in (90, 95, 99)] == [
+        pytest.approx(float(np.percentile(samples, q))) for q in (90, 95, 99)
+    ]
 
 
 def test_only_the_calls_after_the_warm_up_count(clock: FakeClock) -> None:
     times = iter([50.0, 50.0, 1.0, 2.0, 3.0])
-    found = latency(lambda: clock.work(next(times)), iterations=3, warmup=2, counts=False, now=clock)
+    found = latency(
+        lambda: clock.work(next(times)), iterations=3, warmup=2, counts=False, now=clock
+    )
     assert found.wall == pytest.approx((1.0, 2.0, 3.0)) and found.median == pytest.approx(2.0)
     assert found.device is None and list(found.stats()) == ["wall"], "a CPU has no clock of its own"
     header, row = str(found).splitlines()
@@ -80,11 +85,19 @@ def test_works_are_timed_in_turn_from_the_same_noise() -> None:
         drawn.append(torch.rand(3))
         return drawn[-1]
 
-    found = latencies({"a": lambda: work("a"), "b": lambda: work("b")}, iterations=2, warmup=1, seed=5, counts=False)
+    found = latencies(
+        {"a": lambda: work("a"), "b": lambda: work("b")},
+        iterations=2,
+        warmup=1,
+        seed=5,
+        counts=False,
+    )
     assert order == ["a", "b", "a", "b", "a", "b"]
     assert all(torch.equal(noise, drawn[0]) for noise in drawn)
     assert found[0].actions == found[1].actions == pytest.approx(drawn[0].tolist())
-    assert torch.equal(torch.get_rng_state(), state), "the caller's noise goes on as if nothing had been"
+    assert torch.equal(torch.get_rng_state(), state), (
+        "the caller's noise goes on as if nothing had been"
+    )
 
 
 def test_marks_and_the_window_are_round_calls_that_nobody_times() -> None:
@@ -97,8 +110,23 @@ def test_marks_and_the_window_are_round_calls_that_nobody_times() -> None:
         yield
         seen.append(f"{name} ends")
 
-    latency(lambda: seen.append("work"), iterations=1, warmup=1, counts=False, marks=around, window=around)
-    assert seen == ["work", "work", "window begins", "inference begins", "work", "inference ends", "window ends"]
+    latency(
+        lambda: seen.append("work"),
+        iterations=1,
+        warmup=1,
+        counts=False,
+        marks=around,
+        window=around,
+    )
+    assert seen == [
+        "work",
+        "work",
+        "window begins",
+        "inference begins",
+        "work",
+        "inference ends",
+        "window ends",
+    ]
 
 
 @pytest.mark.parametrize(("iterations", "warmup"), [(0, 1), (1, -1)])
@@ -108,7 +136,12 @@ def test_no_iterations_are_refused(iterations: int, warmup: int) -> None:
 
 
 def test_numbers_of_what_is_returned() -> None:
-    nested = {"a": torch.tensor([1, 2], dtype=torch.int32), "b": (np.array([[0.5]]), 3.0), "c": "text", "d": torch.tensor(True)}
+    nested = {
+        "a": torch.tensor([1, 2], dtype=torch.int32),
+        "b": (np.array([[0.5]]), 3.0),
+        "c": "text",
+        "d": torch.tensor(True),
+    }
     assert numbers(nested) == (1.0, 2.0, 0.5, 3.0, 1.0)
     assert numbers(torch.ones(2, dtype=torch.bfloat16)) == (1.0, 1.0)
     assert numbers(None) is None and numbers(torch.zeros(100_001)) is None
@@ -147,15 +180,27 @@ def test_counts_on_a_gpu_are_those_of_the_calls_alone(monkeypatch: pytest.Monkey
     @contextmanager
     def recorded(activities: object) -> Iterator[object]:
         del names[:]
-        yield SimpleNamespace(events=lambda: [SimpleNamespace(name=name) for name in [*names, "cudaDeviceSynchronize"]])
+        yield SimpleNamespace(
+            events=lambda: [
+                SimpleNamespace(name=name) for name in [*names, "cudaDeviceSynchronize"]
+            ]
+        )
 
     monkeypatch.setattr(torch.profiler, "profile", recorded)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: names.append("cudaDeviceSynchronize"))
-    call = ["cudaLaunchKernel", "aten::item", "cudaGraphLaunch", "Memcpy DtoH (Device -> Pageable)", "cudaStreamSynchronize"]
-    assert counts.count(lambda: names.extend(call), torch.device("cuda")) == counts.Counts(2, 1, 1, "CUDA")
+    call = [
+        "cudaLaunchKernel",
+        "aten::item",
+        "cudaGraphLaunch",
+        "Memcpy DtoH (Device -> Pageable)",
+        "cudaStreamSynchronize",
+    ]
+    assert counts.count(lambda: names.extend(call), torch.device("cuda")) == counts.Counts(
+        2, 1, 1, "CUDA"
+    )
 
 
-# ---- phases ---------------------------------------------------------------------------------------------------
+# ---- phases --------------------------------------------------------------------------------------
 
 
 def test_a_meter_times_methods_and_gives_them_back(clock: FakeClock) -> None:
@@ -170,8 +215,12 @@ def test_a_meter_times_methods_and_gives_them_back(clock: FakeClock) -> None:
         parts.inner()
     found = {one.name: one for one in meter.latencies()}
     assert list(found) == ["within", "outer", "step"]
-    assert found["outer"].wall == pytest.approx((3.0,) * 4), "its own time, without what is timed within it"
-    assert found["within"].wall == pytest.approx((5.0,) * 5) and found["step"].wall == pytest.approx((2.0,) * 4)
+    assert found["outer"].wall == pytest.approx((3.0,) * 4), (
+        "its own time, without what is timed within it"
+    )
+    assert found["within"].wall == pytest.approx((5.0,) * 5) and found[
+        "step"
+    ].wall == pytest.approx((2.0,) * 4)
     assert vars(parts) == {"clock": clock}
     assert str(meter).splitlines()[0].endswith("calls  share")
 
@@ -209,7 +258,9 @@ def test_a_range_that_fails_does_not_count(clock: FakeClock) -> None:
     assert [one.wall for one in meter.latencies()] == [pytest.approx((1.0,))]
 
 
-def test_a_clock_of_cuda_waits_and_asks_the_device(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_of_cuda_waits_and_asks_the_device(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With stand-ins: the call returns after 1 ms, the device is done after 5."""
     said: list[str] = []
     capturing = False
@@ -241,11 +292,13 @@ def test_a_clock_of_cuda_waits_and_asks_the_device(clock: FakeClock, monkeypatch
             clock.work(1)
     (found,) = meter.latencies()
     assert found.wall == pytest.approx((5.0,)) and found.device == (4.5,)
-    assert said == ["wait", "record", "record", "wait"], "nothing waits while a graph is being captured"
+    assert said == ["wait", "record", "record", "wait"], (
+        "nothing waits while a graph is being captured"
+    )
     assert [row.split()[1] for row in str(found).splitlines()[1:]] == ["wall", "device"]
 
 
-# ---- lines ----------------------------------------------------------------------------------------------------
+# ---- lines ---------------------------------------------------------------------------------------
 
 
 def test_the_line_of_a_callable_that_is_known(clock: FakeClock) -> None:
@@ -255,7 +308,9 @@ def test_the_line_of_a_callable_that_is_known(clock: FakeClock) -> None:
         lambda n: lambda: clock.work((14 + 0.8 * n) * noise.gauss(1, 0.03)),
         "num_steps", (1, 2, 4, 8, 16, 32), iterations=50, warmup=1, counts=False, now=clock,
     )  # fmt: skip
-    assert found.fit.a == pytest.approx(14, rel=0.05) and found.fit.b == pytest.approx(0.8, rel=0.05)
+    assert found.fit.a == pytest.approx(14, rel=0.05) and found.fit.b == pytest.approx(
+        0.8, rel=0.05
+    )
     assert found.fit.r2 > 0.99
     table = str(found).splitlines()
     assert table[0].split()[0] == "num_steps" and len(table) == 8 and table[-1].startswith("  T = ")
@@ -282,7 +337,9 @@ def test_values_that_make_no_line_are_refused(values: tuple[int, ...]) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_wall_time_and_device_time_on_a_gpu() -> None:
-    """The device takes about 20 ms for this; the call returns long before. Each has one launch or more, and one wait."""
+    """The device takes about 20 ms for this; the call returns long before. Each has one launch or
+    more, and one wait.
+    """
     x = torch.randn(4096, 4096, device="cuda")
 
     def work() -> Tensor:
@@ -298,4 +355,8 @@ def test_wall_time_and_device_time_on_a_gpu() -> None:
     for wall, device in zip(found.wall, found.device, strict=True):
         assert 0 < device <= wall * 1.05
     reading = latency(lambda: float(work()), iterations=3, warmup=1)
-    assert reading.counts is not None and reading.counts.copies == 1 and reading.counts.synchronisations >= 1
+    assert (
+        reading.counts is not None
+        and reading.counts.copies == 1
+        and reading.counts.synchronisations >= 1
+    )

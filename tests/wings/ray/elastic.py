@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run on machines that come and go: several of Ray's nodes on this machine. test_cluster.py starts it as a process."""
+"""A run on machines that come and go: several of Ray's nodes on this machine. test_cluster.py
+starts it as a process.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def train_until(trainer: RayTrainer, condition: Callable[[], bool]) -> None:
 
 
 def main(folder: str) -> None:
-    """Begin with two machines and the learner's, which plays nothing; one more joins, then one leaves."""
+    """Begin with two machines and the learner's, which plays nothing; one more joins, then one
+    leaves.
+    """
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     machines = [cluster.add_node(num_cpus=1) for _ in range(2)]
     tables = {

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which machines play and with how many CPUs (puffervec/wings/ray/cluster.py); with real Ray where that is slow."""
+"""Which machines play and with how many CPUs (puffervec/wings/ray/cluster.py); with real Ray where
+that is slow.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,22 @@ from puffervec.wings.ray.host import About, Failed, Order, Outfit, Reborn  # noq
 
 def node(name: str, cpus: float | None, alive: bool = True) -> dict[str, object]:
     resources = {} if cpus is None else {"CPU": cpus}
-    return {"NodeID": name, "NodeManagerAddress": f"at {name}", "Alive": alive, "Resources": resources}
+    return {
+        "NodeID": name,
+        "NodeManagerAddress": f"at {name}",
+        "Alive": alive,
+        "Resources": resources,
+    }
 
 
 def test_machines_that_can_play() -> None:
-    nodes = [node("a", 4.0), node("dead", 8.0, alive=False), node("learner", None), node("none", 0.0), node("b", 8.0)]
+    nodes = [
+        node("a", 4.0),
+        node("dead", 8.0, alive=False),
+        node("learner", None),
+        node("none", 0.0),
+        node("b", 8.0),
+    ]
     assert machines(nodes) == [Machine("b", "at b", 8), Machine("a", "at a", 4)]
 
 
@@ -65,7 +78,9 @@ class Group:
 
 
 class Actors:
-    """Ray's end of actors: each `about` is a reference of its own. Attributes: made: (host, cpus), in their order."""
+    """Ray's end of actors: each `about` is a reference of its own. Attributes: made: (host, cpus),
+    in their order.
+    """
 
     def __init__(self) -> None:
         self.made: list[tuple[int, int]] = []
@@ -130,7 +145,9 @@ def test_hosts_have_machines_of_their_own_or_the_user_is_told(
 
 
 @pytest.mark.parametrize("enough", [False, True])
-def test_too_few_cpus_are_named(monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool) -> None:
+def test_too_few_cpus_are_named(
+    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], enough: bool
+) -> None:
     """Check both cases: too few in all, so that Ray is not asked; enough, but others use them."""
 
     def placed(bundles: list[dict[str, float]], strategy: str) -> Group:
@@ -147,12 +164,16 @@ def test_too_few_cpus_are_named(monkeypatch: pytest.MonkeyPatch, machines_there:
 
 def test_a_cluster_without_cpus(machines_there: list[dict[str, object]]) -> None:
     machines_there += [node("learner", 0)]
-    with pytest.raises(ConfigError, match="ray.address is 'auto': no machine of that cluster lends CPUs"):
+    with pytest.raises(
+        ConfigError, match="ray.address is 'auto': no machine of that cluster lends CPUs"
+    ):
         cluster.Cluster(RaySection(address="auto", wait_s=0.0), 0)
 
 
 def test_hosts_follow_the_machines(
-    monkeypatch: pytest.MonkeyPatch, machines_there: list[dict[str, object]], small: Callable[..., TrainConfig]
+    monkeypatch: pytest.MonkeyPatch,
+    machines_there: list[dict[str, object]],
+    small: Callable[..., TrainConfig],
 ) -> None:
     actors, killed, cancelled = Actors(), list[int](), list[str]()
     monkeypatch.setattr("ray.remote", actors)
@@ -185,7 +206,8 @@ def test_an_address_without_a_cluster_is_one_line(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("ray.init", refuse)
     with pytest.raises(
-        ConfigError, match="ray.address is 'auto': no Ray cluster could be joined there .*use --ray local"
+        ConfigError,
+        match="ray.address is 'auto': no Ray cluster could be joined there .*use --ray local",
     ) as error:
         connect(RaySection(address="auto"), 1)
     assert "\n" not in str(error.value)
@@ -199,9 +221,13 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_cluster")
-def test_a_ray_of_ones_own_has_a_token_unless_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ray_of_ones_own_has_a_token_unless_the_user_chose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[str | None] = []
-    monkeypatch.setattr("ray.init", lambda *args, **kwargs: seen.append(os.environ.get("RAY_AUTH_TOKEN")))
+    monkeypatch.setattr(
+        "ray.init", lambda *args, **kwargs: seen.append(os.environ.get("RAY_AUTH_TOKEN"))
+    )
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "environ", os.environ.copy())
@@ -218,7 +244,9 @@ def test_an_address_where_nothing_answers_is_known_at_once(monkeypatch: pytest.M
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # Nobody listens.
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}': no Ray cluster could be joined there .*refused"):
+        with pytest.raises(
+            ConfigError, match=f"127.0.0.1:{port}': no Ray cluster could be joined there .*refused"
+        ):
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
 
 
@@ -240,12 +268,16 @@ def test_auto_where_the_last_cluster_was_killed_is_known_at_once(
             connect(RaySection(address="auto"), 1)
 
 
-def test_an_address_that_listens_and_says_nothing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_listens_and_says_nothing_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray tries for minutes"))
     monkeypatch.setattr(cluster, "REACH_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}': .*something listens there and does not answer"):
+        with pytest.raises(
+            ConfigError, match=f"127.0.0.1:{port}': .*something listens there and does not answer"
+        ):
             connect(RaySection(address=f"127.0.0.1:{port}"), 1)
 
 
@@ -261,12 +293,15 @@ def test_sigterm_while_ray_starts_is_sigterm(monkeypatch: pytest.MonkeyPatch) ->
     with StopSignals() as signals, pytest.raises(KeyboardInterrupt):
         signals.start(lambda: connect(RaySection(address="auto"), 1))  # type: ignore[arg-type, return-value]
     assert signals.received == signal.SIGTERM
-    for number in (signal.SIGINT, signal.SIGTERM):  # left as they were, since the process is about to end
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # left as they were, since the process is about to end
         assert signal.getsignal(number) == signals._handle
         signal.signal(number, signals._before[number])
 
 
-# ---- with a Ray that a test plays --------------------------------------------------------------------------
+# ---- with a Ray that a test plays ----------------------------------------------------------------
 
 
 class Clock:
@@ -293,7 +328,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_machines_and_room_are_waited_for_no_longer_than_wait_s(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, late_s: float, left_s: float | None
 ) -> None:
-    """Look for a machine that joins late; room on it is waited for in the time that is left, or for a second."""
+    """Look for a machine that joins late; room on it is waited for in the time that is left, or for
+    a second.
+    """
     waited: list[float] = []
 
     class Asked(Group):
@@ -307,7 +344,9 @@ def test_machines_and_room_are_waited_for_no_longer_than_wait_s(
     monkeypatch.setattr(cluster, "placement_group", lambda bundles, strategy: Asked(True))
     section = RaySection(address="auto", hosts=1, wait_s=10.0)
     if left_s is None:
-        with pytest.raises(ConfigError, match=r"no room for 1 of 1 CPUs within ray.wait_s 10 \(its CPUs: none"):
+        with pytest.raises(
+            ConfigError, match=r"no room for 1 of 1 CPUs within ray.wait_s 10 \(its CPUs: none"
+        ):
             cluster.Cluster(section, 1)
         assert clock.now == pytest.approx(begin + 10.0, abs=0.5)
     else:
@@ -316,14 +355,18 @@ def test_machines_and_room_are_waited_for_no_longer_than_wait_s(
 
 
 class FakeRay:
-    """The part of Ray that carries answers. Attributes: done: answers, or errors, by reference; calls: what was asked of it."""
+    """The part of Ray that carries answers. Attributes: done: answers, or errors, by reference;
+    calls: what was asked of it.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.done: dict[str, object] = {}
         self.calls: list[object] = []
         self.clock = clock
 
-    def wait(self, refs: list[str], num_returns: int, timeout: float) -> tuple[list[str], list[str]]:
+    def wait(
+        self, refs: list[str], num_returns: int, timeout: float
+    ) -> tuple[list[str], list[str]]:
         """Take all the time where fewer are done than are waited for, as Ray does."""
         found = [ref for ref in refs if ref in self.done][:num_returns]
         if len(found) < num_returns:
@@ -354,11 +397,15 @@ def test_answers_that_are_there_are_returned_without_a_wait_for_the_others(
     fake.done = {"b": 1, "d": 2}
     assert made.ready(["a", "b", "c", "d"], 5.0) == ["b", "d"] and clock.now == begin
     assert made.ready(["a", "c"], 5.0) == [] and clock.now == begin + 5.0
-    assert made.ready([], 5.0) == [] and begin + 5.0 < clock.now < begin + 6.0, "a caller that polls must not spin"
+    assert made.ready([], 5.0) == [] and begin + 5.0 < clock.now < begin + 6.0, (
+        "a caller that polls must not spin"
+    )
     assert made.ready([], 0.0) == []
 
 
-def test_what_a_host_raises_is_a_failure_and_what_ray_loses_is_lost(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_what_a_host_raises_is_a_failure_and_what_ray_loses_is_lost(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     from ray.exceptions import ActorDiedError, RayTaskError
 
     made, fake = idle(monkeypatch), FakeRay(clock)
@@ -392,7 +439,9 @@ class Options:
     def remote(self, *given: Any) -> Any:
         self.calls.append(given)
         if len(given) == 1 and isinstance(given[0], int):
-            return types.SimpleNamespace(about=Options(self.calls), play=Options(self.calls), close=Options(self.calls))
+            return types.SimpleNamespace(
+                about=Options(self.calls), play=Options(self.calls), close=Options(self.calls)
+            )
         return f"ref {len(self.calls)}"
 
 
@@ -400,14 +449,19 @@ class Options:
 def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, small: Callable[..., TrainConfig], own: bool
 ) -> None:
-    """A host has its own part of what was reserved; the learner leaves the cluster only where it joined it."""
+    """A host has its own part of what was reserved; the learner leaves the cluster only where it
+    joined it.
+    """
     calls, ended = list[Any](), list[str]()
     made = idle(monkeypatch, hosts=2)
     made._own = own
     monkeypatch.setattr("ray.remote", lambda kind: Options(calls))
     monkeypatch.setattr("ray.put", lambda value: value)
     monkeypatch.setattr("ray.is_initialized", lambda: True)
-    monkeypatch.setattr("ray.wait", lambda refs, num_returns, timeout: ended.append(f"wait {num_returns} of {len(refs)}"))
+    monkeypatch.setattr(
+        "ray.wait",
+        lambda refs, num_returns, timeout: ended.append(f"wait {num_returns} of {len(refs)}"),
+    )
     monkeypatch.setattr("ray.kill", lambda actor: ended.append("kill"))
     monkeypatch.setattr("ray.shutdown", lambda: ended.append("shutdown"))
     monkeypatch.setattr(cluster, "remove_placement_group", lambda group: ended.append("remove"))
@@ -417,20 +471,26 @@ def test_hosts_begin_again_by_themselves_and_end_with_the_cluster(
     outfit = Outfit(small("cartpole"), {}, False, "exact", "", "", 0)
     made.start(outfit)
     wanted = {"num_cpus": 2, "max_restarts": -1, "max_task_retries": -1}
-    assert [one for one in calls if isinstance(one, dict)] == [{**wanted, "scheduling_strategy": host} for host in (0, 1)]
+    assert [one for one in calls if isinstance(one, dict)] == [
+        {**wanted, "scheduling_strategy": host} for host in (0, 1)
+    ]
     assert made.starting == 2 and calls[2] == ([dataclasses.replace(outfit, cpus=2)],)
     made.play(1, "weights", Order(3, "life", 4))
     assert calls[-1][:2] == ("weights", Order(3, "life", 4))
     calls.clear()
     made.close()
-    assert calls[0] == {"max_task_retries": 0}, "a host that is dead already is not begun again to be closed"
+    assert calls[0] == {"max_task_retries": 0}, (
+        "a host that is dead already is not begun again to be closed"
+    )
     assert ended == ["wait 2 of 2", "kill", "kill", "shutdown" if own else "remove"]
     ended.clear()
     made.close()
     assert ended == (["shutdown"] if own else [])
 
 
-def test_hosts_that_are_ready_are_told_once_with_their_names(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_hosts_that_are_ready_are_told_once_with_their_names(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     made, fake = idle(monkeypatch), FakeRay(clock)
     monkeypatch.setattr("ray.wait", fake.wait)
     monkeypatch.setattr("ray.get", fake.get)
@@ -486,14 +546,18 @@ def test_a_ray_of_ones_own_has_room_for_the_hosts_and_nothing_else(
     """Only what looks like HOST:PORT is tried before Ray is asked."""
     asked: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(cluster, "usable_cores", lambda: 8)
-    monkeypatch.setattr(cluster.socket, "create_connection", lambda *args, **given: pytest.fail("it is left to Ray"))
+    monkeypatch.setattr(
+        cluster.socket, "create_connection", lambda *args, **given: pytest.fail("it is left to Ray")
+    )
     monkeypatch.setattr("ray.init", lambda address, **given: asked.append((address, given)))
     monkeypatch.setattr(os, "environ", os.environ.copy())
     assert connect(RaySection(address=address, cpus=cpus), hosts)
     ((joined, given),) = asked
     assert joined == address
     quiet = {} if wanted is None else {"num_cpus": hosts * wanted, "include_dashboard": False}
-    assert {name: given[name] for name in given if name in ("num_cpus", "include_dashboard")} == quiet
+    assert {
+        name: given[name] for name in given if name in ("num_cpus", "include_dashboard")
+    } == quiet
     monkeypatch.setattr("ray.is_initialized", lambda: True)
     assert not connect(RaySection(address=address), hosts) and len(asked) == 1
 
@@ -527,13 +591,20 @@ except ConfigError as error:
     ("section", "hosts", "words"),
     [
         ({"address": "auto"}, 1, "no Ray cluster could be joined there"),
-        ({"address": "local", "hosts": 2, "cpus": 2, "wait_s": 2.0}, 3, "the cluster had no room for 3 of 2 CPUs"),
+        (
+            {"address": "local", "hosts": 2, "cpus": 2, "wait_s": 2.0},
+            3,
+            "the cluster had no room for 3 of 2 CPUs",
+        ),
     ],
 )
 def test_real_clusters_that_do_not_do(section: dict[str, object], hosts: int, words: str) -> None:
     code = REAL.format(section=section, hosts=hosts)
     if hosts == 3:  # Started for two.
-        begin = f"from puffervec.wings.ray.cluster import connect\nconnect(RaySection(**{section}), 2)\n"
+        begin = (
+            f"from puffervec.wings.ray.cluster import connect\nconnect(RaySection(**{section}), "
+            "2)\n"
+        )
         code = code.replace("try:", begin + "try:")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert words in done.stdout and done.stdout.count("\n") == 1, done.stdout + done.stderr
@@ -542,7 +613,12 @@ def test_real_clusters_that_do_not_do(section: dict[str, object], hosts: int, wo
 @pytest.mark.slow
 def test_machines_come_and_go(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.wings.ray.elastic", str(tmp_path)], capture_output=True, text=True, timeout=600
+        [sys.executable, "-m", "tests.wings.ray.elastic", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
-    assert done.returncode == 0 and done.stdout.endswith("came and went\n"), done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.endswith("came and went\n"), (
+        done.stdout + done.stderr
+    )
     assert "has joined" in done.stdout and "has left" in done.stdout

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A run over hosts (puffervec/wings/ray/collector.py) whose hosts live in this process, so that no Ray has to be started."""
+"""A run over hosts (puffervec/wings/ray/collector.py) whose hosts live in this process, so that no
+Ray has to be started.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,20 @@ class Rooms:
     """Hosts in this process, in the place of a cluster.
 
     Attributes:
-        outfit: what they are made of. stored: weights that were published. taken: segments, as they arrived.
+        outfit: what they are made of. stored: weights that were published. taken: segments, as they
+        arrived.
         coming: (host, answer) of those that are not ready yet, or None for a look in vain.
         gone: hosts that the next sync loses.
         calls: looks for hosts that have become ready.
     """
 
     def __init__(self, section: Any, hosts: int) -> None:
-        self.section, self.hosts, self.notes, self.calls = section, hosts, ["a note of the cluster"], 0
+        self.section, self.hosts, self.notes, self.calls = (
+            section,
+            hosts,
+            ["a note of the cluster"],
+            0,
+        )
         self.outfit: Outfit
         self.alive: dict[int, Host] = {}
         self.stored: list[bytes] = []
@@ -109,8 +117,12 @@ def config_of(small: Small, hosts: int = 2, **tables: dict[str, Any]) -> TrainCo
 
 @pytest.mark.usefixtures("rooms")
 @pytest.mark.parametrize(("hosts", "segments"), [(2, 0), (1, 3), (0, 1)])
-def test_an_update_learns_from_the_segments_that_hosts_played(small: Small, hosts: int, segments: int) -> None:
-    """Its rows are those of the segments, in the order in which they came; all that is counted is of them."""
+def test_an_update_learns_from_the_segments_that_hosts_played(
+    small: Small, hosts: int, segments: int
+) -> None:
+    """Its rows are those of the segments, in the order in which they came; all that is counted is
+    of them.
+    """
     config = config_of(small, hosts, ray={"segments": segments}, train={"scale_rewards": False})
     with RayTrainer(config) as trainer:
         made: Rooms = trainer.cluster
@@ -126,22 +138,35 @@ def test_an_update_learns_from_the_segments_that_hosts_played(small: Small, host
                 put(segment, twin, place)
                 assert segment.version == update
             for name, tensor in found.tensors().items():
-                assert name == "values" or torch.equal(tensor, twin["default"].tensors()[name]), name
+                assert name == "values" or torch.equal(tensor, twin["default"].tensors()[name]), (
+                    name
+                )
             steps = sum(segment.agent_steps for segment in made.taken[-wanted:])
             line = trainer.report(trainer.update())
             assert line["step"] == sum(segment.agent_steps for segment in made.taken)
-            assert line["ray/hosts"] == (hosts or 1) and line["ray/lag"] == line["ray/dropped"] == line["ray/deaths"] == 0
-            assert line["ray/bytes_per_agent_step"] == sum(one.nbytes for one in made.taken[-wanted:]) / steps
+            assert (
+                line["ray/hosts"] == (hosts or 1)
+                and line["ray/lag"] == line["ray/dropped"] == line["ray/deaths"] == 0
+            )
+            assert (
+                line["ray/bytes_per_agent_step"]
+                == sum(one.nbytes for one in made.taken[-wanted:]) / steps
+            )
             seconds = sum(segment.seconds for segment in made.taken[-wanted:])
             assert line["ray/host_agent_steps_per_s"] == pytest.approx(steps / seconds)
             assert round(line["charts/env_steps_per_s"] * line["span_s"]) == 8 * 4 * wanted
         assert trainer.collector.turns == 3 * 8 * wanted
-        said = f"{hosts or 1} host{'s' * (hosts > 1)} of 4 envs, 4 rows each, {wanted} segment{'s' * (wanted > 1)} an update"
+        said = (
+            f"{hosts or 1} host{'s' * (hosts > 1)} of 4 envs, 4 rows each, {wanted} "
+            f"segment{'s' * (wanted > 1)} an update"
+        )
         assert said in trainer.describe()
 
 
 @pytest.mark.usefixtures("rooms")
-def test_hosts_play_with_the_newest_weights_and_new_ones_are_sent_only_after_an_update(small: Small) -> None:
+def test_hosts_play_with_the_newest_weights_and_new_ones_are_sent_only_after_an_update(
+    small: Small,
+) -> None:
     with RayTrainer(config_of(small)) as trainer:
         made: Rooms = trainer.cluster
         trainer.request_stop()
@@ -159,18 +184,34 @@ def test_hosts_play_with_the_newest_weights_and_new_ones_are_sent_only_after_an_
 @pytest.mark.usefixtures("rooms")
 @pytest.mark.parametrize(
     ("precision", "observations", "sent"),
-    [("fp32", "auto", "exact"), ("bf16", "auto", "bf16"), ("bf16", "exact", "exact"), ("fp32", "uint8", "uint8")],
+    [
+        ("fp32", "auto", "exact"),
+        ("bf16", "auto", "bf16"),
+        ("bf16", "exact", "exact"),
+        ("fp32", "uint8", "uint8"),
+    ],
 )
-def test_hosts_are_told_how_observations_travel(small: Small, precision: str, observations: str, sent: str) -> None:
-    config = config_of(small, 1, ray={"observations": observations}, train={"precision": precision, "threads": 2})
+def test_hosts_are_told_how_observations_travel(
+    small: Small, precision: str, observations: str, sent: str
+) -> None:
+    config = config_of(
+        small, 1, ray={"observations": observations}, train={"precision": precision, "threads": 2}
+    )
     with RayTrainer(config) as trainer:
         outfit = trainer.cluster.outfit
         assert (outfit.observations, outfit.bf16) == (sent, precision == "bf16")
         own = outfit.config
-        assert (own.ray.address, own.train.device, own.train.threads) == ("", "cpu", 0)  # Threads: as many as a host has cores.
+        assert (own.ray.address, own.train.device, own.train.threads) == (
+            "",
+            "cpu",
+            0,
+        )  # Threads: as many as a host has cores.
         kinds = {
             part.kind
-            for part in trainer.cluster.alive[0].play(b"", Order(-1, made_life(trainer), 0)).arrays["default"].values()
+            for part in trainer.cluster.alive[0]
+            .play(b"", Order(-1, made_life(trainer), 0))
+            .arrays["default"]
+            .values()
         }
         assert (sent in kinds) and kinds <= {sent, "exact", "bf16"}
 
@@ -181,10 +222,14 @@ def made_life(trainer: RayTrainer) -> str:
 
 
 @pytest.mark.usefixtures("rooms")
-def test_the_time_of_a_collect_is_that_of_hosts_and_that_of_copies(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_collect_is_that_of_hosts_and_that_of_copies(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with RayTrainer(config_of(small)) as trainer:
         ticks = iter(range(100))
-        clock = types.SimpleNamespace(perf_counter=lambda: float(next(ticks)), monotonic=lambda: 0.0)
+        clock = types.SimpleNamespace(
+            perf_counter=lambda: float(next(ticks)), monotonic=lambda: 0.0
+        )
         monkeypatch.setattr(collector, "time", clock)
         for collects in (1, 2):
             assert trainer.collect()
@@ -194,17 +239,27 @@ def test_the_time_of_a_collect_is_that_of_hosts_and_that_of_copies(small: Small,
 
 
 @pytest.mark.usefixtures("rooms")
-def test_hosts_that_are_late_are_waited_for_and_then_given_up(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_that_are_late_are_waited_for_and_then_given_up(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def late(self: Rooms, outfit: Outfit) -> None:
         self.outfit = outfit
-        self.coming += [None, None, (0, self.add(0)), None, *([(1, self.add(1))] if wait_s > 1 else [])]
+        self.coming += [
+            None,
+            None,
+            (0, self.add(0)),
+            None,
+            *([(1, self.add(1))] if wait_s > 1 else []),
+        ]
 
     monkeypatch.setattr(Rooms, "start", late)
     wait_s = 60.0
     with RayTrainer(config_of(small, ray={"wait_s": wait_s})) as trainer:
         assert trainer.cluster.calls == 5 and trainer.collect()
     wait_s = 0.01
-    with pytest.raises(ConfigError, match=r"ray.hosts is 2: 1 of 2 started within 0.1 s, 10 x ray.wait_s"):
+    with pytest.raises(
+        ConfigError, match=r"ray.hosts is 2: 1 of 2 started within 0.1 s, 10 x ray.wait_s"
+    ):
         RayTrainer(config_of(small, ray={"wait_s": wait_s}))
 
 
@@ -213,14 +268,18 @@ def test_hosts_that_are_late_are_waited_for_and_then_given_up(small: Small, monk
 def test_a_host_that_cannot_start_ends_the_run_with_its_words(
     small: Small, monkeypatch: pytest.MonkeyPatch, bad_input: bool
 ) -> None:
-    monkeypatch.setattr(Rooms, "add", lambda self, number: Failed("WorkerError: no memory", bad_input))
+    monkeypatch.setattr(
+        Rooms, "add", lambda self, number: Failed("WorkerError: no memory", bad_input)
+    )
     with pytest.raises(PuffervecError, match="host 0: WorkerError: no memory") as error:
         RayTrainer(config_of(small))
     assert isinstance(error.value, ConfigError) == bad_input
 
 
 @pytest.mark.usefixtures("rooms")
-def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_again(small: Small) -> None:
+def test_hosts_that_come_later_are_noted_and_those_that_leave_are_not_asked_again(
+    small: Small,
+) -> None:
     with RayTrainer(config_of(small, 0, ray={"segments": 2, "ahead": 2})) as trainer:
         made: Rooms = trainer.cluster
         assert trainer.collector.notes == ["a note of the cluster"] and made.notes == []
@@ -258,7 +317,11 @@ def test_a_run_begins_with_the_seed_of_its_envs_and_each_life_has_its_own(small:
     def first(seed: int) -> list[torch.Tensor]:
         with RayTrainer(config_of(small, train={"seed": seed})) as trainer:
             trainer.collect()
-            (name,) = [name for name in trainer.learner.storages["default"].tensors() if name.startswith("obs")]
+            (name,) = [
+                name
+                for name in trainer.learner.storages["default"].tensors()
+                if name.startswith("obs")
+            ]
             rows = trainer.learner.storages["default"].tensors()[name][0].clone()
             return [rows[:4], rows[4:]]
 
@@ -273,7 +336,9 @@ def test_a_run_goes_on_from_its_checkpoint_with_new_episodes(small: Small) -> No
         trainer.train()
         steps, saved = trainer.counters.agent_steps, trainer.save()
     config = config_of(small)
-    config = dataclasses.replace(config, train=dataclasses.replace(config.train, total_timesteps=2 * steps))
+    config = dataclasses.replace(
+        config, train=dataclasses.replace(config.train, total_timesteps=2 * steps)
+    )
     with RayTrainer(config, checkpoint=saved) as trainer:
         assert trainer.counters.agent_steps == steps and trainer.collector.full
         trainer.train()

@@ -18,7 +18,9 @@ from puffervec.wings.ray.segment import Segment
 
 @dataclasses.dataclass
 class Fake:
-    """Hosts that answer when the test says so. Attributes: orders: by reference, with the host; weights: that were stored."""
+    """Hosts that answer when the test says so. Attributes: orders: by reference, with the host;
+    weights: that were stored.
+    """
 
     orders: dict[int, tuple[int, Order, Any]] = dataclasses.field(default_factory=dict)
     answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
@@ -48,7 +50,9 @@ class Fake:
     def finish(self, ref: int) -> None:
         """Play what was ordered."""
         _, order, _ = self.orders[ref]
-        self.answers[ref] = Segment(order.version, order.life, {}, {}, Counted(b"", b"{}", {}), agent_steps=8, seconds=0.5)
+        self.answers[ref] = Segment(
+            order.version, order.life, {}, {}, Counted(b"", b"{}", {}), agent_steps=8, seconds=0.5
+        )
 
     def of(self, host: int) -> list[int]:
         return [ref for ref, (owner, _, _) in self.orders.items() if owner == host]
@@ -81,7 +85,12 @@ def test_a_host_has_no_more_orders_open_than_it_may() -> None:
 def test_hosts_that_wait_for_updates_play_what_the_update_lacks_and_no_more() -> None:
     fake = Fake()
     feed = feed_of(fake, hosts=3, ahead=1)
-    for missing, orders in ((4, 4), (3, 4), (2, 4), (1, 4)):  # The update takes four: one host plays twice.
+    for missing, orders in (
+        (4, 4),
+        (3, 4),
+        (2, 4),
+        (1, 4),
+    ):  # The update takes four: one host plays twice.
         fake.finish(4 - missing)
         assert feed.next(0.0) is not None
         feed.go_on(missing - 1)
@@ -109,9 +118,9 @@ def test_orders_carry_the_newest_weights_which_are_stored_once() -> None:
     feed.publish(b"second")
     feed.fill()
     assert fake.weights == [b"first", b"second"]
-    assert [(order.version, weights) for _, order, weights in fake.orders.values()] == [(0, "weights 1")] * 4 + [
-        (1, "weights 2")
-    ]
+    assert [(order.version, weights) for _, order, weights in fake.orders.values()] == [
+        (0, "weights 1")
+    ] * 4 + [(1, "weights 2")]
 
 
 def test_segments_come_in_the_order_of_their_orders_and_are_counted() -> None:
@@ -138,7 +147,9 @@ def test_what_is_too_old_is_dropped(behind: int) -> None:
     assert (feed.next(0.0) is None) == (behind > 2)
     assert feed.figures.dropped == (behind > 2)
     feed.go_on(missing=1)
-    assert fake.orders[1][1].version == behind  # In its place one of the newest weights is asked for.
+    assert (
+        fake.orders[1][1].version == behind
+    )  # In its place one of the newest weights is asked for.
 
 
 def test_a_host_that_was_born_again_gets_new_orders_and_other_envs() -> None:
@@ -151,7 +162,9 @@ def test_a_host_that_was_born_again_gets_new_orders_and_other_envs() -> None:
     feed.publish(b"second")
     feed.fill()
     orders = [fake.orders[ref][1] for ref in fake.of(0)[2:]]
-    assert [(order.life, order.version, order.seed) for order in orders] == [("second life", 1, 120)] * 2
+    assert [(order.life, order.version, order.seed) for order in orders] == [
+        ("second life", 1, 120)
+    ] * 2
     assert (feed.figures.reborn, feed.members[0].deaths) == (1, 1)
     fake.finish(fake.of(0)[2])
     assert feed.next(0.0) is not None and feed.members[0].deaths == 0
@@ -174,7 +187,9 @@ def test_a_failure_ends_the_run_with_the_hosts_words(bad_input: bool) -> None:
     fake = Fake()
     feed = feed_of(fake)
     fake.answers[3] = Failed("WorkerError: env 3 failed", bad_input)
-    with pytest.raises(ConfigError if bad_input else PuffervecError, match="host 1: WorkerError: env 3 failed"):
+    with pytest.raises(
+        ConfigError if bad_input else PuffervecError, match="host 1: WorkerError: env 3 failed"
+    ):
         feed.next(0.0)
 
 
@@ -200,7 +215,9 @@ def test_hosts_come_and_go() -> None:
 
 
 def test_lives_of_a_second_beginning_have_seeds_of_their_own_from_the_first_on() -> None:
-    """Envs of each life begin a stride after those of the one before, whichever host it is of; none has another's seed."""
+    """Envs of each life begin a stride after those of the one before, whichever host it is of; none
+    has another's seed.
+    """
     fake = Fake()
     feed = feed_of(fake, hosts=3, ahead=1)
     assert [order.seed for _, order, _ in fake.orders.values()] == [100, 110, 120]

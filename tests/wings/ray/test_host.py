@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A host (puffervec/wings/ray/host.py), in this process: what it plays, with which weights, and what it says of failures."""
+"""A host (puffervec/wings/ray/host.py), in this process: what it plays, with which weights, and
+what it says of failures.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,17 @@ from puffervec.train import TrainConfig
 from puffervec.train.config.target import env_spec, spec_hash
 from puffervec.train.learn.updater import reevaluate
 from puffervec.train.policies.mapping import policy_rows
-from puffervec.wings.ray.host import About, Failed, Host, Order, Outfit, Reborn, load_weights, take_cores, weights_of
+from puffervec.wings.ray.host import (
+    About,
+    Failed,
+    Host,
+    Order,
+    Outfit,
+    Reborn,
+    load_weights,
+    take_cores,
+    weights_of,
+)
 from puffervec.wings.ray.segment import Segment, put
 
 Small = Callable[..., TrainConfig]
@@ -30,11 +42,18 @@ Small = Callable[..., TrainConfig]
 def made(small: Small) -> Iterator[Callable[..., Host]]:
     hosts: list[Host] = []
 
-    def make(target: str = "cartpole", observations: str = "exact", tables: dict[str, Any] | None = None, **other: Any) -> Host:
+    def make(
+        target: str = "cartpole",
+        observations: str = "exact",
+        tables: dict[str, Any] | None = None,
+        **other: Any,
+    ) -> Host:
         config = small(target, **(tables or {}))
         spec = env_spec(config)
         policies = {name: rows.build() for name, rows in policy_rows(spec, config).items()}
-        outfit = Outfit(config, policies, False, observations, puffervec.__version__, spec_hash(spec), 0)
+        outfit = Outfit(
+            config, policies, False, observations, puffervec.__version__, spec_hash(spec), 0
+        )
         hosts.append(Host(dataclasses.replace(outfit, **other), 0))
         return hosts[-1]
 
@@ -43,21 +62,28 @@ def made(small: Small) -> Iterator[Callable[..., Host]]:
         host.close()
 
 
-def play(host: Host, version: int = 0, policies: dict[str, nn.Module] | None = None, seed: int = 5) -> Segment:
+def play(
+    host: Host, version: int = 0, policies: dict[str, nn.Module] | None = None, seed: int = 5
+) -> Segment:
     answer = host.play(weights_of(policies or host.policies), Order(version, host.life, seed))
     assert isinstance(answer, Segment), answer
     return copy.deepcopy(answer)  # Its arrays alias the host's.
 
 
 @pytest.mark.parametrize("tables", [{}, {"policy": {"memory": "lstm"}}])
-def test_it_plays_with_the_weights_that_it_is_given(made: Callable[..., Host], tables: dict[str, Any]) -> None:
+def test_it_plays_with_the_weights_that_it_is_given(
+    made: Callable[..., Host], tables: dict[str, Any]
+) -> None:
     host = made(tables=tables)
     other = copy.deepcopy(host.policies)
     for parameter in other["default"].parameters():
         parameter.requires_grad_(False).add_(torch.randn_like(parameter) * 0.3)
     for version, policies in ((0, host.policies), (1, other)):
         segment = play(host, version, dict(policies))
-        assert (segment.version, segment.life) == (version, host.life) and 24 <= segment.agent_steps <= 32
+        assert (segment.version, segment.life) == (
+            version,
+            host.life,
+        ) and 24 <= segment.agent_steps <= 32
         learned = copy.deepcopy(host.learned)
         put(segment, learned, 0)
         storage = learned["default"]
@@ -80,8 +106,15 @@ def test_roll_outs_follow_each_other(made: Callable[..., Host]) -> None:
 def test_seeds_decide_what_a_life_plays(made: Callable[..., Host]) -> None:
     a, b, c = made(), made(), made()
     weights = dict(a.policies)
-    one, same, other = play(a, policies=weights), play(b, policies=weights), play(c, policies=weights, seed=6)
-    rows = [next(part.data for name, part in found.arrays["default"].items() if "obs" in name) for found in (one, same, other)]
+    one, same, other = (
+        play(a, policies=weights),
+        play(b, policies=weights),
+        play(c, policies=weights, seed=6),
+    )
+    rows = [
+        next(part.data for name, part in found.arrays["default"].items() if "obs" in name)
+        for found in (one, same, other)
+    ]
     assert np.array_equal(rows[0], rows[1]) and not np.array_equal(rows[0], rows[2])
 
 
@@ -109,9 +142,14 @@ def test_about_says_what_episodes_leave(made: Callable[..., Host]) -> None:
 
 @pytest.mark.parametrize(
     ("other", "words"),
-    [({"version": "0.0.1"}, "the learner 0.0.1: install the same"), ({"spec_hash": "x"}, "other observations or actions")],
+    [
+        ({"version": "0.0.1"}, "the learner 0.0.1: install the same"),
+        ({"spec_hash": "x"}, "other observations or actions"),
+    ],
 )
-def test_a_host_of_another_version_says_so(made: Callable[..., Host], other: dict[str, str], words: str) -> None:
+def test_a_host_of_another_version_says_so(
+    made: Callable[..., Host], other: dict[str, str], words: str
+) -> None:
     host = made(**other)
     for answer in (host.about(), host.play(b"", Order(0, host.life, 1))):
         assert isinstance(answer, Failed) and answer.bad_input and words in answer.words
@@ -125,15 +163,21 @@ def test_a_failing_env_is_an_answer(made: Callable[..., Host]) -> None:
 
 
 def test_weights_travel_by_name(made: Callable[..., Host]) -> None:
-    one, other = {"a": nn.Linear(2, 3), "b/c": nn.Linear(1, 1)}, {"a": nn.Linear(2, 3), "b/c": nn.Linear(1, 1)}
+    one, other = (
+        {"a": nn.Linear(2, 3), "b/c": nn.Linear(1, 1)},
+        {"a": nn.Linear(2, 3), "b/c": nn.Linear(1, 1)},
+    )
     with pytest.raises(KeyError):
         load_weights(other, weights_of(one))  # Names of policies have no slash, see check_names.
     load_weights(other, weights_of({"a": one["a"]}))
-    assert torch.equal(one["a"].weight, other["a"].weight) and not torch.equal(one["b/c"].weight, other["b/c"].weight)
+    assert torch.equal(one["a"].weight, other["a"].weight) and not torch.equal(
+        one["b/c"].weight, other["b/c"].weight
+    )
 
 
 @pytest.mark.parametrize(
-    ("number", "cpus", "cores"), [(0, 2, {2, 3}), (1, 2, {5, 7}), (2, 2, {2, 3}), (1, 3, {2, 3, 7}), (1, 4, None), (0, 0, None)]
+    ("number", "cpus", "cores"),
+    [(0, 2, {2, 3}), (1, 2, {5, 7}), (2, 2, {2, 3}), (1, 3, {2, 3, 7}), (1, 4, None), (0, 0, None)],
 )
 def test_hosts_of_one_machine_keep_to_their_cores(
     monkeypatch: pytest.MonkeyPatch, number: int, cpus: int, cores: set[int] | None

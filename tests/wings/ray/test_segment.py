@@ -41,7 +41,15 @@ def filled(target: str, rows: int = ROWS, memory: bool = False, seed: int = 1) -
 def sent(storage: Storage, kind: str) -> Segment:
     """A segment as it arrives: its arrays are read-only."""
     states = tuple(part.numpy() for part in storage.first_state())
-    segment = Segment(3, "life", {"default": packed(storage, kind)}, {"default": states}, Counted(b"", b"", {}), 1, 1.0)
+    segment = Segment(
+        3,
+        "life",
+        {"default": packed(storage, kind)},
+        {"default": states},
+        Counted(b"", b"", {}),
+        1,
+        1.0,
+    )
     found: Segment = pickle.loads(pickle.dumps(segment))
     for part in found.arrays["default"].values():
         part.data.flags.writeable = False
@@ -59,10 +67,14 @@ def test_a_roll_out_arrives_as_it_was(target: str, memory: bool) -> None:
         if name == "values" or (name == "resets" and not memory):
             assert not tensor.any()  # Not sent.
         else:
-            assert torch.equal(tensor, torch.cat([part.tensors()[name] for part in parts], dim=1)), name
+            assert torch.equal(
+                tensor, torch.cat([part.tensors()[name] for part in parts], dim=1)
+            ), name
     assert len(learned.first_state()) == memory
     if memory:
-        assert torch.equal(learned.first_state()[0], torch.cat([part.first_state()[0] for part in parts]))
+        assert torch.equal(
+            learned.first_state()[0], torch.cat([part.first_state()[0] for part in parts])
+        )
 
 
 @pytest.mark.parametrize(("kind", "share"), [("bf16", 1 / 2), ("uint8", 1 / 4)])
@@ -79,7 +91,9 @@ def test_observations_travel_in_fewer_bytes(kind: str, share: float) -> None:
     bound = 2**-8 * float(wanted.abs().amax()) if kind == "bf16" else spread / 255 / 2 * 1.001
     assert 0 < float((found - wanted).abs().amax()) <= bound
     others = {key for key in exact if key != name}
-    assert all(np.array_equal(fewer[key].data, exact[key].data) for key in others)  # Only observations are rounded.
+    assert all(
+        np.array_equal(fewer[key].data, exact[key].data) for key in others
+    )  # Only observations are rounded.
 
 
 def test_a_number_that_never_changes_travels_as_a_byte() -> None:
@@ -95,9 +109,15 @@ def test_a_number_that_never_changes_travels_as_a_byte() -> None:
 def test_bytes_are_those_of_all_arrays() -> None:
     storage = filled("cartpole", memory=True)
     segment = sent(storage, "exact")
-    wanted = sum(t.nbytes for name, t in storage.tensors().items() if name != "values") + storage.first_state()[0].nbytes
+    wanted = (
+        sum(t.nbytes for name, t in storage.tensors().items() if name != "values")
+        + storage.first_state()[0].nbytes
+    )
     assert segment.nbytes == wanted
-    assert sent(storage, "uint8").nbytes == wanted - 3 * storage.obs[next(iter(storage.obs))].numel() + 2 * 4 * 4
+    assert (
+        sent(storage, "uint8").nbytes
+        == wanted - 3 * storage.obs[next(iter(storage.obs))].numel() + 2 * 4 * 4
+    )
 
 
 def test_a_segment_of_other_rows_is_refused() -> None:

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`puffer-train report`: its page says what the run's files and its evaluation say (puffervec/wings/report/page.py)."""
+"""`puffer-train report`: its page says what the run's files and its evaluation say
+(puffervec/wings/report/page.py).
+"""
 
 from __future__ import annotations
 
@@ -46,18 +48,37 @@ def test_the_page_says_what_the_run_says(report: Path, a_run: Path, tmp_path: Pa
     assert (data["name"], data["env"], data["date"]) == ("first", "cartpole", "2026-01-02")
     assert data["curves"]["step"] == [line["step"] for line in lines]
     for key, values in data["curves"]["keys"].items():
-        assert values == pytest.approx([line.get(key) for line in lines], rel=1e-6, nan_ok=True), key
+        assert values == pytest.approx([line.get(key) for line in lines], rel=1e-6, nan_ok=True), (
+            key
+        )
     start = json.loads((a_run / "run.json").read_text())["starts"][0]
-    assert data["starts"] == [{key: value for key, value in start.items() if key not in ("folder", "job")}]
+    assert data["starts"] == [
+        {key: value for key, value in start.items() if key not in ("folder", "job")}
+    ]
     config = json.loads((a_run / "config.json").read_text())
     assert data["settings"] == {key: value for key, value in config.items() if key != "log"}
     assert str(a_run.parent) not in report.read_text()
-    assert cli.main(["eval", str(a_run), *FAST[:4], "--baseline", "random", "--json", str(tmp_path / "eval.json")]) == 0
+    assert (
+        cli.main(
+            [
+                "eval",
+                str(a_run),
+                *FAST[:4],
+                "--baseline",
+                "random",
+                "--json",
+                str(tmp_path / "eval.json"),
+            ]
+        )
+        == 0
+    )
     found = json.loads((tmp_path / "eval.json").read_text())
     assert {key: found[key] for key in ("rows", "total", "remarks", "settings", "seed")} == {
         key: data["evaluation"][key] for key in ("rows", "total", "remarks", "settings", "seed")
     }
-    assert data["evaluation"]["checkpoint"] == max(path.name for path in (a_run / "checkpoints").iterdir())
+    assert data["evaluation"]["checkpoint"] == max(
+        path.name for path in (a_run / "checkpoints").iterdir()
+    )
     assert [replay["title"] for replay in data["replays"]] in (["worst", "median"], ["worst"])
 
 
@@ -73,25 +94,41 @@ def test_it_in_a_browser(browser: Browser, report: Path, a_run: Path) -> None:
     page.wait("document.querySelector('.replay').dataset.ready")
     assert page.text("h1") == "cartpole: first"
     facts = dict(zip(page.texts(".facts dt"), page.texts(".facts dd"), strict=True))
-    assert facts["trained"].startswith(f"{shortly(lines[-1]['step'])} agent-steps") and facts["written"] == "2026-01-02"
+    assert (
+        facts["trained"].startswith(f"{shortly(lines[-1]['step'])} agent-steps")
+        and facts["written"] == "2026-01-02"
+    )
     row = data["evaluation"]["rows"][0]
     cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=False))
     random = data["evaluation"]["tables"]["beside"][1]
-    assert random["driver"] == "random" and "first" == data["evaluation"]["tables"]["beside"][0]["driver"]
+    assert (
+        random["driver"] == "random"
+        and "first" == data["evaluation"]["tables"]["beside"][0]["driver"]
+    )
     assert page.texts(".headline div") == [
         f"{name}: return {one['return']:.2f} [{one['return_95'][0]:.2f}, {one['return_95'][1]:.2f}]"
         for name, one in (("first", row), ("random", random))
     ]
-    assert "losses/entropy" in page.texts(".definitions dt") and "return" in page.texts(".definitions dt")
-    assert cells["return"] == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
+    assert "losses/entropy" in page.texts(".definitions dt") and "return" in page.texts(
+        ".definitions dt"
+    )
+    assert (
+        cells["return"]
+        == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
+    )
     for key in ("episode/return", "losses/entropy"):
-        assert last_of(page, key) == [shortly([line[key] for line in lines if line.get(key) is not None][-1])]
+        assert last_of(page, key) == [
+            shortly([line[key] for line in lines if line.get(key) is not None][-1])
+        ]
     assert f"step 0 of {data['replays'][0]['steps']}" in page.text(".step")
     page.click(".replay .play")
     page.wait("!document.querySelector('.replay .step').innerText.startsWith('step 0')")
     page.click(".page > header .theme")
     assert (
-        page.eval("[document.querySelector('.page').dataset.theme, document.querySelector('.replay').dataset.theme]")
+        page.eval(
+            "[document.querySelector('.page').dataset.theme, "
+            "document.querySelector('.replay').dataset.theme]"
+        )
         == ["light"] * 2
     )
     for width, dark in ((360, True), (1600, False)):
@@ -106,18 +143,27 @@ def test_hostile_names_are_text(browser: Browser, a_run: Path) -> None:
     config = json.loads((run / "run.json").read_text())
     config["starts"][0]["command"] = f"</script>{HOSTILE}"
     (run / "run.json").write_text(json.dumps(config))
-    metrics = (run / "metrics.jsonl").read_text().replace("episode/length", f"env/{json.dumps(HOSTILE)[1:-1]}")
+    metrics = (
+        (run / "metrics.jsonl")
+        .read_text()
+        .replace("episode/length", f"env/{json.dumps(HOSTILE)[1:-1]}")
+    )
     (run / "metrics.jsonl").write_text(metrics)
     assert cli.main(["report", str(run), *FAST, "--no-replays"]) == 0
     page = browser.open((run / "report.html").as_uri())
     assert page.text("h1") == f"cartpole: {name}"
     assert f"</script>{HOSTILE}" in page.texts(".facts dd")
     assert f"env/{HOSTILE}" in page.texts(".chart h3")
-    assert page.eval("document.querySelectorAll('img').length") == 0 and page.eval("document.title") == f"cartpole: {name}"
+    assert (
+        page.eval("document.querySelectorAll('img').length") == 0
+        and page.eval("document.title") == f"cartpole: {name}"
+    )
     assert (page.requests, page.errors) == ([page.requests[0]], [])
 
 
-def test_numbers_that_are_no_json_are_left_out(a_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_that_are_no_json_are_left_out(
+    a_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("run.json", "config.json"):
         text = (a_run / name).read_text()
         (a_run / name).write_text(text.replace("{", '{"odd": [NaN, -Infinity, 1e999],', 1))
@@ -135,7 +181,9 @@ def test_numbers_that_are_no_json_are_left_out(a_run: Path, capsys: pytest.Captu
         ([], "usage: puffer-train report"),
     ],
 )
-def test_bad_input(args: list[str], words: str, a_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input(
+    args: list[str], words: str, a_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     copy = shutil.copytree(max((a_run / "checkpoints").iterdir()), tmp_path / "copy")
     argv = [{"RUN": str(a_run), "COPY": str(copy)}.get(arg, arg) for arg in args]
     assert cli.main(["report", *argv]) == 2
@@ -143,7 +191,10 @@ def test_bad_input(args: list[str], words: str, a_run: Path, tmp_path: Path, cap
 
 
 def test_the_worst_and_the_median_replay() -> None:
-    rising = [Replay(name, 1, 1, name.encode(), score) for name, score in (("a", 0.0), ("b", 0.5), ("c", 0.7), ("d", 1.0))]
+    rising = [
+        Replay(name, 1, 1, name.encode(), score)
+        for name, score in (("a", 0.0), ("b", 0.5), ("c", 0.7), ("d", 1.0))
+    ]
     for count, names in (
         (1, ["worst: a"]),
         (2, ["worst: a", "median: b"]),
@@ -162,7 +213,15 @@ def test_the_worst_and_the_median_scene_are_those_of_the_evaluation() -> None:
     found = list(worst_and_median(config, RandomActor(0), report, 3))
     assert [replay.score for replay in found] == [rising[0][0], rising[2][0]][: len(found)]
     names = {replay.title.partition(": ")[2]: replay for replay in found}
-    assert [replay.title.partition(": ")[0] for replay in found] == ["worst", "median"] and names.keys() <= set(report.names())
-    without = list(worst_and_median(config, RandomActor(0), dataclasses.replace(report, tasks=()), 3))
+    assert [replay.title.partition(": ")[0] for replay in found] == [
+        "worst",
+        "median",
+    ] and names.keys() <= set(report.names())
+    without = list(
+        worst_and_median(config, RandomActor(0), dataclasses.replace(report, tasks=()), 3)
+    )
     assert [replay.measure for replay in without] == ["return"] * len(without) and without
-    assert all(replay.agents == report.rows[report.names().index(name)]["agents"] for name, replay in names.items())
+    assert all(
+        replay.agents == report.rows[report.names().index(name)]["agents"]
+        for name, replay in names.items()
+    )

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Run by torchrun in test_dtensor.py and test_on_gpus.py, in four processes (or two, on two GPUs): a mesh of two dimensions,
-one row of it on two GPUs, DTensors, DistributedDataParallel, masks.
+"""Run by torchrun in test_dtensor.py and test_on_gpus.py, in four processes (or two, on two GPUs):
+a mesh of two dimensions, one row of it on two GPUs, DTensors, DistributedDataParallel, masks.
 
 Prints one line of JSON from rank 0: how far all of it is from one process.
 """
@@ -58,13 +58,19 @@ def data_and_tensor_parallel(mesh: dist.DeviceMesh) -> float:
 
 
 def dtensors(mesh: dist.DeviceMesh) -> float:
-    """A batch over data, columns over tensor, and the result back as a DTensor; gradients reach the input."""
+    """A batch over data, columns over tensor, and the result back as a DTensor; gradients reach the
+    input.
+    """
     one, split = network(), shard_cnn(network(), mesh["tensor"], SHAPE)
     x = numbers((4, *SHAPE), torch.float64).to(DEVICE)
     given = distribute_tensor(x, mesh, [Shard(0), Shard(3)]).requires_grad_()
     whole = x.clone().requires_grad_()
     y, wanted = split(given), one(whole)
-    assert isinstance(y, DTensor) and y.placements == (Shard(0), Replicate()) and y.shape == wanted.shape
+    assert (
+        isinstance(y, DTensor)
+        and y.placements == (Shard(0), Replicate())
+        and y.shape == wanted.shape
+    )
     y.full_tensor().square().sum().backward()
     wanted.square().sum().backward()
     assert given.grad is not None and whole.grad is not None
@@ -72,8 +78,14 @@ def dtensors(mesh: dist.DeviceMesh) -> float:
 
 
 def pictures(mesh: dist.DeviceMesh) -> float:
-    """A network that ends with pictures gives a DTensor that is split as they are; a width that DTensor has no words for."""
-    layers = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU(), nn.Conv2d(4, 2, 4, 2, 1)).double().to(DEVICE)
+    """A network that ends with pictures gives a DTensor that is split as they are; a width that
+    DTensor has no words for.
+    """
+    layers = (
+        nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU(), nn.Conv2d(4, 2, 4, 2, 1))
+        .double()
+        .to(DEVICE)
+    )
     split = shard_cnn(copy.deepcopy(layers), mesh["all"], SHAPE)
     layers.load_state_dict(split.state_dict())
     x = numbers((2, *SHAPE), torch.float64).to(DEVICE)
@@ -91,7 +103,10 @@ def pictures(mesh: dist.DeviceMesh) -> float:
 
 def masks(mesh: dist.DeviceMesh) -> float:
     """Each process has a generator of its own; with other seeds the first rank's holds."""
-    one, split = network(drop_path=0.5), shard_cnn(network(drop_path=0.5), mesh["all"], SHAPE, keep_every=4)
+    one, split = (
+        network(drop_path=0.5),
+        shard_cnn(network(drop_path=0.5), mesh["all"], SHAPE, keep_every=4),
+    )
     x = numbers((4, *SHAPE), torch.float64).to(DEVICE)
     torch.manual_seed(7)
     mean_square(one(x)).backward()

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A layer or network in one process beside the same on ranks that are threads (gangs.py): outputs and all gradients."""
+"""A layer or network in one process beside the same on ranks that are threads (gangs.py): outputs
+and all gradients.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,11 @@ def differences(
     dtype: torch.dtype = torch.float64,
     channels: int = 4,
 ) -> float:
-    """Return how far a layer on ranks is from the one in one process: outputs, gradients of pictures and parameters.
+    """Return how far a layer on ranks is from the one in one process: outputs, gradients of
+        pictures and parameters.
 
-    Args: one: takes pictures and parameters; ours: takes columns, a team and parameters; shapes: of the parameters.
+    Args: one: takes pictures and parameters; ours: takes columns, a team and parameters; shapes: of
+        the parameters.
     """
     x = numbers((2, channels, 7, width), dtype)
     parameters = [numbers(shape, dtype, seed + 1) for seed, shape in enumerate(shapes)]
@@ -63,7 +67,9 @@ def differences(
         return [found.tensor, *torch.autograd.grad(found.tensor, mine, grad[..., out])]
 
     parts = list(zip(*teams(size, work), strict=True))
-    found = [torch.cat(part, -1) for part in parts[:2]] + [torch.stack(part).sum(0) for part in parts[2:]]
+    found = [torch.cat(part, -1) for part in parts[:2]] + [
+        torch.stack(part).sum(0) for part in parts[2:]
+    ]
     return max(far(a, b) for a, b in zip(found, wanted, strict=True))
 
 

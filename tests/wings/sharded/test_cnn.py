@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Whole networks on ranks beside one process. Also of puffervec/wings/sharded/network.py,
-puffervec/wings/sharded/regions.py and puffervec/wings/sharded/rules.py, which are at work in each."""
+puffervec/wings/sharded/regions.py and puffervec/wings/sharded/rules.py, which are at work in each.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from puffervec.errors import ConfigError
-from puffervec.wings.sharded import CannotShard, ConvNeXt, DropPath, Gather, ShardedCNN, WidthError, check
+from puffervec.wings.sharded import (
+    CannotShard,
+    ConvNeXt,
+    DropPath,
+    Gather,
+    ShardedCNN,
+    WidthError,
+    check,
+)
 from puffervec.wings.sharded.columns import split
 from puffervec.wings.sharded.team import Team
 from tests.train.gangs import all_well
@@ -27,7 +36,10 @@ class Residual(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second = nn.Conv2d(width, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.first, self.second = (
+            nn.Conv2d(width, width, 3, padding=1),
+            nn.Conv2d(width, width, 3, padding=1, bias=False),
+        )
         self.norm, self.scale = nn.GroupNorm(2, width), nn.Parameter(torch.full((width, 1, 1), 0.7))
         self.squeeze = nn.Linear(width, width)
 
@@ -60,7 +72,10 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int]]] = {
     "nature": (nature, (3, 84, 84)),
     "pooled": (pooled, (3, 40, 50)),
     "convnext": (small_convnext, (3, 16, 22)),
-    "pictures": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.LeakyReLU(), nn.Conv2d(4, 2, 1)), (3, 6, 11)),
+    "pictures": (
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.LeakyReLU(), nn.Conv2d(4, 2, 1)),
+        (3, 6, 11),
+    ),
 }
 
 
@@ -70,11 +85,17 @@ def made(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
 
 
 def on_ranks(
-    size: int, module: nn.Module, shape: tuple[int, ...], work: Callable[[ShardedCNN], Any], keep_every: int = 0
+    size: int,
+    module: nn.Module,
+    shape: tuple[int, ...],
+    work: Callable[[ShardedCNN], Any],
+    keep_every: int = 0,
 ) -> Any:
     """Return what `work` returns with a copy of the network on each rank."""
     networks = [copy.deepcopy(module) for _ in range(size)]
-    cnns = [ShardedCNN(network, Team(), keep_every) for network in networks]  # Not in threads: torch.fx changes all modules.
+    cnns = [
+        ShardedCNN(network, Team(), keep_every) for network in networks
+    ]  # Not in threads: torch.fx changes all modules.
 
     def run(ranks: Any) -> Any:
         cnn = cnns[ranks.rank]
@@ -118,8 +139,13 @@ def test_a_network_on_two_ranks_is_that_of_one_process(name: str) -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_on_1_to_4_ranks_are_those_of_one_process(name: str, dtype: torch.dtype, size: int, keep_every: int) -> None:
-    if (name, keep_every) != ("pooled", 3):  # Computing a BatchNorm again moves its statistics twice, in torch too.
+def test_networks_on_1_to_4_ranks_are_those_of_one_process(
+    name: str, dtype: torch.dtype, size: int, keep_every: int
+) -> None:
+    if (name, keep_every) != (
+        "pooled",
+        3,
+    ):  # Computing a BatchNorm again moves its statistics twice, in torch too.
         assert beside(name, size, dtype, keep_every) < TOLERANCE[dtype]
 
 
@@ -127,8 +153,12 @@ def test_steps_that_are_computed_again_give_the_same() -> None:
     assert beside("convnext", 2, torch.float64, keep_every=4) < 1e-10
 
 
-@pytest.mark.parametrize("size", [2, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 3, 4))])
-def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkpoints_go_both_ways(size: int) -> None:
+@pytest.mark.parametrize(
+    "size", [2, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 3, 4))]
+)
+def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkpoints_go_both_ways(
+    size: int,
+) -> None:
     module, shape = made("convnext"), (3, 8, 22)
 
     def trained(network: nn.Module) -> dict[str, Tensor]:
@@ -142,7 +172,10 @@ def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkp
     one = copy.deepcopy(module)
     wanted = trained(one)
     first, *others = on_ranks(size, module, shape, trained)
-    assert list(first) == list(wanted) and max(far(first[name], wanted[name]) for name in wanted) < 1e-8
+    assert (
+        list(first) == list(wanted)
+        and max(far(first[name], wanted[name]) for name in wanted) < 1e-8
+    )
     assert all(torch.equal(first[name], other[name]) for name in first for other in others)
     one.load_state_dict(first)
 
@@ -150,25 +183,33 @@ def test_twenty_training_steps_later_weights_are_those_of_one_process_and_checkp
         cnn.load_state_dict(wanted)
         return cnn(numbers((1, *shape), torch.float64))
 
-    torch.testing.assert_close(on_ranks(size, module, shape, loaded)[-1], one(numbers((1, *shape), torch.float64)))
+    torch.testing.assert_close(
+        on_ranks(size, module, shape, loaded)[-1], one(numbers((1, *shape), torch.float64))
+    )
 
 
 def test_each_rank_brings_rows_of_its_own_and_gets_their_results() -> None:
-    """As in the trainer: gradients are parts of the sum over all rows, also of a rank that has none."""
+    """As in the trainer: gradients are parts of the sum over all rows, also of a rank that has
+    none.
+    """
     for name in ("nature", "convnext", "pictures"):
         module, shape, counts = made(name), NETWORKS[name][1], [3, 0, 2]
         one, x = copy.deepcopy(module), numbers((5, *shape), torch.float64)
         wanted = one(x)
         wanted.square().sum().backward()
 
-        def work(cnn: ShardedCNN, counts: list[int] = counts, x: Tensor = x) -> tuple[Tensor, list[Tensor]]:
+        def work(
+            cnn: ShardedCNN, counts: list[int] = counts, x: Tensor = x
+        ) -> tuple[Tensor, list[Tensor]]:
             y = cnn.deal(x.split(counts)[cnn.team.rank], counts)
             y.square().sum().backward()
             return y, gradients(cnn)
 
         found = on_ranks(3, module, shape, work)
         assert far(torch.cat([y for y, _ in found]), wanted) < 1e-10
-        sums = [torch.stack(parts).sum(0) for parts in zip(*(grads for _, grads in found), strict=True)]
+        sums = [
+            torch.stack(parts).sum(0) for parts in zip(*(grads for _, grads in found), strict=True)
+        ]
         assert max(far(a, b) for a, b in zip(sums, gradients(one), strict=True)) < 1e-10
 
 
@@ -177,7 +218,9 @@ def test_rows_of_ones_own_cannot_be_weighed_by_whole_pictures() -> None:
     cnn = nn.Sequential(Residual(4), nn.AdaptiveAvgPool2d(1))
 
     def work(split: ShardedCNN) -> None:
-        with pytest.raises(CannotShard, match="mul in 0: takes numbers of whole pictures beside columns"):
+        with pytest.raises(
+            CannotShard, match="mul in 0: takes numbers of whole pictures beside columns"
+        ):
             split.deal(torch.zeros(1, 4, 6, 9), [1, 1])
 
     on_ranks(2, cnn, (4, 6, 9), work)
@@ -185,7 +228,13 @@ def test_rows_of_ones_own_cannot_be_weighed_by_whole_pictures() -> None:
 
 def test_random_masks_are_those_of_one_process() -> None:
     """The first rank draws, for all columns: ranks are threads here, which have one generator."""
-    layers = nn.Sequential(nn.Conv2d(3, 4, 1), DropPath(0.4), nn.Dropout(0.3), nn.Dropout2d(0.3), nn.AdaptiveAvgPool2d(1))
+    layers = nn.Sequential(
+        nn.Conv2d(3, 4, 1),
+        DropPath(0.4),
+        nn.Dropout(0.3),
+        nn.Dropout2d(0.3),
+        nn.AdaptiveAvgPool2d(1),
+    )
     x = numbers((6, 3, 4, 9), torch.float32)
     torch.manual_seed(5)
     wanted = layers(x)
@@ -199,7 +248,9 @@ def test_random_masks_are_those_of_one_process() -> None:
 
 
 def test_behind_a_gather_anything_goes() -> None:
-    layers = nn.Sequential(nn.Conv2d(3, 4, 3), Gather(), nn.Upsample(scale_factor=2), nn.Conv2d(4, 2, 3)).double()
+    layers = nn.Sequential(
+        nn.Conv2d(3, 4, 3), Gather(), nn.Upsample(scale_factor=2), nn.Conv2d(4, 2, 3)
+    ).double()
     x = numbers((2, 3, 6, 9), torch.float64)
     wanted = layers(x)
     wanted.square().sum().backward()
@@ -210,7 +261,10 @@ def test_behind_a_gather_anything_goes() -> None:
         return y, gradients(cnn)
 
     for y, grads in on_ranks(2, layers, (3, 6, 9), work):
-        assert far(y, wanted) < 1e-10 and max(far(a, b) for a, b in zip(grads, gradients(layers), strict=True)) < 1e-10
+        assert (
+            far(y, wanted) < 1e-10
+            and max(far(a, b) for a, b in zip(grads, gradients(layers), strict=True)) < 1e-10
+        )
 
 
 class Deciding(nn.Module):
@@ -253,7 +307,10 @@ class Together(nn.Module):
 
 REFUSED: list[tuple[nn.Module, str]] = [
     (nn.Upsample(scale_factor=2), r"layer 1 \(Upsample\): it has no rule"),
-    (nn.Sequential(nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")), r"layer 1\.1 \(Conv2d\): .*'circular'"),
+    (
+        nn.Sequential(nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular")),
+        r"layer 1\.1 \(Conv2d\): .*'circular'",
+    ),
     (nn.AdaptiveAvgPool2d(2), r"layer 1 \(AdaptiveAvgPool2d\): output_size 2"),
     (nn.InstanceNorm2d(4), r"layer 1 \(InstanceNorm2d\)"),
     (nn.LayerNorm(9), r"layer 1 \(LayerNorm\): works along the columns"),
@@ -269,7 +326,11 @@ REFUSED: list[tuple[nn.Module, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("layer", "words"), REFUSED, ids=lambda part: type(part).__name__ if not isinstance(part, str) else "")
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    REFUSED,
+    ids=lambda part: type(part).__name__ if not isinstance(part, str) else "",
+)
 def test_what_cannot_be_split_is_named(layer: nn.Module, words: str) -> None:
     with pytest.raises(CannotShard, match=words):
         check(nn.Sequential(nn.Conv2d(3, 4, 1), layer, nn.ReLU()), 2, (3, 6, 9))
@@ -278,7 +339,10 @@ def test_what_cannot_be_split_is_named(layer: nn.Module, words: str) -> None:
 
 @pytest.mark.parametrize("axis", [1, 2, -3])
 def test_channels_and_rows_are_put_together(axis: int) -> None:
-    module, x = nn.Sequential(nn.Conv2d(3, 4, 1), Together(axis)).double(), numbers((2, 3, 6, 8), torch.float64)
+    module, x = (
+        nn.Sequential(nn.Conv2d(3, 4, 1), Together(axis)).double(),
+        numbers((2, 3, 6, 8), torch.float64),
+    )
     found = on_ranks(2, module, (3, 6, 8), lambda cnn: cnn(x))
     assert far(torch.cat(found, -1), module(x)) < 1e-10
 
@@ -293,8 +357,15 @@ def test_a_width_that_cannot_be_split_is_refused_with_what_would_fit() -> None:
     check(nature(4), 4, (3, 84, 60))
     with pytest.raises(WidthError):
         check(nature(4), 4, (3, 84, 59))
-    with pytest.raises(ConfigError, match="rank 0 has 3 columns of pictures of width 12: its part is 0 to 6"):
-        on_ranks(2, made("pictures"), (3, 6, 12), lambda cnn: cnn(numbers((1, 3, 6, 3), torch.float64), width=12))
+    with pytest.raises(
+        ConfigError, match="rank 0 has 3 columns of pictures of width 12: its part is 0 to 6"
+    ):
+        on_ranks(
+            2,
+            made("pictures"),
+            (3, 6, 12),
+            lambda cnn: cnn(numbers((1, 3, 6, 3), torch.float64), width=12),
+        )
 
 
 def test_another_width_is_rehearsed_when_it_comes() -> None:
@@ -310,4 +381,7 @@ def test_a_rehearsal_leaves_the_network_as_it_is() -> None:
     module = made("pooled")
     before = copy.deepcopy(module.state_dict())
     check(module, 2, (3, 40, 50))
-    assert all(type(value) is Tensor and torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    assert all(
+        type(value) is Tensor and torch.equal(value, before[name])
+        for name, value in module.state_dict().items()
+    )

@@ -7,13 +7,23 @@ import itertools
 import pytest
 import torch
 
-from puffervec.wings.sharded.columns import WidthError, Window, as_dtensor, halos, messages_due, split
+from puffervec.wings.sharded.columns import (
+    WidthError,
+    Window,
+    as_dtensor,
+    halos,
+    messages_due,
+    split,
+)
 
 
 def test_all_columns_are_somewhere_and_no_rank_is_without() -> None:
     for width, ranks in itertools.product(range(1, 40), range(1, 9)):
         if width < ranks:
-            with pytest.raises(WidthError, match=f"width {width} cannot be split over {ranks} ranks: at most {width} fit"):
+            with pytest.raises(
+                WidthError,
+                match=f"width {width} cannot be split over {ranks} ranks: at most {width} fit",
+            ):
                 split(width, ranks)
             continue
         found = split(width, ranks)
@@ -37,9 +47,15 @@ def test_what_is_sent_is_what_is_received_and_makes_what_a_window_sees() -> None
         parts = split(width, ranks)
         for rank, plan in enumerate(plans):
             seen = list(range(*window.sees(split(out, ranks)[rank])))
-            columns = [c for other, sender in enumerate(plans) for c in _given(parts, sender, other, rank)]
-            assert [-1] * plan.left + columns + [-1] * plan.right == [c if 0 <= c < width else -1 for c in seen]
-            assert plan.receives == tuple(end - first for first, end in (plans[o].sends[rank] for o in range(ranks)))
+            columns = [
+                c for other, sender in enumerate(plans) for c in _given(parts, sender, other, rank)
+            ]
+            assert [-1] * plan.left + columns + [-1] * plan.right == [
+                c if 0 <= c < width else -1 for c in seen
+            ]
+            assert plan.receives == tuple(
+                end - first for first, end in (plans[o].sends[rank] for o in range(ranks))
+            )
         assert messages_due(window, width, out, ranks) == any(any(plan.receives) for plan in plans)
 
 

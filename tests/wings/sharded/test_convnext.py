@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""ConvNeXt has timm's parameter names and the published sizes and outputs; test_cnn.py looks at it on ranks."""
+"""ConvNeXt has timm's parameter names and the published sizes and outputs; test_cnn.py looks at it
+on ranks.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from puffervec.wings.sharded import ConvNeXt, DropPath
 WEIGHTS = "weight bias".split()
 STEM = [f"stem.{place}.{name}" for place in (0, 1) for name in WEIGHTS]
 DOWN = [f"downsample.{place}.{name}" for place in (0, 1) for name in WEIGHTS]
-BLOCK = ["gamma", *(f"{layer}.{name}" for layer in ("conv_dw", "norm", "mlp.fc1", "mlp.fc2") for name in WEIGHTS)]
+BLOCK = [
+    "gamma",
+    *(f"{layer}.{name}" for layer in ("conv_dw", "norm", "mlp.fc1", "mlp.fc2") for name in WEIGHTS),
+]
 HEAD = [f"head.{layer}.{name}" for layer in ("norm", "fc") for name in WEIGHTS]
 
 
@@ -27,33 +32,49 @@ def test_names_are_timms() -> None:
     wanted = list(STEM)
     for stage, depth in enumerate(depths):
         wanted += [f"stages.{stage}.{name}" for name in DOWN] if stage else []
-        wanted += [f"stages.{stage}.blocks.{block}.{name}" for block in range(depth) for name in BLOCK]
+        wanted += [
+            f"stages.{stage}.blocks.{block}.{name}" for block in range(depth) for name in BLOCK
+        ]
     assert list(ConvNeXt(3, 10, depths, (8, 12, 16, 20)).state_dict()) == wanted + HEAD
 
 
 @pytest.mark.parametrize(
     ("depths", "dims", "parameters"),
     [
-        ((3, 3, 9, 3), (96, 192, 384, 768), 28_589_128),  # -T, -S, -B and -XL of the paper's table 12, counted exactly
+        (
+            (3, 3, 9, 3),
+            (96, 192, 384, 768),
+            28_589_128,
+        ),  # -T, -S, -B and -XL of the paper's table 12, counted exactly
         ((3, 3, 27, 3), (96, 192, 384, 768), 50_223_688),
         ((3, 3, 27, 3), (128, 256, 512, 1024), 88_591_464),
         ((3, 3, 27, 3), (256, 512, 1024, 2048), 350_196_968),
     ],
 )
-def test_sizes_are_the_published_ones(depths: tuple[int, ...], dims: tuple[int, ...], parameters: int) -> None:
+def test_sizes_are_the_published_ones(
+    depths: tuple[int, ...], dims: tuple[int, ...], parameters: int
+) -> None:
     with torch.device("meta"):
-        assert sum(parameter.numel() for parameter in ConvNeXt(3, 1000, depths, dims).parameters()) == parameters
+        assert (
+            sum(parameter.numel() for parameter in ConvNeXt(3, 1000, depths, dims).parameters())
+            == parameters
+        )
 
 
 def test_the_defaults_are_those_of_convnext_t() -> None:
     with torch.device("meta"):
-        made, wanted = ConvNeXt(), ConvNeXt(3, 1000, (3, 3, 9, 3), (96, 192, 384, 768), 4, 7, 0.0, 1e-6)
+        made, wanted = (
+            ConvNeXt(),
+            ConvNeXt(3, 1000, (3, 3, 9, 3), (96, 192, 384, 768), 4, 7, 0.0, 1e-6),
+        )
     assert {name: of.shape for name, of in made.state_dict().items()} == {
         name: of.shape for name, of in wanted.state_dict().items()
     }
     assert str(made) == str(wanted) and made.features == 768
     small = ConvNeXt(depths=(1,), dims=(4,))
-    assert all((of == 1e-6).all() for name, of in small.state_dict().items() if name.endswith("gamma"))
+    assert all(
+        (of == 1e-6).all() for name, of in small.state_dict().items() if name.endswith("gamma")
+    )
     assert not any(isinstance(part, DropPath) and part.rate for part in small.modules())
 
 
@@ -65,7 +86,9 @@ def windows(x: np.ndarray, size: int) -> np.ndarray:
 
 
 def published(weights: dict[str, np.ndarray], depths: Sequence[int], x: np.ndarray) -> np.ndarray:
-    """Compute ConvNeXt's outputs of one picture (H, W, C), as section 2 and figure 4 of the paper describe it."""
+    """Compute ConvNeXt's outputs of one picture (H, W, C), as section 2 and figure 4 of the paper
+    describe it.
+    """
 
     def linear(name: str, x: np.ndarray) -> np.ndarray:
         return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -78,7 +101,10 @@ def published(weights: dict[str, np.ndarray], depths: Sequence[int], x: np.ndarr
     def patches(name: str, x: np.ndarray) -> np.ndarray:
         """A convolution whose stride is its size."""
         kernel = weights[f"{name}.weight"]
-        return np.einsum("yxijc,ocij->yxo", windows(x, kernel.shape[-1]), kernel) + weights[f"{name}.bias"]
+        return (
+            np.einsum("yxijc,ocij->yxo", windows(x, kernel.shape[-1]), kernel)
+            + weights[f"{name}.bias"]
+        )
 
     def depthwise(name: str, x: np.ndarray) -> np.ndarray:
         kernel, out = weights[f"{name}.weight"][:, 0], np.zeros_like(x)
@@ -97,7 +123,11 @@ def published(weights: dict[str, np.ndarray], depths: Sequence[int], x: np.ndarr
             x = patches(f"{down}.1", layer_norm(f"{down}.0", x))
         for block in (f"stages.{stage}.blocks.{place}" for place in range(depth)):
             y = layer_norm(f"{block}.norm", depthwise(f"{block}.conv_dw", x))
-            x = x + linear(f"{block}.mlp.fc2", gelu(linear(f"{block}.mlp.fc1", y))) * weights[f"{block}.gamma"]
+            x = (
+                x
+                + linear(f"{block}.mlp.fc2", gelu(linear(f"{block}.mlp.fc1", y)))
+                * weights[f"{block}.gamma"]
+            )
     return linear("head.fc", layer_norm("head.norm", x.mean((0, 1))))
 
 
@@ -118,15 +148,26 @@ def test_drop_path_keeps_the_mean() -> None:
     torch.manual_seed(0)
     layer, x = DropPath(0.25), torch.ones(4000, 2, 1)
     y = layer(x)
-    assert sorted(set(y.flatten().tolist())) == [0.0, pytest.approx(4 / 3)] and torch.equal(y[:, 0], y[:, 1])
+    assert sorted(set(y.flatten().tolist())) == [0.0, pytest.approx(4 / 3)] and torch.equal(
+        y[:, 0], y[:, 1]
+    )
     assert float(y.mean()) == pytest.approx(1.0, abs=0.05)
     assert layer.eval()(x) is x
-    rates = [m.rate for m in ConvNeXt(depths=(2, 3), dims=(8, 8), drop_path=0.4).modules() if isinstance(m, DropPath)]
+    rates = [
+        m.rate
+        for m in ConvNeXt(depths=(2, 3), dims=(8, 8), drop_path=0.4).modules()
+        if isinstance(m, DropPath)
+    ]
     assert rates == pytest.approx([0.1, 0.2, 0.3, 0.4])
 
 
 def test_sizes_that_cannot_work_are_refused() -> None:
-    for wrong in ({"depths": (1, 2), "dims": (8,)}, {"kernel": 4}, {"dims": (), "depths": ()}, {"patch": 0}):
+    for wrong in (
+        {"depths": (1, 2), "dims": (8,)},
+        {"kernel": 4},
+        {"dims": (), "depths": ()},
+        {"patch": 0},
+    ):
         with pytest.raises(ConfigError, match=re.escape("give as many depths as dims")):
             ConvNeXt(**{"depths": (1,), "dims": (8,), **wrong})  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="rate is 1.5"):

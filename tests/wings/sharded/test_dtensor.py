@@ -36,7 +36,11 @@ def test_a_dtensor_goes_in_and_one_comes_out(mesh: DeviceMesh) -> None:
     layers = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.GELU()).double()
     split, x = shard_cnn(layers, mesh["tensor"], (3, 5, 9)), numbers((2, 3, 5, 9), torch.float64)
     y = split(distribute_tensor(x, mesh, [Shard(0), Shard(3)]))
-    assert isinstance(y, DTensor) and y.placements == (Shard(0), Shard(3)) and far(y.to_local(), layers(x)) < 1e-12
+    assert (
+        isinstance(y, DTensor)
+        and y.placements == (Shard(0), Shard(3))
+        and far(y.to_local(), layers(x)) < 1e-12
+    )
     with pytest.raises(ConfigError, match=r"give Shard\(3\) on the dimension"):
         split(distribute_tensor(x, mesh, [Replicate(), Shard(2)]))
     with pytest.raises(ConfigError, match=r'give one of them, such as mesh\["tensor"\]'):
@@ -74,4 +78,6 @@ def test_a_rank_that_dies_ends_the_others_with_its_name() -> None:
     found = torchrun("--lose")
     assert found.returncode != 0
     named = re.findall(r"^RankLost rank (\d) of 4 lost (.*?) while", found.stderr, re.MULTILINE)
-    assert named and all("rank 2 (process" in words and "is gone" in words for _, words in named), found.stderr
+    assert named and all("rank 2 (process" in words and "is gone" in words for _, words in named), (
+        found.stderr
+    )

@@ -51,4 +51,8 @@ def test_activation_memory_on_two_ranks_is_about_half(width: int) -> None:
     halves = on_ranks(2, module, (3, 32, width), work)
     again = on_ranks(2, module, (3, 32, width), work, keep_every=4)
     print(whole, again_whole, halves, again)
-    assert max(halves) <= 0.6 * whole and max(again) <= 0.6 * again_whole and again_whole <= 0.6 * whole
+    assert (
+        max(halves) <= 0.6 * whole
+        and max(again) <= 0.6 * again_whole
+        and again_whole <= 0.6 * whole
+    )

@@ -35,7 +35,10 @@ def test_batch_norm_on_ranks_is_that_of_one_process(size: int) -> None:
     def ours(x: Columns, team: Team, w: Tensor, b: Tensor) -> Columns:
         return x.of(batch_norm(x.tensor, team, nn.BatchNorm2d(4).double(), w, b))
 
-    assert differences(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), ours, 13, AFFINE, size) < 1e-10
+    assert (
+        differences(lambda x, w, b: F.batch_norm(x, None, None, w, b, True), ours, 13, AFFINE, size)
+        < 1e-10
+    )
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])
@@ -59,7 +62,9 @@ def test_running_statistics_are_those_of_one_process(momentum: float | None) -> 
     for own, _ in found:
         for name, value in own.state_dict().items():
             torch.testing.assert_close(value, one.state_dict()[name], rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(torch.cat([y for _, y in found], -1), one.eval()(pictures[0]), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        torch.cat([y for _, y in found], -1), one.eval()(pictures[0]), rtol=1e-10, atol=1e-10
+    )
 
 
 def test_numbers_far_from_zero_keep_their_variance() -> None:

@@ -68,10 +68,20 @@ def test_bf16_and_less_memory_where_steps_are_computed_again(mesh: DeviceMesh) -
     assert peaks[1] < peaks[0]
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="two GPUs are needed: NCCL takes one rank of each")
+@pytest.mark.skipif(
+    torch.cuda.device_count() < 2, reason="two GPUs are needed: NCCL takes one rank of each"
+)
 def test_ranks_over_nccl_are_one_process() -> None:
     ranks = 4 if torch.cuda.device_count() >= 4 else 2
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(ranks)]
+    torchrun = [
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--local-addr",
+        "127.0.0.1",
+        "--nproc-per-node",
+        str(ranks),
+    ]
     found = subprocess.run(
         [sys.executable, *torchrun, "-m", "tests.wings.sharded.mesh_job"],
         cwd=ROOT, env={**os.environ, "SHARDED_DEVICE": "cuda"}, capture_output=True, text=True, timeout=300,

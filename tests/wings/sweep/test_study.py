@@ -21,7 +21,8 @@ from tests.helpers import slow_but
 
 pytest.importorskip("optuna")
 
-# A worker without a trainer: what it ran, as JSON lines. "server" has Optuna's heartbeats in place of locks on a file.
+# A worker without a trainer: what it ran, as JSON lines. "server" has Optuna's heartbeats in place
+# of locks on a file.
 WORKER = """
 import json, sys, time
 from puffervec.wings.sweep import study
@@ -48,7 +49,9 @@ def url_of(kind: str, folder: Path) -> str:
 
 
 def start(kind: str, folder: Path, most: int, seconds: float) -> subprocess.Popen[str]:
-    Study(url_of(kind, folder), "s").close()  # Two that make tables at the same moment are SQLAlchemy's matter.
+    Study(
+        url_of(kind, folder), "s"
+    ).close()  # Two that make tables at the same moment are SQLAlchemy's matter.
     args = [sys.executable, "-c", WORKER, kind, url_of(kind, folder), str(most), str(seconds)]
     return subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
 
@@ -83,13 +86,19 @@ def test_the_trial_of_a_killed_process_is_given_out_again(kind: str, tmp_path: P
     assert other.poll() is None  # It waits: the trial is being run.
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
-    assert [again for _, again in lines(other.communicate(timeout=60)[0])] == [x] and other.returncode == 0
+    assert [again for _, again in lines(other.communicate(timeout=60)[0])] == [
+        x
+    ] and other.returncode == 0
     opened = Study(url_of(kind, tmp_path), "s")
-    assert [trial.params["x"] for trial in opened.ended()] == [x] and opened.trials[number].state.name == "FAIL"
+    assert [trial.params["x"] for trial in opened.ended()] == [x] and opened.trials[
+        number
+    ].state.name == "FAIL"
     opened.close()
 
 
-def test_who_was_taken_for_lost_goes_on_with_another_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_taken_for_lost_goes_on_with_another_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import optuna
 
     monkeypatch.setattr(study, "file_of", lambda storage: None)
@@ -101,11 +110,15 @@ def test_who_was_taken_for_lost_goes_on_with_another_trial(tmp_path: Path, monke
 
     assert opened.run_next(1, 0, late) == "ran" and opened.ended() == []
     assert opened.run_next(1, 0, lambda trial: (2.0, 1.0)) == "ran"
-    assert opened.run_next(1, 0, late) == "done" and [trial.number for trial in opened.ended()] == [1]
+    assert opened.run_next(1, 0, late) == "done" and [trial.number for trial in opened.ended()] == [
+        1
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage")
-def test_of_two_that_take_the_last_trial_one_gives_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_that_take_the_last_trial_one_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(study, "file_of", lambda storage: None)
     monkeypatch.setattr(study.random, "random", lambda: 0.0)
     mine, other = (Study(url_of("sqlite", tmp_path), "s") for _ in range(2))
@@ -117,7 +130,9 @@ def test_of_two_that_take_the_last_trial_one_gives_it_back(tmp_path: Path, monke
 
     monkeypatch.setattr(mine._study, "optimize", between)
     assert mine.run_next(1, 0, lambda trial: pytest.fail("it ran")) == "ran"
-    assert [trial.state.name for trial in mine.trials] == ["RUNNING", "FAIL"] and len(other.running()) == 1
+    assert [trial.state.name for trial in mine.trials] == ["RUNNING", "FAIL"] and len(
+        other.running()
+    ) == 1
 
 
 def test_what_failed_counts_and_what_was_cut_off_comes_next(tmp_path: Path) -> None:
@@ -135,7 +150,9 @@ def test_what_failed_counts_and_what_was_cut_off_comes_next(tmp_path: Path) -> N
     assert opened.run_next(2, 0, lambda trial: draws(trial, Failed)) == "ran"
     assert opened.run_next(2, 0, lambda trial: draws(trial, CutOff)) == "ran"
     assert opened.run_next(2, 0, draws) == "ran" and drawn[2] == drawn[1] != drawn[0]
-    assert opened.run_next(2, 0, draws) == "done" and [trial.number for trial in opened.ended()] == [0, 2]
+    assert opened.run_next(2, 0, draws) == "done" and [
+        trial.number for trial in opened.ended()
+    ] == [0, 2]
     opened.close()
     opened.close()
 
@@ -147,7 +164,10 @@ def test_a_storage_that_is_lost(tmp_path: Path) -> None:
         (tmp_path / "s.db").write_bytes(b"no database" * 1000)
         return 1.0, 1.0
 
-    with pytest.raises(SweepError, match="sqlite:////.*/s.db cannot be used any more: .*give the same command again"):
+    with pytest.raises(
+        SweepError,
+        match="sqlite:////.*/s.db cannot be used any more: .*give the same command again",
+    ):
         opened.run_next(2, 0, loses)
     opened.close()
 
@@ -173,9 +193,18 @@ NO_DRIVER = r"there is no driver .*pip install \w+"
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("nothing://u:secret@host/d", r"cannot open the study in nothing://u:\*\*\*@host/d: .*nothing"),
-        ("postgresql://u:secret@127.0.0.1:9/d", rf"postgresql://u:\*\*\*@127.0.0.1:9/d: ({NO_DRIVER}|.*refused)"),
-        ("mysql+pymysql://u:secret@127.0.0.1:9/d", rf"mysql\+pymysql://u:\*\*\*@.*: ({NO_DRIVER}|.*refused)"),
+        (
+            "nothing://u:secret@host/d",
+            r"cannot open the study in nothing://u:\*\*\*@host/d: .*nothing",
+        ),
+        (
+            "postgresql://u:secret@127.0.0.1:9/d",
+            rf"postgresql://u:\*\*\*@127.0.0.1:9/d: ({NO_DRIVER}|.*refused)",
+        ),
+        (
+            "mysql+pymysql://u:secret@127.0.0.1:9/d",
+            rf"mysql\+pymysql://u:\*\*\*@.*: ({NO_DRIVER}|.*refused)",
+        ),
     ],
 )
 def test_servers_that_are_not_there(url: str, words: str) -> None:
@@ -237,4 +266,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 def test_shown_url() -> None:
     assert shown_url("mysql://me:p@ss@host:1/d") == "mysql://me:***@host:1/d"
-    assert shown_url("mysql://me@host/d") == "mysql://me@host/d" and shown_url("journal:///a.log") == "journal:///a.log"
+    assert (
+        shown_url("mysql://me@host/d") == "mysql://me@host/d"
+        and shown_url("journal:///a.log") == "journal:///a.log"
+    )

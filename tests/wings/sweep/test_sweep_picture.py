@@ -24,13 +24,26 @@ def test_pareto() -> None:
     figure = draw_pareto(FOUND, FOUND[:2], "episode/return", "a title")
     (axis,) = figure.axes
     points, front = axis.get_lines()[:2]
-    assert points.get_xydata().tolist() == [[10, 1], [20, 3], [30, 2]] and front.get_xydata().tolist() == [[10, 1], [20, 3]]
-    assert [text.get_text() for text in axis.texts] == ["0", "1"] and axis.get_ylabel() == "episode/return"
+    assert points.get_xydata().tolist() == [
+        [10, 1],
+        [20, 3],
+        [30, 2],
+    ] and front.get_xydata().tolist() == [[10, 1], [20, 3]]
+    assert [text.get_text() for text in axis.texts] == [
+        "0",
+        "1",
+    ] and axis.get_ylabel() == "episode/return"
     assert any(found.get_label() == "1 failed" for found in axis.get_lines())
 
 
 def test_equal_scores() -> None:
-    """Their axes still have a length: a line of one value stands in the middle of them, and is no NaN."""
+    """Their axes still have a length: a line of one value stands in the middle of them, and is no
+    NaN.
+    """
     figure = draw_parallel(FOUND[:1] * 2, SPACE, "episode/return", "a title")
-    lines = [found.get_ydata().tolist() for found in figure.axes[0].get_lines() if len(found.get_xdata()) == 4]
+    lines = [
+        found.get_ydata().tolist()
+        for found in figure.axes[0].get_lines()
+        if len(found.get_xdata()) == 4
+    ]
     assert lines == [pytest.approx([0.5, 0, 0.5, 0.5])] * 2

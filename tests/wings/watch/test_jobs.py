@@ -34,14 +34,20 @@ from tests.helpers import POLL_S
 
 @pytest.fixture(autouse=True)
 def unhindered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let jobs not step back: a test that waits for what uses idle cores alone waits long where there are none."""
+    """Let jobs not step back: a test that waits for what uses idle cores alone waits long where
+    there are none.
+    """
     monkeypatch.setattr(module, "stepping_back", lambda nice: ["env", f"NICE={nice}"])
     monkeypatch.setattr(module, "share_among_sessions", lambda pid, nice: None)
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Let jobs run a script of Python, which gets the name of the file that it is to write."""
-    monkeypatch.setattr(module, "command_of", lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out)])
+    monkeypatch.setattr(
+        module,
+        "command_of",
+        lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out)],
+    )
 
 
 def working(jobs: Jobs, steps: Callable[[], Awaitable[None]]) -> None:
@@ -62,8 +68,12 @@ async def until(job: Job, *states: str) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_job_is_made_once_with_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, "import os, sys; open(sys.argv[1], 'w').write(os.environ['OMP_NUM_THREADS'])")
+def test_a_job_is_made_once_with_one_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(
+        monkeypatch, "import os, sys; open(sys.argv[1], 'w').write(os.environ['OMP_NUM_THREADS'])"
+    )
     jobs = Jobs(tmp_path)
 
     async def steps() -> None:
@@ -99,7 +109,8 @@ while session.exists() and not session.read_text().strip().endswith(f" {OF_SESSI
     time.sleep(0.01)
 open(sys.argv[1], "w").write(str(os.nice(0)))
 """
-    # Where the tests run at a niceness of their own it is added to that of processes, not to that of sessions.
+    # Where the tests run at a niceness of their own it is added to that of processes, not to that
+    # of sessions.
     of_sessions = {min(os.nice(0) + nice, 19): nice for nice in (ASKED_NICE, BY_ITSELF_NICE)}
     scripted(monkeypatch, f"OF_SESSIONS = {of_sessions}\n{script}")
     monkeypatch.setattr(module, "stepping_back", stepping_back)
@@ -127,7 +138,9 @@ open(sys.argv[1], "w").write("x")
 """
 
 
-def test_a_click_goes_before_what_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_click_goes_before_what_nobody_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A replay under way is ended for it and made again afterwards; clicks keep their order."""
     scripted(monkeypatch, BEGINNING)
     jobs, begun = Jobs(tmp_path), tmp_path / "begun"
@@ -168,7 +181,9 @@ def test_a_replay_under_way_that_somebody_asks_for_begins_again_with_a_share(
     working(jobs, steps)
 
 
-def test_progress_is_told_and_is_none_of_the_words_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_told_and_is_none_of_the_words_of_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted(
         monkeypatch,
         "import os, sys, time\nprint('progress evaluating 0.250', file=sys.stderr, flush=True)\n"
@@ -183,7 +198,9 @@ def test_progress_is_told_and_is_none_of_the_words_of_a_failure(tmp_path: Path, 
         while not job.share:
             await asyncio.sleep(0.01)
         told = job.to_json()
-        assert (told["act"], told["share"], told["said"]) == ("evaluating", 0.25, "") and told["seconds"] >= 0
+        assert (told["act"], told["share"], told["said"]) == ("evaluating", 0.25, "") and told[
+            "seconds"
+        ] >= 0
         job.out.with_name(job.out.name + ".go").touch()
         await until(job, "failed")
         assert job.said.endswith("xxx") and len(job.said) <= 4000 and "evaluating" not in job.said
@@ -191,7 +208,9 @@ def test_progress_is_told_and_is_none_of_the_words_of_a_failure(tmp_path: Path, 
     working(jobs, steps)
 
 
-def test_a_failure_is_told_in_its_words_and_may_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_told_in_its_words_and_may_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scripted(monkeypatch, "import sys; sys.exit('no <b>scene</b>')")
     jobs = Jobs(tmp_path)
 
@@ -206,7 +225,10 @@ def test_a_failure_is_told_in_its_words_and_may_be_tried_again(tmp_path: Path, m
 
 
 def test_the_end_ends_what_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)")
+    scripted(
+        monkeypatch,
+        "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)",
+    )
     jobs = Jobs(tmp_path)
 
     async def steps() -> None:
@@ -241,7 +263,9 @@ def removed(folder: Path, name: str) -> None:
     shutil.rmtree(folder / "checkpoints" / name)
 
 
-def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """That of the question may have been removed while the job waited."""
     monkeypatch.setattr(
         module,
@@ -263,13 +287,19 @@ def test_a_job_plays_the_checkpoint_that_is_the_newest_when_it_begins(tmp_path: 
 
     async def steps() -> None:
         await until(job, "done")
-        assert job.checkpoint == newer and job.out.read_text() == str(tmp_path / "checkpoints" / newer)
+        assert job.checkpoint == newer and job.out.read_text() == str(
+            tmp_path / "checkpoints" / newer
+        )
 
     working(jobs, steps)
 
 
-def test_new_checkpoints_are_played_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once each, only when nothing else is made, not more often than said, and the oldest are forgotten."""
+def test_new_checkpoints_are_played_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once each, only when nothing else is made, not more often than said, and the oldest are
+    forgotten.
+    """
     scripted(monkeypatch, "import sys; open(sys.argv[1], 'w').write('x')")
     folder = tmp_path / "run"
     saved(folder, 1)
@@ -313,12 +343,19 @@ def test_new_checkpoints_are_played_by_themselves(tmp_path: Path, monkeypatch: p
     working(jobs, steps)
 
 
-def test_a_checkpoint_that_is_removed_while_it_is_read_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_is_removed_while_it_is_read_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run has saved a newer one by then, which is taken."""
-    script = "import os, shutil, sys\nif 'old' in os.listdir(sys.argv[2]): shutil.move(sys.argv[2], sys.argv[1] + '.away')\n"
+    script = (
+        "import os, shutil, sys\nif 'old' in os.listdir(sys.argv[2]): shutil.move(sys.argv[2], "
+        "sys.argv[1] + '.away')\n"
+    )
     script += "open(sys.argv[1] if os.path.isdir(sys.argv[2]) else '/none/x', 'w').write('x')"
     monkeypatch.setattr(
-        module, "command_of", lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out), str(path)]
+        module,
+        "command_of",
+        lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out), str(path)],
     )
     older, newer, jobs = saved(tmp_path, 1), saved(tmp_path, 2), Jobs(tmp_path)
     (tmp_path / "checkpoints" / newer / "old").touch()
@@ -362,7 +399,9 @@ def test_after_a_failure_newer_checkpoints_are_played_by_themselves_but_later(
 
 
 def test_commands_name_the_run_by_its_path_and_take_flags() -> None:
-    command = command_of(Path("drive/checkpoints/7"), "replay", "a b", Path("/tmp/0.html"), ["--seed", "3"])
+    command = command_of(
+        Path("drive/checkpoints/7"), "replay", "a b", Path("/tmp/0.html"), ["--seed", "3"]
+    )
     assert command[command.index("puffervec.commands.cli") + 1 :] == [
         "render", str(Path("drive/checkpoints/7").absolute()), "--progress", "--out", "/tmp/0.html",
         "--draw", "part:a b", "--seed", "3",
@@ -370,7 +409,9 @@ def test_commands_name_the_run_by_its_path_and_take_flags() -> None:
 
 
 def test_what_somebody_asks_for_is_no_longer_made_by_itself(tmp_path: Path) -> None:
-    """And stays so, whoever looks at the run later: it is not forgotten with those that nobody asked for."""
+    """And stays so, whoever looks at the run later: it is not forgotten with those that nobody
+    asked for.
+    """
     jobs = Jobs(tmp_path)
     job = jobs.ask(0, tmp_path, "replay", "", "1", by_itself=True)
     assert job is not None and job.by_itself

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The page of `puffer-train watch` in a browser (puffervec/wings/watch/page.py, static/watch.js, charts.js, tables.js)."""
+"""The page of `puffer-train watch` in a browser (puffervec/wings/watch/page.py, static/watch.js,
+charts.js, tables.js).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ HOSTILE = '<img src=x onerror=alert(1)> & "quotes" \''
 def opened(browser: Browser, served: Served, **look: object) -> Page:
     """The page once it has shown something; from then on it looks for news ten times a second."""
     page = browser.open(served.url, **look)  # type: ignore[arg-type]
-    page.eval("const later = window.setTimeout; window.setTimeout = (work, ms) => later(work, Math.min(ms, 100)); 0")
+    page.eval(
+        "const later = window.setTimeout; window.setTimeout = (work, ms) => later(work, "
+        "Math.min(ms, 100)); 0"
+    )
     page.wait("document.getElementById('app').dataset.ready >= 1")
     return page
 
@@ -51,19 +56,35 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
     lines = list(read_metrics(a_run / "metrics.jsonl"))
     row = page.texts('[data-run="0"] td')
     heads = page.texts(".runs th")
-    assert row[:2] == ["first", "cartpole"] and row[heads.index("agent-steps")] == shortly(lines[-1]["step"])
-    assert row[heads.index("return")] == shortly(lines[-1]["episode/return"]) and "score" not in heads
-    for key in ("episode/return", "episode/length", "losses/value", "losses/entropy", "charts/agent_steps_per_s"):
+    assert row[:2] == ["first", "cartpole"] and row[heads.index("agent-steps")] == shortly(
+        lines[-1]["step"]
+    )
+    assert (
+        row[heads.index("return")] == shortly(lines[-1]["episode/return"]) and "score" not in heads
+    )
+    for key in (
+        "episode/return",
+        "episode/length",
+        "losses/value",
+        "losses/entropy",
+        "charts/agent_steps_per_s",
+    ):
         known = [line[key] for line in lines if line.get(key) is not None]
         assert last_of(page, key) == [shortly(known[-1])], key
     shares = page.text(".split")
-    assert "update" in shares and abs(sum(float(part.split()[1]) for part in shares.split(", ")) - 100) < 1
+    assert (
+        "update" in shares
+        and abs(sum(float(part.split()[1]) for part in shares.split(", ")) - 100) < 1
+    )
     page.eval("document.querySelector('.choose').open = true")
     page.click('.chooser input[value="usage/learner_cores"]')
     page.wait("document.querySelector('[data-key=\"usage/learner_cores\"]') !== null")
     # A replay that begins by itself moves nothing.
     tops = [
-        page.eval(f"(document.querySelector('.jobs').replaceChildren({text}), document.querySelector('.log').offsetTop)")
+        page.eval(
+            f"(document.querySelector('.jobs').replaceChildren({text}), "
+            "document.querySelector('.log').offsetTop)"
+        )
         for text in ("", "'a replay'")
     ]
     assert tops[0] == tops[1]
@@ -79,7 +100,8 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
 
     eventually(drawn, "curves on a logarithmic axis")
     page.eval(
-        "const along = document.querySelector('.along'); along.value = 'minutes'; along.dispatchEvent(new Event('change'))"
+        "const along = document.querySelector('.along'); along.value = 'minutes'; "
+        "along.dispatchEvent(new Event('change'))"
     )
     assert (
         page.eval("document.querySelectorAll('.chart .uplot').length")
@@ -90,7 +112,9 @@ def test_the_page_shows_what_metrics_say(browser: Browser, serve: Serve, a_run: 
     assert page.sockets == []
 
 
-def test_it_follows_a_run_and_finds_new_ones(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_it_follows_a_run_and_finds_new_ones(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     run = tmp_path / "runs" / HOSTILE.replace("/", "")
     run.mkdir(parents=True)
     log = JsonLog(run / "metrics.jsonl", {"env": HOSTILE})
@@ -126,29 +150,50 @@ def test_it_follows_a_run_and_finds_new_ones(browser: Browser, serve: Serve, tmp
 def test_values_under_the_pointer_and_a_zoom_that_all_charts_share_and_keep(
     browser: Browser, serve: Serve, tmp_path: Path
 ) -> None:
-    logs = [JsonLog(_made(tmp_path / f"run-{number}") / "metrics.jsonl", {"env": "probe"}) for number in range(2)]
+    logs = [
+        JsonLog(_made(tmp_path / f"run-{number}") / "metrics.jsonl", {"env": "probe"})
+        for number in range(2)
+    ]
     for number, log in enumerate(logs):
         for step in range(0, 101 - 50 * number):
-            log.write({"step": step, "elapsed_s": float(step), "env/a": step + 0.5, "env/b": -step - 0.25})
+            log.write(
+                {"step": step, "elapsed_s": float(step), "env/a": step + 0.5, "env/b": -step - 0.25}
+            )
     page = opened(browser, serve("watch", "run-0", "run-1"))
-    page.eval("const range = document.querySelector('.smooth'); range.value = 0; range.dispatchEvent(new Event('input'))")
+    page.eval(
+        "const range = document.querySelector('.smooth'); range.value = 0; "
+        "range.dispatchEvent(new Event('input'))"
+    )
     left, top, width, height = page.place('[data-key="env/a"] .u-over')
     shown_x = "(() => [...page_charts()].map(({plot}) => [plot.scales.x.min, plot.scales.x.max]))()"
     page.eval("window.page_charts = () => watchPage.charts.charts.values(); 0")
 
     def pointer(share: float) -> None:
-        page.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + share * width, y=top + height / 2)
+        page.call(
+            "Input.dispatchMouseEvent",
+            type="mouseMoved",
+            x=left + share * width,
+            y=top + height / 2,
+        )
 
     pointer(0.3)
     page.wait("document.querySelector('[data-key=\"env/a\"] .at').innerText === 'at 30 steps'")
-    assert last_of(page, "env/a") == ["30.5", "30.5"] and last_of(page, "env/b") == ["-30.25", "-30.25"]
+    assert last_of(page, "env/a") == ["30.5", "30.5"] and last_of(page, "env/b") == [
+        "-30.25",
+        "-30.25",
+    ]
     pointer(0.7)  # where the second run has ended
     page.wait("document.querySelector('[data-key=\"env/b\"] .at').innerText === 'at 70 steps'")
     assert last_of(page, "env/a") == ["70.5", "-"] and last_of(page, "env/b") == ["-70.25", "-"]
     page.drag((left + 0.2 * width, top + 9), (left + 0.6 * width, top + 9))
     page.wait("!document.querySelector('.zoom-out').hidden")
     zoomed = page.eval(shown_x)
-    assert len(zoomed) == 2 and zoomed[0] == zoomed[1] and abs(zoomed[0][0] - 20) < 1 and abs(zoomed[0][1] - 60) < 1
+    assert (
+        len(zoomed) == 2
+        and zoomed[0] == zoomed[1]
+        and abs(zoomed[0][0] - 20) < 1
+        and abs(zoomed[0][1] - 60) < 1
+    )
     logs[0].write({"step": 101, "elapsed_s": 101.0, "env/a": 7.0, "env/b": 8.0, "env/c": 9.0})
     page.wait("document.querySelectorAll('.chart').length === 3")
     assert page.eval(shown_x) == [zoomed[0]] * 3
@@ -165,7 +210,9 @@ def test_values_under_the_pointer_and_a_zoom_that_all_charts_share_and_keep(
 def test_a_folder_without_a_run_is_watched(browser: Browser, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     page = opened(browser, serve("watch", "runs"))
-    assert page.text(".runs .none") == "There is no run in runs yet: runs appear here when they begin."
+    assert (
+        page.text(".runs .none") == "There is no run in runs yet: runs appear here when they begin."
+    )
     assert page.eval("document.querySelector('.ask-eval').disabled")
     JsonLog(_made(tmp_path / "runs" / "first") / "metrics.jsonl", {"env": "probe"}).close()
     page.wait("document.querySelector('[data-run=\"0\"]') !== null")
@@ -180,7 +227,9 @@ def test_many_runs_look_different(browser: Browser, serve: Serve, tmp_path: Path
     assert page.eval("new Set([...Array(16).keys()].map((n) => lookOf(n).colour)).size") == 16
 
 
-def test_the_first_column_and_the_replay_buttons_stay_in_view(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_the_first_column_and_the_replay_buttons_stay_in_view(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     """In a table that is wider than the window."""
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
     page = opened(browser, serve("watch", "run"), width=1280)
@@ -188,10 +237,14 @@ def test_the_first_column_and_the_replay_buttons_stay_in_view(browser: Browser, 
     row |= {f"rate {n}_95": [0.25, 0.75] for n in range(20)}
     report = json.dumps({"rows": [row], "score": "rate 1"})
     page.eval(
-        f"document.querySelector('.report').append(...reportTables({report}, () => button('replay', 'play', () => 0))); 0"
+        f"document.querySelector('.report').append(...reportTables({report}, () => "
+        "button('replay', 'play', () => 0))); 0"
     )
     assert (
-        page.eval("(() => { const e = document.querySelector('.report .wide'); return e.scrollWidth - e.clientWidth; })()")
+        page.eval(
+            "(() => { const e = document.querySelector('.report .wide'); return e.scrollWidth - "
+            "e.clientWidth; })()"
+        )
         > 300
     )
     for scrolled in (0, 150, 9999):
@@ -205,15 +258,37 @@ def test_the_first_column_and_the_replay_buttons_stay_in_view(browser: Browser, 
 def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: Path) -> None:
     page = opened(browser, serve("watch", "runs", "--replay-every", "0"))
     jobs = [
-        {"number": 0, "run": 0, "kind": "eval", "part": "", "checkpoint": "000000001000", "state": "working"}
+        {
+            "number": 0,
+            "run": 0,
+            "kind": "eval",
+            "part": "",
+            "checkpoint": "000000001000",
+            "state": "working",
+        }
         | {"act": "evaluating", "share": 0.42, "seconds": 63.0, "by_itself": False},
-        {"number": 1, "run": 0, "kind": "replay", "part": "a", "checkpoint": "000000001000-1", "state": "waiting"}
+        {
+            "number": 1,
+            "run": 0,
+            "kind": "replay",
+            "part": "a",
+            "checkpoint": "000000001000-1",
+            "state": "waiting",
+        }
         | {"act": "", "share": 0, "seconds": None, "by_itself": True},
-        {"number": 2, "run": 0, "kind": "replay", "part": "", "checkpoint": "000000001000", "state": "waiting"}
+        {
+            "number": 2,
+            "run": 0,
+            "kind": "replay",
+            "part": "",
+            "checkpoint": "000000001000",
+            "state": "waiting",
+        }
         | {"act": "", "share": 0, "seconds": None, "by_itself": False},
     ]
     words = page.eval(
-        f"watchPage.state.jobs = {json.dumps(jobs)}, watchPage.state.jobs.map((job) => watchPage.jobWords(job)[0])"
+        f"watchPage.state.jobs = {json.dumps(jobs)}, watchPage.state.jobs.map((job) => "
+        "watchPage.jobWords(job)[0])"
     )
     assert words == [
         "evaluation, checkpoint 1,000: evaluating, 42 %, 63 s",
@@ -230,7 +305,9 @@ def _made(path: Path) -> Path:
 
 
 def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run: Path) -> None:
-    served = serve("watch", "runs", "--seed", "3", "--env.max-episode-steps", "20", "--replay-every", "0")
+    served = serve(
+        "watch", "runs", "--seed", "3", "--env.max-episode-steps", "20", "--replay-every", "0"
+    )
     page = opened(browser, served)
     before = sorted(path.name for path in a_run.rglob("*"))
     page.click(".ask-eval")
@@ -244,7 +321,10 @@ def test_an_evaluation_beside_the_training(browser: Browser, serve: Serve, a_run
     report = served.json("jobs/0")
     (row,) = report["rows"]
     cells = dict(zip(page.texts(".report th"), page.texts(".report td"), strict=False))
-    assert cells["return"] == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
+    assert (
+        cells["return"]
+        == f"{row['return']:.2f} [{row['return_95'][0]:.2f}, {row['return_95'][1]:.2f}]"
+    )
     assert cells["episodes"] == str(row["episodes"]) and report["seed"] == 3 and row["length"] <= 20
     assert sorted(path.name for path in a_run.rglob("*")) == before
     assert page.errors == [] and asked_elsewhere(page, served) == []
@@ -259,9 +339,14 @@ def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run
     page.wait("document.querySelector('iframe.replay') !== null")
     assert page.eval("document.querySelector('iframe.replay').contentDocument") is None
     status, headers, body = served.get("jobs/0")
-    assert status == 200 and headers["content-security-policy"].startswith("sandbox allow-scripts; default-src 'none'")
+    assert status == 200 and headers["content-security-policy"].startswith(
+        "sandbox allow-scripts; default-src 'none'"
+    )
     alone = browser.open(served.url + "jobs/0")
-    alone.wait("document.querySelector('.step') !== null && document.querySelector('.step').innerText.includes('step 0 of ')")
+    alone.wait(
+        "document.querySelector('.step') !== null && "
+        "document.querySelector('.step').innerText.includes('step 0 of ')"
+    )
     assert alone.eval("fetch('../state').then(() => 'reached', () => 'refused')") == "refused"
     errors = [error for error in alone.errors if "Content Security Policy" not in error]
     assert errors == [] and page.errors == [] and asked_elsewhere(page, served) == []
@@ -269,7 +354,9 @@ def test_a_replay_of_the_newest_checkpoint(browser: Browser, serve: Serve, a_run
 
 
 @pytest.mark.slow
-def test_the_newest_checkpoint_plays_without_being_asked_for(browser: Browser, serve: Serve, a_run: Path) -> None:
+def test_the_newest_checkpoint_plays_without_being_asked_for(
+    browser: Browser, serve: Serve, a_run: Path
+) -> None:
     """One that somebody plays stays until they want the newer one."""
     served = serve("watch", "runs", "--env.max-episode-steps", "5", "--replay-every", "1")
     before = sorted(path.name for path in a_run.rglob("*"))
@@ -282,14 +369,18 @@ def test_the_newest_checkpoint_plays_without_being_asked_for(browser: Browser, s
     newer = old.with_name(str(int(old.name) + 1000).zfill(len(old.name)))
     old.rename(newer)
     page.wait("document.querySelector('.newer button') !== null")
-    assert page.text(".newer") == f"show checkpoint {int(newer.name):,}" and f"{int(old.name):,}" in page.text(".replays h3")
+    assert page.text(
+        ".newer"
+    ) == f"show checkpoint {int(newer.name):,}" and f"{int(old.name):,}" in page.text(".replays h3")
     page.click(".newer button")
     page.wait("document.querySelector('.newer button') === null")
     assert f"Replay: checkpoint {int(newer.name):,}" in page.text(".replays h3")
     assert page.errors == [] and asked_elsewhere(page, served) == []
 
 
-def test_a_run_without_a_checkpoint_cannot_be_played(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_a_run_without_a_checkpoint_cannot_be_played(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {"env": "cartpole"}).close()
     page = opened(browser, serve("watch", "run"))
     assert page.eval("document.querySelector('.ask-replay').disabled")
@@ -304,11 +395,17 @@ def test_the_end_of_the_command_is_told(browser: Browser, serve: Serve, tmp_path
     page.wait("document.querySelector('.bad').innerText.includes('has the command ended')")
 
 
-def test_curves_are_smoothed_as_plot_smooths_them(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+def test_curves_are_smoothed_as_plot_smooths_them(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
     JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
     page = opened(browser, serve("watch", "run"))
     rng = np.random.default_rng(1)
     xs, ys = np.cumsum(rng.integers(1, 9, 200)).astype(float), rng.normal(size=200)
     for share in (0.0, 0.03, 0.3):
-        found = page.eval(f"smoothed({json.dumps(xs.tolist())}, {json.dumps(ys.tolist())}, {share})")
-        np.testing.assert_allclose(found, curves.smoothed(xs, ys, share * (xs[-1] - xs[0])), rtol=1e-9, atol=1e-12)
+        found = page.eval(
+            f"smoothed({json.dumps(xs.tolist())}, {json.dumps(ys.tolist())}, {share})"
+        )
+        np.testing.assert_allclose(
+            found, curves.smoothed(xs, ys, share * (xs[-1] - xs[0])), rtol=1e-9, atol=1e-12
+        )

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Actions of a Python env as flat rows: the learner writes rows, workers read native actions out of them (`readers`).
+"""Actions of a Python env as flat rows: the learner writes rows, workers read native actions out of
+them (`readers`).
 
-A row always holds a member of `emulated_space`, so the values of discrete actions include the space's `start`:
-row = index of the choice + `low`.
+A row always holds a member of `emulated_space`, so the values of discrete actions include the
+space's `start`: row = index of the choice + `low`.
 
     the env's space                        a row                        kind
     Discrete                               one number                   discrete
@@ -13,8 +14,8 @@ row = index of the choice + `low`.
     Dict/Tuple of Boxes of one dtype       (D,) of that dtype           continuous
     Dict/Tuple of Boxes and others         (bytes,) uint8               bytes
 
-Rows of kind "bytes" carry any action (`encode`, `views`), but no policy of the trainer can produce them: there is no
-distribution over the bytes of a float.
+Rows of kind "bytes" carry any action (`encode`, `views`), but no policy of the trainer can produce
+them: there is no distribution over the bytes of a float.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from puffervec.workers.python.emulation.layout import Leaf, Node, leaf_dtype, leaves, plan, struct_dtype
+from puffervec.workers.python.emulation.layout import (
+    Leaf,
+    Node,
+    leaf_dtype,
+    leaves,
+    plan,
+    struct_dtype,
+)
 from puffervec.workers.python.emulation.rows import RowPlan, leaf_view
 
 Kind = Literal["discrete", "multi_discrete", "continuous", "bytes"]
@@ -39,10 +47,12 @@ class ActionPlan(RowPlan):
     """How actions of one space stand in rows.
 
     Attributes:
-        kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module's head).
+        kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module's
+        head).
         is_plain: a row is an action of the space itself, not of a flattened form of it.
         sizes: choices per dimension, () for continuous and bytes.
-        low, high: (*row_shape) least and greatest value of a row (both included), row_dtype; -inf and inf where unbounded.
+        low, high: (*row_shape) least and greatest value of a row (both included), row_dtype; -inf
+            and inf where unbounded.
 
     >>> plan = ActionPlan(spaces.Dict(gear=spaces.Discrete(3, start=-1), lights=spaces.MultiBinary(2)))
     >>> plan.emulated_space.nvec, plan.low
@@ -66,7 +76,8 @@ class ActionPlan(RowPlan):
         Args:
             rows: (N, *row_shape) row_dtype. The readers keep views on it.
         Returns:
-            N functions. Each call gives fresh arrays, which the env may keep; Discrete gives a NumPy integer.
+            N functions. Each call gives fresh arrays, which the env may keep; Discrete gives a
+            NumPy integer.
         Raises:
             ConfigError: rows of another shape or dtype.
         """
@@ -80,10 +91,12 @@ class ActionPlan(RowPlan):
         return _reader(self.tree, self.as_bytes(np.asarray(row)[None]))()
 
     def encode(self, action: Any, row: np.ndarray) -> None:
-        """Write a native action into one row, (*row_shape) row_dtype (for Discrete a view such as `rows[i, ...]`).
+        """Write a native action into one row, (*row_shape) row_dtype (for Discrete a view such as
+        `rows[i, ...]`).
 
         Raises:
-            SpaceMismatchError: the action has other keys, shapes or kinds of numbers; nothing was written.
+            SpaceMismatchError: the action has other keys, shapes or kinds of numbers; nothing was
+            written.
             ConfigError: a row of another shape or dtype.
         """
         self.check(action)
@@ -102,7 +115,11 @@ def _emulate(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtyp
     found = list(leaves(plan(space, own)))
     boxes = [leaf.space for leaf in found if isinstance(leaf.space, spaces.Box)]
     if not boxes:
-        return _flat_choices([leaf.space for leaf in found]), struct_dtype(space, _INT64), "multi_discrete"
+        return (
+            _flat_choices([leaf.space for leaf in found]),
+            struct_dtype(space, _INT64),
+            "multi_discrete",
+        )
     dtypes = {leaf_dtype(box) for box in boxes}
     if len(boxes) < len(found) or len(dtypes) > 1:
         return spaces.Box(0, 255, (own.itemsize,), np.uint8), own, "bytes"
@@ -112,7 +129,9 @@ def _emulate(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtyp
 
 
 def _choices(space: gymnasium.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of choices and the least value of each element of a discrete leaf, both flat int64."""
+    """Return the number of choices and the least value of each element of a discrete leaf, both
+    flat int64.
+    """
     if isinstance(space, spaces.Discrete):
         return np.array([space.n], np.int64), np.array([space.start], np.int64)
     if isinstance(space, spaces.MultiDiscrete):
@@ -130,7 +149,9 @@ def _flat_choices(found: list[gymnasium.Space[Any]]) -> spaces.MultiDiscrete:
     return spaces.MultiDiscrete(sizes, start=starts)
 
 
-def _limits(emulated: gymnasium.Space[Any], kind: Kind) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+def _limits(
+    emulated: gymnasium.Space[Any], kind: Kind
+) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
     """Return sizes, low and high of a row."""
     if isinstance(emulated, spaces.Box):
         return (), emulated.low, emulated.high

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where each leaf of a nested space stands in a row of bytes. Planned once, by the learner and by each worker.
+"""Where each leaf of a nested space stands in a row of bytes. Planned once, by the learner and by
+each worker.
 
     Dict(a=Box(3,) uint8, b=Tuple(Discrete(5), Box(2,) float32))
 
     byte    0 . . 3 . . . . 8 . . . . . . . 16. . . . . . . 24
             a a a - - - - - b.f0 (int64)    b.f1 (float32)           "-": padding, always zero
 
-A row is one item of an aligned structured dtype: Dict keys are its field names, Tuple entries are called f0, f1, ...
+A row is one item of an aligned structured dtype: Dict keys are its field names, Tuple entries are
+called f0, f1, ...
 """
 
 from __future__ import annotations
@@ -70,8 +72,10 @@ def path_text(path: tuple[Any, ...]) -> str:
 
 
 def field_names(space: gymnasium.Space[Any]) -> tuple[str, ...]:
-    """Return the names of a Dict's or Tuple's fields: keys as they are; f<index> for Tuple entries and for keys that
-    are not strings, or are empty (with underscores added where that name is taken)."""
+    """Return the names of a Dict's or Tuple's fields: keys as they are; f<index> for Tuple entries
+    and for keys that are not strings, or are empty (with underscores added where that name is
+    taken).
+    """
     if isinstance(space, spaces.Tuple):
         return tuple(f"f{i}" for i in range(len(space.spaces)))
     assert isinstance(space, spaces.Dict)
@@ -98,8 +102,9 @@ def children_of(space: gymnasium.Space[Any]) -> list[tuple[Any, gymnasium.Space[
 
 def _refuse(space: gymnasium.Space[Any], path: tuple[Any, ...]) -> ConfigError:
     return ConfigError(
-        f"the space at {path_text(path) or 'the top'} is {space}: a row of fixed size holds Box, Discrete, MultiDiscrete and "
-        "MultiBinary, nested in Dict and Tuple; convert it in a wrapper (for example to a padded Box and a count)"
+        f"the space at {path_text(path) or 'the top'} is {space}: a row of fixed size holds Box, "
+        "Discrete, MultiDiscrete and MultiBinary, nested in Dict and Tuple; convert it in a "
+        "wrapper (for example to a padded Box and a count)"
     )
 
 
@@ -109,12 +114,18 @@ def leaf_dtype(space: gymnasium.Space[Any], path: tuple[Any, ...] = ()) -> np.dt
     Raises:
         ConfigError: a space of another kind, or one whose elements are not numbers.
     """
-    if not isinstance(space, LEAF_SPACES) or space.dtype is None or space.dtype.kind not in NUMBER_KINDS:
+    if (
+        not isinstance(space, LEAF_SPACES)
+        or space.dtype is None
+        or space.dtype.kind not in NUMBER_KINDS
+    ):
         raise _refuse(space, path)
     return np.dtype(space.dtype)
 
 
-def struct_dtype(space: gymnasium.Space[Any], number: np.dtype[Any] | None = None, path: tuple[Any, ...] = ()) -> np.dtype[Any]:
+def struct_dtype(
+    space: gymnasium.Space[Any], number: np.dtype[Any] | None = None, path: tuple[Any, ...] = ()
+) -> np.dtype[Any]:
     """Return the dtype of a row: aligned structured, or a subarray dtype for a leaf.
 
     Args:
@@ -132,13 +143,20 @@ def struct_dtype(space: gymnasium.Space[Any], number: np.dtype[Any] | None = Non
     return np.dtype({"names": list(field_names(space)), "formats": formats}, align=True)
 
 
-def plan(space: gymnasium.Space[Any], dtype: np.dtype[Any], offset: int = 0, path: tuple[Any, ...] = ()) -> Node | Leaf:
-    """Return the tree of leaves of `space` in a row of `dtype` (from `struct_dtype`), with their offsets in bytes."""
+def plan(
+    space: gymnasium.Space[Any], dtype: np.dtype[Any], offset: int = 0, path: tuple[Any, ...] = ()
+) -> Node | Leaf:
+    """Return the tree of leaves of `space` in a row of `dtype` (from `struct_dtype`), with their
+    offsets in bytes.
+    """
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
         return Leaf(path, space, dtype.base, space.shape or (), offset)
     parts = children_of(space)
     fields = [dtype.fields[name] for name in field_names(space)] if dtype.fields else []
-    nodes = [plan(child, field[0], offset + field[1], (*path, key)) for (key, child), field in zip(parts, fields, strict=True)]
+    nodes = [
+        plan(child, field[0], offset + field[1], (*path, key))
+        for (key, child), field in zip(parts, fields, strict=True)
+    ]
     return Node(path, isinstance(space, spaces.Dict), tuple(key for key, _ in parts), tuple(nodes))
 
 

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env's `reset` wants to be called: with a seed and options, with one of them, or bare. Runs in workers, once per env.
+"""How an env's `reset` wants to be called: with a seed and options, with one of them, or bare. Runs
+in workers, once per env.
 
-Gymnasium asks for reset(seed=, options=); many envs written for other libraries take less. What an env takes is read from the
-signature once, and the returned function does not look again.
+Gymnasium asks for reset(seed=, options=); many envs written for other libraries take less. What an
+env takes is read from the signature once, and the returned function does not look again.
 """
 
 from __future__ import annotations
@@ -22,19 +23,20 @@ _OPTIONAL = {"seed": False, "options": False}  # both are taken, none is require
 
 
 def reset_of(env: Any) -> Reset:
-    """Return a function (seed, options) that resets `env` with as much of the two as its `reset` takes.
+    """Return a function (seed, options) that resets `env` with as much of the two as its `reset`
+    takes.
 
-    None is passed on only where a value is required. A wrapper that takes **kwargs takes what the env in it takes. Where no
-    seed is taken, a given one goes to `env.seed(seed)`, as in the old Gym interface, and is dropped if there is no such
-    method. A PufferEnv gets its seed by position.
+    None is passed on only where a value is required. A wrapper that takes **kwargs takes what the
+    env in it takes. Where no seed is taken, a given one goes to `env.seed(seed)`, as in the old Gym
+    interface, and is dropped if there is no such method. A PufferEnv gets its seed by position.
 
     >>> import gymnasium
     >>> reset = reset_of(gymnasium.make("CartPole-v1"))
     >>> observation, info = reset(7, None)
 
     Returns:
-        the function; it returns what `env.reset` returns. It raises ConfigError for options that are not None where `reset`
-        takes none, and whatever the env raises.
+        the function; it returns what `env.reset` returns. It raises ConfigError for options that
+        are not None where `reset` takes none, and whatever the env raises.
     """
     from puffervec.workers.python.puffer_env import PufferEnv  # it imports this package
 
@@ -48,10 +50,15 @@ def reset_of(env: Any) -> Reset:
 
 
 def _keywords(env: Any) -> dict[str, bool]:
-    """Return which of "seed" and "options" the env's `reset` takes by name, and whether they are required."""
+    """Return which of "seed" and "options" the env's `reset` takes by name, and whether they are
+    required.
+    """
     try:
         parameters = inspect.signature(env.reset).parameters.values()
-    except (TypeError, ValueError):  # a function of C that tells nothing: take it for what Gymnasium asks for
+    except (
+        TypeError,
+        ValueError,
+    ):  # a function of C that tells nothing: take it for what Gymnasium asks for
         return _OPTIONAL
     named = (p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
     takes = {p.name: p.default is p.empty for p in named if p.name in _OPTIONAL}
@@ -62,7 +69,9 @@ def _keywords(env: Any) -> dict[str, bool]:
 
 
 def _seed_method(env: Any) -> Callable[[int], Any] | None:
-    """Return the `seed` method of the old Gym interface, of the env or of the first env inside that has one."""
+    """Return the `seed` method of the old Gym interface, of the env or of the first env inside that
+    has one.
+    """
     while env is not None:
         found = getattr(env, "seed", None)
         if callable(found):
@@ -76,8 +85,8 @@ def _first_by_position(reset: Callable[..., Any]) -> inspect.Parameter | None:
     return next((p for p in parameters if p.kind in _BY_POSITION), None)
 
 
-# Partial functions of these can be copied and pickled together with their env, which closures could not. They look `reset` up
-# at each call, since it may be replaced.
+# Partial functions of these can be copied and pickled together with their env, which closures could
+# not. They look `reset` up at each call, since it may be replaced.
 
 
 def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
@@ -91,26 +100,39 @@ def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
 
 
 def _refuse_old(env: Any, error: TypeError) -> None:
-    """Raise where wrappers give an env what its `reset` does not take: Gymnasium's hand on both, whatever they get."""
+    """Raise where wrappers give an env what its `reset` does not take: Gymnasium's hand on both,
+    whatever they get.
+    """
     while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
         env = inner
     missing = [name for name in _OPTIONAL if name not in _keywords(env)]
     if missing and f"unexpected keyword argument '{missing[0]}'" in str(error):
         raise ConfigError(
-            f"reset of {type(env).__name__} takes no {missing[0]}, as in the old Gym interface: write reset(self, *, "
-            "seed=None, options=None), or wrap the env (shimmy.GymV21CompatibilityV0)"
+            f"reset of {type(env).__name__} takes no {missing[0]}, as in the old Gym interface: "
+            "write reset(self, *, seed=None, options=None), or wrap the env "
+            "(shimmy.GymV21CompatibilityV0)"
         ) from error
 
 
 def _reset_with_some(
-    env: Any, takes: dict[str, bool], seeder: Callable[[int], Any] | None, seed: int | None, options: Any
+    env: Any,
+    takes: dict[str, bool],
+    seeder: Callable[[int], Any] | None,
+    seed: int | None,
+    options: Any,
 ) -> Any:
     if options is not None and "options" not in takes:
         raise _no_options(env, options)
     if seeder is not None and seed is not None:
         seeder(seed)
     values = {"seed": seed, "options": options}
-    return env.reset(**{name: values[name] for name, required in takes.items() if required or values[name] is not None})
+    return env.reset(
+        **{
+            name: values[name]
+            for name, required in takes.items()
+            if required or values[name] is not None
+        }
+    )
 
 
 def _reset_by_position(env: Any, required: bool, seed: int | None, options: Any) -> Any:
@@ -122,5 +144,6 @@ def _reset_by_position(env: Any, required: bool, seed: int | None, options: Any)
 def _no_options(env: Any, options: Any) -> ConfigError:
     name = type(env).__name__
     return ConfigError(
-        f"options are {options!r}: the reset of {name} takes none; give its constructor settings, or add a parameter `options`"
+        f"options are {options!r}: the reset of {name} takes none; give its constructor settings, "
+        "or add a parameter `options`"
     )

@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values of a space as flat rows: views on rows, writers that copy a nested value leaf by leaf, and the plan of observations.
+"""Values of a space as flat rows: views on rows, writers that copy a nested value leaf by leaf, and
+the plan of observations.
 
-A writer is made once per row. It holds the leaf views of that row and the keys that lead to the values, so that a step
-costs one look-up and one copy per leaf, and builds nothing. Writers trust what they get: NumPy would broadcast a wrong shape
-and cut off decimals without a word, so an env's first observations are checked (`check_value`).
+A writer is made once per row. It holds the leaf views of that row and the keys that lead to the
+values, so that a step costs one look-up and one copy per leaf, and builds nothing. Writers trust
+what they get: NumPy would broadcast a wrong shape and cut off decimals without a word, so an env's
+first observations are checked (`check_value`).
 """
 
 from __future__ import annotations
@@ -30,11 +32,15 @@ from puffervec.workers.python.emulation.layout import (
 
 
 def check_space(data: Any, space: gymnasium.Space[Any]) -> bool:
-    """Return True, or raise SpaceMismatchError (an APIUsageError) unless `space` contains `data`, bounds included."""
+    """Return True, or raise SpaceMismatchError (an APIUsageError) unless `space` contains `data`,
+    bounds included.
+    """
     try:
         contained = space.contains(data)
     except Exception as error:  # a custom space may fall over what it does not expect
-        raise SpaceMismatchError(f"{data!r} cannot be compared with {space} ({type(error).__name__}: {error})") from error
+        raise SpaceMismatchError(
+            f"{data!r} cannot be compared with {space} ({type(error).__name__}: {error})"
+        ) from error
     if not contained:
         raise SpaceMismatchError(f"{data!r} is not in {space}")
     return True
@@ -44,7 +50,8 @@ def check_value(tree: Node | Leaf, value: Any, noun: str, batch: tuple[int, ...]
     """Raise SpaceMismatchError unless `value` fits `tree`.
 
     Args:
-        noun: what the message calls the value. batch: the axes that stand before those of each leaf.
+        noun: what the message calls the value. batch: the axes that stand before those of each
+            leaf.
     """
     if isinstance(tree, Leaf):
         _check_leaf(tree, value, noun + path_text(tree.path), batch)
@@ -56,19 +63,32 @@ def check_value(tree: Node | Leaf, value: Any, noun: str, batch: tuple[int, ...]
 
 def _check_dict(node: Node, value: Any, name: str) -> None:
     if not isinstance(value, Mapping):
-        raise SpaceMismatchError(f"{name} is of type {type(value).__name__}: the space wants a dict with {list(node.keys)}")
+        raise SpaceMismatchError(
+            f"{name} is of type {type(value).__name__}: the space wants a dict with "
+            f"{list(node.keys)}"
+        )
     missing = [key for key in node.keys if key not in value]
     extra = [key for key in value if key not in node.keys]
     if missing or extra:
-        found = " and ".join(f"{word} {keys}" for word, keys in (("lacks", missing), ("has the extra", extra)) if keys)
-        raise SpaceMismatchError(f"{name} {found}: the space wants exactly the keys {list(node.keys)}")
+        found = " and ".join(
+            f"{word} {keys}"
+            for word, keys in (("lacks", missing), ("has the extra", extra))
+            if keys
+        )
+        raise SpaceMismatchError(
+            f"{name} {found}: the space wants exactly the keys {list(node.keys)}"
+        )
 
 
 def _check_tuple(node: Node, value: Any, name: str) -> None:
     if not isinstance(value, (tuple, list, np.ndarray)):
-        raise SpaceMismatchError(f"{name} is of type {type(value).__name__}: the space wants a tuple of {len(node.keys)}")
+        raise SpaceMismatchError(
+            f"{name} is of type {type(value).__name__}: the space wants a tuple of {len(node.keys)}"
+        )
     if len(value) != len(node.keys):
-        raise SpaceMismatchError(f"{name} has {len(value)} entries: the space wants {len(node.keys)}")
+        raise SpaceMismatchError(
+            f"{name} has {len(value)} entries: the space wants {len(node.keys)}"
+        )
 
 
 def _check_leaf(leaf: Leaf, value: Any, name: str, batch: tuple[int, ...]) -> None:
@@ -82,15 +102,22 @@ def _check_leaf(leaf: Leaf, value: Any, name: str, batch: tuple[int, ...]) -> No
     if array.dtype.kind not in NUMBER_KINDS:
         raise _mismatch(leaf, wanted, f"{name} has dtype {array.dtype}")
     if array.size and not _fits(array, np.dtype(leaf.space.dtype)):
-        raise _mismatch(leaf, wanted, f"{name} has dtype {array.dtype} and values such as {array.flat[0]}")
+        raise _mismatch(
+            leaf, wanted, f"{name} has dtype {array.dtype} and values such as {array.flat[0]}"
+        )
 
 
 def _mismatch(leaf: Leaf, wanted: tuple[int, ...], found: str) -> SpaceMismatchError:
-    return SpaceMismatchError(f"{found}: the space wants shape {wanted} and values that fit {leaf.space.dtype} ({leaf.space})")
+    return SpaceMismatchError(
+        f"{found}: the space wants shape {wanted} and values that fit {leaf.space.dtype} "
+        f"({leaf.space})"
+    )
 
 
 def _fits(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether the values keep their meaning in `dtype`: any number in a float (rounded), only equal ones in the others."""
+    """Whether the values keep their meaning in `dtype`: any number in a float (rounded), only equal
+    ones in the others.
+    """
     if dtype.kind == "f" or array.dtype == dtype:
         return True
     if array.dtype.kind == "f":
@@ -106,15 +133,19 @@ class RowPlan:
 
     Attributes:
         space: as the env declares it. emulated_space: the flat space of a row.
-        dtype: of one native row: an aligned structured dtype; a subarray dtype where the space is a single leaf.
-        row_dtype, row_shape: of one row as it stands in memory, () for a single number. row_bytes: its size, 0 if empty.
+        dtype: of one native row: an aligned structured dtype; a subarray dtype where the space is a
+        single leaf.
+        row_dtype, row_shape: of one row as it stands in memory, () for a single number. row_bytes:
+            its size, 0 if empty.
     Raises:
         ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
     """
 
     noun = "value"
 
-    def __init__(self, space: gymnasium.Space[Any], emulated: gymnasium.Space[Any], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, space: gymnasium.Space[Any], emulated: gymnasium.Space[Any], dtype: np.dtype[Any]
+    ) -> None:
         assert emulated.dtype is not None and emulated.shape is not None
         self.space, self.emulated_space, self.dtype = space, emulated, dtype
         self.row_dtype: np.dtype[Any] = np.dtype(emulated.dtype)
@@ -128,9 +159,11 @@ class RowPlan:
         return list(leaves(self.tree))
 
     def check(self, value: Any) -> None:
-        """Raise SpaceMismatchError (a ConfigError) unless `value` has the structure, shapes and number kinds of the space.
+        """Raise SpaceMismatchError (a ConfigError) unless `value` has the structure, shapes and
+        number kinds of the space.
 
-        Bounds are not checked. Floats are refused where integers are declared, and integers that do not fit their type.
+        Bounds are not checked. Floats are refused where integers are declared, and integers that do
+        not fit their type.
         """
         check_value(self.tree, value, self.noun)
 
@@ -138,10 +171,12 @@ class RowPlan:
         """Return one function per row that copies a native value into that row.
 
         Args:
-            rows: (N, *row_shape) row_dtype. The writers keep views on it. Padding bytes are set to zero here, once.
+            rows: (N, *row_shape) row_dtype. The writers keep views on it. Padding bytes are set to
+                zero here, once.
         Returns:
-            N functions of one native value. They raise SpaceMismatchError for an array of another shape, which NumPy would
-            spread over the row, and check nothing else: call `check` on the first values.
+            N functions of one native value. They raise SpaceMismatchError for an array of another
+            shape, which NumPy would spread over the row, and check nothing else: call `check` on
+            the first values.
         Raises:
             ConfigError: rows of another shape or dtype.
         """
@@ -151,7 +186,8 @@ class RowPlan:
         return [_writer(self.tree, raw[i : i + 1]) for i in range(len(raw))]
 
     def views(self, rows: np.ndarray) -> Any:
-        """Return the leaves of all rows: dicts and tuples as in the space, each leaf (N, *leaf.shape), views on `rows`.
+        """Return the leaves of all rows: dicts and tuples as in the space, each leaf (N,
+            *leaf.shape), views on `rows`.
 
         Args:
             rows: (N, *row_shape) row_dtype.
@@ -165,7 +201,8 @@ class RowPlan:
             values: nested as in the space, each leaf (N, *leaf.shape), as Gymnasium batches spaces.
             rows: (N, *row_shape) row_dtype.
         Raises:
-            SpaceMismatchError: a leaf of another shape or kind of numbers, or another structure; nothing was written.
+            SpaceMismatchError: a leaf of another shape or kind of numbers, or another structure;
+            nothing was written.
             ConfigError: rows of another shape or dtype.
         """
         raw = self.as_bytes(rows)
@@ -189,15 +226,22 @@ class RowPlan:
         if rows.flags.c_contiguous:
             return rows.reshape(count, -1).view(np.uint8)
         if not rows[0, ...].flags.c_contiguous:
-            raise ConfigError(f"the elements of a row of {self.noun}s must lie side by side: strides are {rows.strides}")
+            raise ConfigError(
+                f"the elements of a row of {self.noun}s must lie side by side: strides are "
+                f"{rows.strides}"
+            )
         flat = np.lib.stride_tricks.as_strided(
-            rows, (count, self.row_bytes // self.row_dtype.itemsize), (rows.strides[0], self.row_dtype.itemsize)
+            rows,
+            (count, self.row_bytes // self.row_dtype.itemsize),
+            (rows.strides[0], self.row_dtype.itemsize),
         )
         return flat.view(np.uint8)
 
 
 def leaf_view(leaf: Leaf, raw: np.ndarray) -> np.ndarray:
-    """Return one leaf of all rows, (N, *leaf.shape) leaf.dtype: a view on `raw`, (N, row_bytes) uint8."""
+    """Return one leaf of all rows, (N, *leaf.shape) leaf.dtype: a view on `raw`, (N, row_bytes)
+    uint8.
+    """
     if leaf.size == 0:
         return np.empty((len(raw), *leaf.shape), leaf.dtype)
     end = leaf.offset + leaf.size * leaf.dtype.itemsize
@@ -224,7 +268,11 @@ def _writer(tree: Node | Leaf, raw: np.ndarray) -> Writer:
     if isinstance(tree, Leaf):
         return _leaf_writer(leaf_view(tree, raw)[0, ...])
     branches = list(zip(tree.keys, tree.children, strict=True))
-    own = [(key, leaf_view(leaf, raw)[0, ...]) for key, leaf in branches if isinstance(leaf, Leaf) and leaf.size]
+    own = [
+        (key, leaf_view(leaf, raw)[0, ...])
+        for key, leaf in branches
+        if isinstance(leaf, Leaf) and leaf.size
+    ]
     numbers = tuple((key, view) for key, view in own if view.ndim == 0)
     arrays = tuple((key, view) for key, view in own if view.ndim)
     nested = tuple((key, _writer(node, raw)) for key, node in branches if isinstance(node, Node))
@@ -252,11 +300,15 @@ def _leaf_writer(view: np.ndarray) -> Writer:
 def _assign(view: np.ndarray, value: Any, key: Any) -> None:
     if getattr(value, "shape", None) != view.shape and np.shape(value) != view.shape:
         name = "a value" if key is None else f"the value of {key!r}"
-        raise SpaceMismatchError(f"{name} has shape {np.shape(value)}: the space wants shape {view.shape}")
+        raise SpaceMismatchError(
+            f"{name} has shape {np.shape(value)}: the space wants shape {view.shape}"
+        )
     view[...] = value
 
 
-def _flat_writer(numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tuple[Any, np.ndarray], ...]) -> Writer:
+def _flat_writer(
+    numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tuple[Any, np.ndarray], ...]
+) -> Writer:
     def write(value: Any) -> None:
         for key, view in numbers:
             view[()] = value[key]
@@ -267,8 +319,8 @@ def _flat_writer(numbers: tuple[tuple[Any, np.ndarray], ...], arrays: tuple[tupl
 
 
 class ObservationPlan(RowPlan):
-    """How observations of one space stand in rows. A plain Box stays as it is (`is_flat`); anything else becomes a vector:
-    of the leaves' dtype if all agree, else of bytes.
+    """How observations of one space stand in rows. A plain Box stays as it is (`is_flat`); anything
+    else becomes a vector: of the leaves' dtype if all agree, else of bytes.
 
     >>> plan = ObservationPlan(spaces.Dict(speed=spaces.Box(-1, 1, (2,)), gear=spaces.Discrete(5)))
     >>> plan.emulated_space
@@ -295,7 +347,9 @@ class ObservationPlan(RowPlan):
 
 
 def native(tree: Node | Leaf, raw: np.ndarray) -> Any:
-    """Return the native value of the one row in `raw`, (1, row_bytes) uint8; arrays are views where dtypes allow it."""
+    """Return the native value of the one row in `raw`, (1, row_bytes) uint8; arrays are views where
+    dtypes allow it.
+    """
     if isinstance(tree, Leaf):
         view = leaf_view(tree, raw)[0, ...].astype(tree.space.dtype, copy=False)
         return view[()] if tree.is_number else view
@@ -304,7 +358,9 @@ def native(tree: Node | Leaf, raw: np.ndarray) -> Any:
 
 
 def _flat_box(space: gymnasium.Space[Any], dtype: np.dtype[Any]) -> spaces.Box:
-    """Return the Box of one emulated row: as PufferLib shows it, with the bounds of the row's dtype."""
+    """Return the Box of one emulated row: as PufferLib shows it, with the bounds of the row's
+    dtype.
+    """
     dtypes = {leaf.dtype for leaf in leaves(plan(space, dtype))}
     common = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.uint8)
     low, high = get_dtype_bounds(common)
