@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Thousands of reinforcement-learning environments, stepped by workers that write into memory
-shared with the learner.
+"""Vectorized reinforcement-learning environments in shared memory.
+
+Workers step thousands of envs and write the results into memory shared with the learner.
 
 >>> import puffervec
 >>> with puffervec.make("tag_grid", num_envs=4, backend="serial") as vec:
@@ -9,8 +10,8 @@ shared with the learner.
 ...     observations.shape
 (44, 45)
 
-Names are loaded when first used, so that `import puffervec` stays fast; torch is only imported by
-`puffervec.train`, `puffervec.TorchView` and the PyTorch side of `puffervec.compat`.
+Names are loaded when first used, so that `import puffervec` stays fast. Only `puffervec.train`,
+`puffervec.TorchView` and the PyTorch side of `puffervec.compat` import torch.
 """
 
 from __future__ import annotations
@@ -57,14 +58,30 @@ _HOME = {
 }
 
 __all__ = [
-    "Drawing", "EnvData", "EnvEquality", "Evaluation", "Infos", "Multiprocessing", "NativeEnv", "PufferEnv", "PuffervecError",
-    "Serial", "Threading", "TorchView", "Training", "VectorEnv", "check_env_equal", "get_include", "make", "make_vec",
-]  # fmt: skip
+    "Drawing",
+    "EnvData",
+    "EnvEquality",
+    "Evaluation",
+    "Infos",
+    "Multiprocessing",
+    "NativeEnv",
+    "PufferEnv",
+    "PuffervecError",
+    "Serial",
+    "Threading",
+    "TorchView",
+    "Training",
+    "VectorEnv",
+    "check_env_equal",
+    "get_include",
+    "make",
+    "make_vec",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import the module that defines `name` on first use (PEP 562)."""
-    if name == "profile":  # a module
+    if name == "profile":  # a module, not an attribute of one
         return importlib.import_module("puffervec.profile")
     if name not in _HOME:
         raise AttributeError(f"module 'puffervec' has no attribute {name!r}")

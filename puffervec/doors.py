@@ -1,20 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The doors through which optional parts enter a run. Nothing below `puffervec/wings` imports a
-wing; it asks here instead.
+"""The only entrances through which a run reaches optional parts.
 
-A wing is a package `puffervec/wings/NAME`. Its module `door.py` has the functions of the table
-below, or a `VERB`, and imports nothing heavy at its top. A wing that is not installed is missed
-only by the setting that needs it.
+Nothing below `puffervec/wings` imports a wing; it asks here instead. A wing is a package
+`puffervec/wings/NAME`. Its module `door.py` has the functions of the table below, or a `VERB`, and
+imports nothing heavy at its top. A wing that is not installed affects only the setting that needs
+it.
 
-| wing      | what its door offers                                              | asked for by            |
-|-----------|-------------------------------------------------------------------|-------------------------|
-| plan      | `acting(policy, mode)`, `check_plans(rows, given, device)`        | `train.plan`            |
-|           | `planned_calls(policy, args)`                                     | `profile --ablation`    |
-| sharded   | `share_columns(name, policy, ranks)`                               | `train.tensor_parallel` |
-| ray       | `trainer_class()`                                                 | `ray.address`           |
-| warpdrive | `read(path, target)`                                              | `--warpdrive`           |
-| any       | `VERB`, a `puffervec.commands.verb.Verb`                          | `puffer-train NAME`     |
+| wing      | what its door offers                                      | asked for by            |
+|-----------|-----------------------------------------------------------|-------------------------|
+| plan      | `acting(policy, mode)`, `check_plans(rows, given, device)` | `train.plan`           |
+|           | `planned_calls(policy, args)`                             | `profile --ablation`    |
+| sharded   | `share_columns(name, policy, ranks)`                      | `train.tensor_parallel` |
+| ray       | `trainer_class()`                                         | `ray.address`           |
+| warpdrive | `read(path, target)`                                      | `--warpdrive`           |
+| any       | `VERB`, a `puffervec.commands.verb.Verb`                  | `puffer-train NAME`     |
 
 Imports no torch.
 """
@@ -33,7 +33,7 @@ WINGS = "puffervec.wings"
 
 
 def names() -> list[str]:
-    """Return the names of the wings that are installed, sorted."""
+    """Return the names of the installed wings, sorted."""
     try:
         package = importlib.import_module(WINGS)
     except ModuleNotFoundError:
@@ -45,8 +45,8 @@ def door(wing: str, setting: str) -> Any:
     """Return the door of a wing: the module `puffervec.wings.NAME.door`.
 
     Args:
-        wing: its name.
-        setting: what asks for it, as the user wrote it, for the error.
+        wing: name of the wing.
+        setting: the setting that needs it, as the user wrote it, for the error message.
 
     Raises:
         ConfigError: the wing is not installed.
@@ -59,15 +59,15 @@ def door(wing: str, setting: str) -> Any:
 
 
 def unwrapped(policy: Any) -> Any:
-    """Return the policy itself."""
+    """Return the policy unchanged."""
     return policy
 
 
 def policy_wrapper(mode: str) -> Callable[[Any], Any]:
-    """Return what makes of a policy that which is called in roll-outs and evaluations.
+    """Return a function that wraps a policy for rollouts and evaluations.
 
     Args:
-        mode: `train.plan`.
+        mode: the value of `train.plan`.
 
     Raises:
         ConfigError: the wing of that mode is not installed.
@@ -80,6 +80,6 @@ def policy_wrapper(mode: str) -> Callable[[Any], Any]:
 
 
 def verbs() -> list[Any]:
-    """Return the verbs of `puffer-train` that wings bring, in the order of their wings' names."""
+    """Return the `puffer-train` verbs of all installed wings, sorted by wing name."""
     doors = [importlib.import_module(f"{WINGS}.{name}.door") for name in names()]
     return [found.VERB for found in doors if hasattr(found, "VERB")]

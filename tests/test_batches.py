@@ -229,7 +229,7 @@ def test_calls_out_of_order(backend: str, order: dict[str, Any]) -> None:
         for call in (lambda: vec.reset(0), lambda: vec.step([0, 0])):
             with pytest.raises(
                 CallOrderError,
-                match=r"needs num_buffers=1 \(batch_size=num_envs\), this has 2 halves: use",
+                match=r"needs num_buffers=1 \(batch_size=num_envs\), but num_buffers is 2: use",
             ):
                 call()
         vec.async_reset(0)
@@ -304,28 +304,28 @@ def test_auto_workers_fit_every_batch_size(
         ({"batch_size": 13}, "batch_size is 13: use 1 to 12"),
         (
             {"batch_size": 5, "num_workers": 12},
-            "num_envs is 12, no multiple of batch_size 5: .*zero_copy=False with sync_traj=False",
+            "num_envs is 12, not a multiple of batch_size 5: .*zero_copy=False with sync_traj=False",
         ),
-        ({"batch_size": 8, "sync_traj": False}, "num_envs is 12, no multiple of batch_size 8"),
+        ({"batch_size": 8, "sync_traj": False}, "num_envs is 12, not a multiple of batch_size 8"),
         (
             {"batch_size": 4, "num_workers": 5},
-            "num_envs is 12, no multiple of num_workers 5: batches need workers with equally",
+            "num_envs is 12, not a multiple of num_workers 5: batches need the same",
         ),
         (
             {"batch_size": 3, "num_workers": 6},
-            "batch_size is 3, no multiple of the 2 envs of a worker",
+            "batch_size is 3, not a multiple of the 2 envs of a worker",
         ),
         (
             {"batch_size": 5, "num_workers": 6, "zero_copy": False, "sync_traj": False},
-            "batch_size is 5, no multiple of the 2 envs",
+            "batch_size is 5, not a multiple of the 2 envs",
         ),
         (
             {"batch_size": 6, "num_buffers": 2},
-            "batch_size is 6 beside num_buffers=2 .*give one or the other",
+            "batch_size is 6 with num_buffers=2 .*use one or the other",
         ),
-        ({"batch_size": 6, "split": "envs"}, "beside num_buffers=1 and split='envs'"),
+        ({"batch_size": 6, "split": "envs"}, "with num_buffers=1 and split='envs'"),
         ({"zero_copy": 1}, "zero_copy is 1: use True or False"),
-        ({"num_buffers": 4}, "num_workers is 6: 4 buffers need a multiple of 4"),
+        ({"num_buffers": 4}, "num_workers is 6: use a multiple of the 4 buffers"),
     ],
     ids=str,
 )

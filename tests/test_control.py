@@ -161,7 +161,7 @@ def test_poke_sets_one_env_also_while_the_other_half_is_under_way(
         assert before[:2, :5].tolist() == [[20, 0, 0, 0, 0], [5, 0, 4, 0, 3]]
         with pytest.raises(
             ConfigError,
-            match="env 0 of probe is as it was, since step is 10: it must be from 0 to 9",
+            match="env 0 of probe is unchanged, since step is 10: it must be from 0 to 9",
         ):
             vec.poke(0, {"step": 10})
         vec.send([1] * vec.agents_per_batch)

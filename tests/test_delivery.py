@@ -60,7 +60,7 @@ def test_a_first_come_batch_is_of_those_that_are_done_in_the_order_of_their_envs
             4,
         ]
         serve(vec, 0)
-        with pytest.raises(WorkerTimeout, match="its turn goes on"):
+        with pytest.raises(WorkerTimeout, match="its turn continues"):
             vec.recv(timeout_s=0.001)  # one is not enough, and it is not lost
         serve(vec, 5)
         assert vec.recv()[5].tolist() == [0, 5]

@@ -109,7 +109,7 @@ def test_an_answer_that_the_learner_cannot_read_is_a_named_error() -> None:
     ) as vec:
         vec.reset(seed=0)
         with pytest.raises(
-            WorkerError, match="worker 0: what its envs 0 to 1 answered cannot be read"
+            WorkerError, match="worker 0: the answers of its envs 0 to 1 cannot be read"
         ):
             vec.call("info")
         vec.step([0, 0])

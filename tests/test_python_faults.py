@@ -147,7 +147,7 @@ def test_a_recv_with_a_time_limit_can_be_gone_on_with() -> None:
         vec.send([1, 2, 3])
         for _ in range(2):
             with pytest.raises(
-                WorkerTimeout, match=r"worker 1 gave no answer in 0\.05 s; its turn goes on"
+                WorkerTimeout, match=r"worker 1 did not answer within 0\.05 s; its turn continues"
             ):
                 vec.recv(timeout_s=0.05)
         os.kill(pid, signal.SIGCONT)
@@ -161,7 +161,7 @@ def test_a_timeout_in_any_order_can_be_gone_on_with() -> None:
         pid = vec.processes[2].pid
         os.kill(pid, signal.SIGSTOP)
         vec.send([1, 2, 3])
-        with pytest.raises(WorkerTimeout, match="its turn goes on"):
+        with pytest.raises(WorkerTimeout, match="its turn continues"):
             vec.recv(timeout_s=0.05)
         os.kill(pid, signal.SIGCONT)
         assert vec.recv()[0][:, 3].tolist() == [1, 2, 3]

@@ -93,7 +93,7 @@ def test_no_room_anywhere_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(PuffervecError) as caught:
         SharedMemory(1_000_000)
     for word in (
-        "1,000,000 bytes wanted",
+        "shared memory of 1,000,000 bytes does not fit",
         "123 free",
         "/dev/shm",
         "No space left",

@@ -1,21 +1,22 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env says what it looks like: shapes in world units, step by step, made from its readable
-state. Imports no NumPy.
+"""The drawing of an env: shapes in world units, per step, computed from its readable state.
 
     def drawing(config, state):  # at the start of each episode; state: as `vec.peek` returns it
         return Drawing(view=(0, 0, config.size, config.size), colours={"agent": "#0072B2"},
         shapes=shapes)
 
-    def shapes(state, before):  # after the reset and after each step; before: the state one step earlier, None at the start
+    # after the reset and after each step; before: the state one step earlier, None at the start
+    def shapes(state, before):
         yield Circle(*state["agent"], radius=0.4, role="agent", name="agent", trail=20)
 
     ENV = NativeEnv(..., drawing=drawing)
 
-`puffer-train render` makes replays, films and snapshots of that, and `render_mode="rgb_array"`
-shows it (puffervec/viewing/render/). The y axis points up. What comes later is drawn over what came
-before, but what is faded lies under all else. `agents`, `facts`, `actions`, `words`, `observed` and
-`pictures` are for the replay alone (puffervec/viewing/web/): they say more of the chosen agent.
+`puffer-train render` makes replays, films and snapshots from it, and `render_mode="rgb_array"`
+shows it (puffervec/viewing/render/). The y axis points up. Later shapes are drawn over earlier
+ones, but faded shapes lie below all others. `agents`, `facts`, `actions`, `words`, `observed` and
+`pictures` are for the replay only (puffervec/viewing/web/): they add details of the selected agent.
+Imports no NumPy.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ from typing import Any
 from puffervec.errors import ConfigError
 
 State = Mapping[str, Any]
-# Colours that keep apart for the colour-blind (Okabe and Ito 2008).
+# Colours that colour-blind people can tell apart (Okabe and Ito 2008).
 BLUE, ORANGE, GREEN, PINK, YELLOW = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
-INK = "#2B2E33"  # Of roles without a colour.
+INK = "#2B2E33"  # for roles without a colour
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What all shapes have.
+    """The attributes that all shapes share.
 
     Attributes:
-        role: what it stands for; it has that role's colour.
-        name: the same in every step for one and the same thing.
-        trail: steps for which the way of a named circle or box stays to be seen.
-        filled: False for its outline.
+        role: what the shape stands for; it has that role's colour.
+        name: identifies the same thing in every step.
+        trail: number of steps for which the path of a named circle or box stays visible.
+        filled: False to draw only the outline.
         faded: True for a thing that is out of the game: it is drawn pale.
-        of: the name of the shape that it belongs to, as a goal to its car. A replay can show what
-            belongs to the chosen one.
+        of: name of the shape that it belongs to, as a goal to its car. A replay can show what
+            belongs to the selected shape.
     """
 
     role: str = field(default="", kw_only=True)
@@ -67,8 +68,10 @@ class Circle(Shape):
 
 @dataclass(frozen=True)
 class Box(Shape):
-    """A rectangle around (x, y), turned counter-clockwise by angle_rad. front: it shows where its
-    front is: at +x unturned.
+    """A rectangle around (x, y), rotated counter-clockwise by angle_rad.
+
+    Attributes:
+        front: whether to mark the front, which is at +x when unrotated.
     """
 
     x: float
@@ -81,7 +84,11 @@ class Box(Shape):
 
 @dataclass(frozen=True)
 class Line(Shape):
-    """A line through points (x, y). width: in world units; 0: a thin line."""
+    """A line through points (x, y).
+
+    Attributes:
+        width: in world units; 0 draws a thin line.
+    """
 
     points: Sequence[tuple[float, float]]
     width: float = 0.0
@@ -89,15 +96,17 @@ class Line(Shape):
 
 @dataclass(frozen=True)
 class Polygon(Shape):
-    """An area inside of points (x, y), without the first one again at the end."""
+    """The area inside points (x, y); the first point is not repeated at the end."""
 
     points: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Words, with their middle at (x, y). height: of the letters, in world units; 0: a size that
-    can be read.
+    """A text centred at (x, y).
+
+    Attributes:
+        height: height of the letters in world units; 0 picks a readable size.
     """
 
     x: float
@@ -108,12 +117,13 @@ class Text(Shape):
 
 @dataclass(frozen=True)
 class Event(Shape):
-    """Something happened in this step at (x, y): a cross, which stays until the episode ends.
+    """An event in this step at (x, y): a cross, which stays until the episode ends.
 
     Attributes:
-        role: what happened; `of`: the name of who did it, or to whom it happened.
-        did: the same as a verb, "arrived" or "hit". other: the name of the second party. how: more
-            words on it.
+        role: kind of event; `of` names the agent that did it, or that it happened to.
+        did: the event as a verb, such as "arrived" or "hit".
+        other: name of the second party.
+        how: further description.
     """
 
     x: float
@@ -125,36 +135,34 @@ class Event(Shape):
 
 @dataclass(frozen=True)
 class Drawing:
-    """How one episode of an env is drawn.
+    """The drawing of one episode of an env.
 
     Attributes:
-        view: what a picture shows of the world: (left, bottom, right, top).
-        shapes: shapes(state, before) -> what there is to see after a step, from back to front.
+        view: the part of the world that a picture shows: (left, bottom, right, top).
+        shapes: shapes(state, before) -> the visible shapes after a step, from back to front.
         colours: "#rrggbb" by role; they and their roles are the legend.
-        still: what never moves, behind all other shapes.
-        numbers: numbers(state) -> numbers to follow, by name, always the same ones: what is left,
-            who leads. None: there are none.
-        wholes: of some numbers, what they are a part of: 7 of 10. `puffer-train render` plots these
-        as shares.
+        still: shapes that never move, behind all other shapes.
+        numbers: numbers(state) -> numbers to follow, by name, always the same ones, such as a
+            score. None: there are none.
+        wholes: for some numbers, the total that they are a part of, as the 10 in 7 of 10.
+            `puffer-train render` plots these as shares.
         fps: steps per second of a film.
-        step_s: seconds of the env's own time in a step; 0: it has no clock, and steps are counted.
-        unit: of lengths, as "m": pictures have a scale bar then.
-        close: how far one sees across, in world units, where a replay or a film looks at one agent;
-        0: the whole view.
-        title: what the episode is of, as the name of a scene.
+        step_s: seconds of the env's own time per step; 0: it has no clock, and steps are counted.
+        unit: unit of lengths, such as "m"; pictures then have a scale bar.
+        close: width of the visible area in world units where a replay or a film follows one agent;
+            0: the whole view.
+        title: subject of the episode, such as the name of a scene.
         agents: for each row of the env the name of its shape, "" for a row without one.
-        facts: facts(state) -> {agent: {name: number}}: what there is to say of agents, by their
-        names.
-        actions: actions(rows) -> {name: (rows,) numbers}: what the actions of all rows mean, as
-            `send` takes them. None: they are shown as they are.
-        words: for some of these actions and facts, by name, what the values 0, 1, 2, ... are
-        called.
-        observed: observed(rows, state) -> {agent: shapes}: what agents see, where it is in the
-            world. rows: of all agents, by the name of the field, (rows, ...) each; "group/field"
-            where there are several groups of rows.
-        pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}:
-            what agents are given as a picture, all of one size; rows as above. None: fields of
-            bytes with one or three channels are shown as they are.
+        facts: facts(state) -> {agent: {name: number}}: facts about agents, by the agents' names.
+        actions: actions(rows) -> {name: (rows,) numbers}: the meaning of the actions of all rows,
+            in the form that `send` takes them. None: they are shown unchanged.
+        words: for some of these actions and facts, by name, the labels of the values 0, 1, 2, ...
+        observed: observed(rows, state) -> {agent: shapes}: what agents observe, at its place in the
+            world. rows: the rows of all agents, by field name, (rows, ...) each; "group/field" if
+            there are several groups of rows.
+        pictures: pictures(rows, state) -> {agent: uint8 (height, width) or (height, width, 3)}: the
+            pictures that agents get, all of one size; rows as above. None: fields of bytes with one
+            or three channels are shown unchanged.
     """
 
     view: tuple[float, float, float, float]
@@ -176,8 +184,11 @@ class Drawing:
     pictures: Callable[[Mapping[str, Any], State], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
-        """Raises: ConfigError: a view without an area, a colour in another notation, or a number
-        out of range.
+        """Check the view, the colours and the numbers.
+
+        Raises:
+            ConfigError: a view without an area, a colour in another notation, or a number out of
+                range.
         """
         left, bottom, right, top = self.view
         if not (all(map(math.isfinite, self.view)) and left < right and bottom < top):
@@ -192,7 +203,7 @@ class Drawing:
             if not 0 < whole < math.inf:
                 raise ConfigError(f"the whole of {name!r} is {whole}: use a finite number above 0")
         if not 0 < self.fps <= 120:
-            raise ConfigError(f"fps is {self.fps}: use more than 0 and at most 120")
+            raise ConfigError(f"fps is {self.fps}: use a number above 0 and at most 120")
         for name in ("step_s", "close"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ConfigError(

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds the C table of an env type, in the core or in a shared library of another package. Used by
-learner and workers.
+"""Lookup of an env type's C table, in the core or in a shared library of another package.
 
-A library of another package is a plain shared library that exports `const pv_env_type
-pv_env_type_<name>` (csrc/pv_env.h); it needs nothing of Python's C interface. Its package's
-setup.py takes headers and compiler flags from here too.
+Learner and workers use it. A library of another package is a plain shared library that exports
+`const pv_env_type pv_env_type_<name>` (csrc/pv_env.h); it does not use Python's C interface. Its
+package's setup.py also takes headers and compiler flags from here.
 
 Imports neither NumPy nor the core at the top: workers import this, and so do builds.
 """
@@ -32,8 +31,8 @@ _COMPILE_ARGS = (
     "-fno-trapping-math",
 )
 _DEBUG_ARGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-inline", "-DPV_DEBUG")
-# Without this, C takes an undeclared function for one that returns int, and the error comes only
-# when the library is loaded.
+# Without this, C assumes that an undeclared function returns int, and the error only shows when the
+# library is loaded.
 _LANGUAGE_ARGS = {
     "c": ("-std=gnu11", "-Werror=implicit-function-declaration"),
     "c++": ("-std=gnu++20",),
@@ -41,31 +40,30 @@ _LANGUAGE_ARGS = {
 
 
 def get_include() -> str:
-    """Return the folder of the public C headers (`pv_env.h`, `pv_ocean.h`), for `include_dirs` in a
-    setup.py.
+    """Return the folder of the public C headers, for `include_dirs` in a setup.py.
+
+    The headers are `pv_env.h` and `pv_ocean.h`.
 
     Raises:
         ConfigError: this installation has no headers.
     """
     package = Path(__file__).resolve().parent.parent
-    for folder in (
-        package / "include",
-        package.parent / "csrc",
-    ):  # of a wheel, of an editable install
+    # The first is for a wheel, the second for an editable install.
+    for folder in (package / "include", package.parent / "csrc"):
         if (folder / "pv_env.h").exists():
             return str(folder)
-    raise ConfigError(f"there are no C headers beside {package}: reinstall puffervec")
+    raise ConfigError(f"there are no C headers next to {package}: reinstall puffervec")
 
 
 def compile_args(language: str = "c") -> list[str]:
-    """Return the compiler flags for env types, for `extra_compile_args` in a setup.py: optimized,
-        same bits on all machines.
+    """Return the compiler flags for env types, for `extra_compile_args` in a setup.py.
 
-    With PUFFERVEC_DEBUG in the environment: for a debugger, and with PV_ASSERT compiled in; still
-        the same bits.
+    They optimize, and give the same bits on all machines. With PUFFERVEC_DEBUG in the environment
+    they are for a debugger, and with PV_ASSERT compiled in; still the same bits.
 
     Args:
         language: "c" or "c++".
+
     Raises:
         ConfigError: another language.
     """
@@ -80,10 +78,11 @@ def locate(library: str) -> str:
 
     Args:
         library: a path, or the dotted name of an extension module ("my_package._core"). The module
-            itself is not imported, so it need not be a Python module at all; the packages around it
+            itself is not imported, so it need not be a Python module at all; its parent packages
             are.
+
     Raises:
-        ConfigError: there is no such library; the message says where it was looked for.
+        ConfigError: there is no such library; the message says where it was searched.
     """
     if "/" in library:
         if not Path(library).is_file():
@@ -112,10 +111,12 @@ def find(name: str, library: str | None = None) -> Any:
     """Return the C table `const pv_env_type*` of an env type.
 
     Args:
-        name: of the type, as in its table. library: None for a type of the core; else a path, or
-            what `locate` takes.
+        name: name of the type, as in its table.
+        library: None for a type of the core; else a path, or what `locate` takes.
+
     Returns:
-        a cffi pointer, good for the life of the process: libraries are not closed.
+        a cffi pointer, valid for the life of the process: libraries are not closed.
+
     Raises:
         ConfigError: no such type or library, or one that was built against other headers.
     """
@@ -153,8 +154,9 @@ def _table(name: str, path: str) -> int:
 
 
 def _check(name: str, library: str, address: int) -> Any:
-    """Return the table at `address` after a look at its first two numbers, which say what the rest
-    means.
+    """Return the table at `address` after checking its ABI number, size and name.
+
+    The first two numbers determine the layout of the rest.
     """
     from puffervec._ffi import ffi, lib
 
@@ -170,7 +172,7 @@ def _check(name: str, library: str, address: int) -> Any:
     called = ffi.string(table.name).decode(errors="replace")
     if called != name:
         raise ConfigError(
-            f"the table {SYMBOL}{name} of {library} is called {called!r}: give its .name and "
-            "symbol one name"
+            f"the table {SYMBOL}{name} of {library} is called {called!r}: use the same name for "
+            "its .name and its symbol"
         )
     return table

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env provides its own evaluation, and the report that every evaluation returns. Runs in the
-learner; no torch.
+"""The interface of an env's own evaluation, and the report that every evaluation returns.
+
+Runs in the learner; no torch.
 
     ENV = NativeEnv(..., evaluation=lambda: Evaluation(evaluate=my_evaluate, draw=my_drawing))
 
@@ -31,10 +32,13 @@ _listener: ContextVar[Callable[[str, float], None] | None] = ContextVar("listene
 
 
 def report_progress(act: str, share: float) -> None:
-    """Report how much of an evaluation or a replay is done. It costs next to nothing where nothing
-    listens.
+    """Report the progress of an evaluation or a replay.
 
-    Args: act: what is done, as people read it: "evaluating", "playing". share: from 0 to 1.
+    It costs next to nothing if there is no listener.
+
+    Args:
+        act: the activity, as shown to people: "evaluating", "playing".
+        share: from 0 to 1.
     """
     listener = _listener.get()
     if listener is not None:
@@ -43,8 +47,10 @@ def report_progress(act: str, share: float) -> None:
 
 @contextmanager
 def progress_to(listener: Callable[[str, float], None] | None) -> Iterator[None]:
-    """Call `listener(act, share)` for each `report_progress` in the block. Args: listener: None:
-    nothing listens.
+    """Call `listener(act, share)` for each `report_progress` in the block.
+
+    Args:
+        listener: the function to call; None for no listener.
     """
     before = _listener.set(listener)
     try:
@@ -55,8 +61,11 @@ def progress_to(listener: Callable[[str, float], None] | None) -> Iterator[None]
 
 @contextmanager
 def progress_part(index: int, count: int) -> Iterator[None]:
-    """Let what is reported in the block be about one part of `count` equal ones. Args: index: from
-    0.
+    """Scale the progress reported in the block to one part of `count` equal ones.
+
+    Args:
+        index: number of the part, from 0.
+        count: number of parts.
     """
     outer = _listener.get()
     inner = None if outer is None else lambda act, share: outer(act, (index + share) / count)
@@ -66,8 +75,9 @@ def progress_part(index: int, count: int) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval; low and high are NaN where there is none, as with a single
-    sample.
+    """A number with its 95 % interval.
+
+    low and high are NaN if there is no interval, as with a single sample.
     """
 
     value: float
@@ -80,56 +90,60 @@ Row = Mapping[str, Cell]
 
 
 class Actor(Protocol):
-    """Something that acts for all rows of a vector env: a trained policy or a baseline."""
+    """A player for all rows of a vector env: a trained policy or a baseline."""
 
     def reset(self, vec: Any) -> None:
-        """Forget all; called before the first step of a vec env that was just reset."""
+        """Clear all state; called before the first step of a vec env that was just reset."""
 
     def act(self, obs: Any, vec: Any) -> Any:
-        """Return actions, (rows,) or (rows, D), for observations as `vec.recv` has just given them.
-        Views must not be kept.
+        """Return actions, (rows,) or (rows, D), for the observations that `vec.recv` just returned.
+
+        The actor must not keep views on them.
         """
 
 
 class Recorder(Protocol):
-    """Draws one env while it runs, for `render_mode="rgb_array"`. It reads the env by
-    `vec.peek(0)`.
+    """A drawer of one running env, for `render_mode="rgb_array"`.
+
+    It reads the env by `vec.peek(0)`.
     """
 
     def begin(self) -> None:
-        """Called after each reset."""
+        """Start an episode; called after each reset."""
 
     def add(self) -> None:
-        """Called after each step."""
+        """Record a step; called after each step."""
 
     def picture(self) -> np.ndarray:
-        """Return (H, W, 3) uint8, always of the same size. Raises: CallOrderError: before the first
-        reset.
+        """Return (H, W, 3) uint8, always of the same size.
+
+        Raises:
+            CallOrderError: it was called before the first reset.
         """
 
 
 @dataclass(frozen=True)
 class Report:
-    """Results as a table.
+    """The results of an evaluation as a table.
 
     Attributes:
         rows: one per part (scene, agent type, ...), all with the same columns; the first column is
-        the part's name.
-        total: of all parts, with the same columns; None where there is none.
-        remarks: lines to read beside the table: what a rate is a share of, what was left out.
-        score: the column that says how good a part is; the higher, the better. `--draw worst:N`
-        sorts by it.
-        drawn: name of the part that is drawn where nobody asks for another.
+            the part's name.
+        total: the row over all parts, with the same columns; None if there is none.
+        remarks: lines to read with the table: what a rate is a share of, what was left out.
+        score: the column that rates a part; higher is better. `--draw worst:N` sorts by it.
+        drawn: name of the part that is drawn by default.
         shown: columns of the printed table; empty: all. Files have all.
-        tables: further tables by name, each with rows of the same columns. unprinted: names of
-        those that only files get.
-        columns: by table, the printed ones of its columns; a table without an entry is printed with
-        all.
-        weight: the column that says of how many a part's score is a share, for comparisons part by
-        part; None: there is none.
-        tasks: of each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts
-        are no tasks.
-        meanings: what columns are, by name, in a line each, for people who do not know the env.
+        tables: further tables by name, each with rows of the same columns.
+        unprinted: names of the tables that are only written to files.
+        columns: by table, the columns that are printed; a table without an entry is printed with
+            all.
+        weight: the column with the count that a part's score is a share of, for comparisons part by
+            part; None if there is none.
+        tasks: for each row, the task of the env that it is about (`VectorEnv.set_tasks`); (): parts
+            are not tasks.
+        meanings: the meaning of columns, by name, in a line each, for people who do not know the
+            env.
     """
 
     rows: Sequence[Row]
@@ -146,13 +160,14 @@ class Report:
     meanings: Mapping[str, str] = field(default_factory=dict)
 
     def worst(self, count: int) -> list[str]:
-        """Names of the `count` parts with the lowest score, the lowest first; parts without a score
-        are left out.
+        """Return the names of the `count` parts with the lowest score, the lowest first.
+
+        Parts without a score are left out.
         """
         return [str(next(iter(row.values()))) for row in self.worst_rows(count)]
 
     def worst_rows(self, count: int) -> list[Row]:
-        """Rows of these parts."""
+        """Return the rows of the `count` parts with the lowest score, the lowest first."""
         if self.score is None:
             return []
         scored = [(_number(row[self.score]), row) for row in self.rows]
@@ -162,10 +177,12 @@ class Report:
         return [row for _, row in scored[:count]]
 
     def chosen(self, which: str) -> list[str]:
-        """Names of the parts that `part:NAME`, `worst:N` or `all` means; `all` are those with a
-        score.
+        """Return the names of the parts that `part:NAME`, `worst:N` or `all` selects.
 
-        Raises: ConfigError: there is no such part, or it means something else.
+        `all` selects the parts with a score.
+
+        Raises:
+            ConfigError: there is no such part, or the text has another form.
         """
         if not re.fullmatch(r"all|worst:[1-9][0-9]*|part:.+", which):
             raise ConfigError(f"--draw {which}: give part:NAME, worst:N or all")
@@ -179,23 +196,24 @@ class Report:
         found = [name for name in names if value in (name, name.removesuffix(".json"))]
         if not found:
             raise ConfigError(
-                f"--draw {which}: there is no such part; there are {len(names)}: "
+                f"--draw {which}: there is no such part: use one of the {len(names)} parts "
                 f"{', '.join(names[:3])}, ..."
             )
         return found[:1]
 
     def score_of(self, part: str) -> float:
-        """The score of a part, NaN where it has none."""
+        """Return the score of a part, NaN if it has none."""
         row = next(row for row, name in zip(self.rows, self.names(), strict=True) if name == part)
         return math.nan if self.score is None else _number(row[self.score])
 
     def names(self) -> list[str]:
-        """Names of all parts, in order."""
+        """Return the names of all parts, in order."""
         return [str(next(iter(row.values()))) for row in self.rows]
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-like data: an interval is the value under its column and [low, high] under
-        `<column>_95`; NaN is null.
+        """Return JSON-like data.
+
+        An interval is the value under its column and [low, high] under `<column>_95`; NaN is null.
         """
         total = None if self.total is None else _plain(self.total)
         found = {
@@ -207,10 +225,12 @@ class Report:
         return found | ({"tables": tables} if tables else {})
 
     def to_csv(self, table: str | None = None) -> str:
-        """One line per part, without the total; an interval becomes `<column>`, `<column>_low` and
-        `<column>_high`.
+        """Return one line per part, without the total.
 
-        Args: table: one of `tables` instead of the parts.
+        An interval becomes `<column>`, `<column>_low` and `<column>_high`.
+
+        Args:
+            table: one of `tables` instead of the parts.
         """
         out = io.StringIO()
         given = self.rows if table is None else self.tables[table]
@@ -225,11 +245,11 @@ class Report:
         return out.getvalue()
 
     def cells(self) -> list[tuple[str, ...]]:
-        """Head, rows and total as text: the columns that are shown."""
+        """Return header, rows and total as text, with the shown columns."""
         return cells_of([*self.rows, *([self.total] if self.total else [])], self.shown)
 
     def rest(self) -> list[tuple[str, ...]]:
-        """The total's columns that are not shown, as (column, text)."""
+        """Return the total's columns that are not shown, as (column, text)."""
         hidden = [column for column in self.total or () if self.shown and column not in self.shown]
         return [
             (column, as_text(self.total[column])) for column in hidden if self.total is not None
@@ -237,20 +257,26 @@ class Report:
 
 
 def cells_of(rows: Sequence[Row], shown: Sequence[str] = ()) -> list[tuple[str, ...]]:
-    """Return head and rows as text. Args: shown: columns; empty: all."""
+    """Return header and rows as text.
+
+    Args:
+        rows: rows with the same columns.
+        shown: the columns to include; empty for all.
+    """
     head = tuple(shown or (rows[0] if rows else ()))
     return [head, *(tuple(as_text(row[column]) for column in head) for row in rows)]
 
 
 @dataclass(frozen=True)
 class Suite:
-    """Another evaluation of an env, asked for with `--suite NAME`.
+    """An alternative evaluation of an env, requested with `--suite NAME`.
 
     Attributes:
-        evaluate: as `Evaluation.evaluate`. about: one line that says what it measures. episodes: N
-        where the user gives none.
-        settings: settings(config) -> config, after those of the evaluation; the user's own are put
-            over it.
+        evaluate: as `Evaluation.evaluate`.
+        about: one line that says what it measures.
+        episodes: default number of episodes.
+        settings: settings(config) -> config, applied after those of the evaluation; the user's own
+            override them.
     """
 
     evaluate: Callable[..., Report]
@@ -264,28 +290,25 @@ class Evaluation:
     """An env's own evaluation, in place of the one that works for all envs.
 
     Attributes:
-        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; where the user gives
-            --seeds, with seeds=N too. config: the env's, as `settings` has returned it, with the
-            user's own settings over it. The actor is a policy or a baseline; it knows nothing of
-            the env.
-        episodes: N where the user gives none.
+        evaluate: evaluate(actor, config, episodes=N, seed=N) -> Report; if the user gives --seeds,
+            with seeds=N too. config: the env's, as `settings` returned it, with the user's own
+            settings on top. The actor is a policy or a baseline; it knows nothing of the env.
+        episodes: default number of episodes.
         settings: settings(config) -> config, from a run's to those of an evaluation: other levels
-        than those trained on.
-        baselines: by name, a function that makes the actor from a seed. "random" need not be among
-        them.
+            than those trained on.
+        baselines: by name, a function that makes the actor from a seed. "random" need not be
+            included.
         draw: draw(actor, config, names, seed=N) yields (name, PNG file as bytes) for parts of the
-        report, by their names.
-        describe: describe(config) -> text for the beginning of a training: what there is to train
-        on.
+            report, by their names.
+        describe: describe(config) -> text for the start of a training: what there is to train on.
         suites: other evaluations by name.
-        replay: replay(config) -> config: what the settings of an evaluation become where an episode
-            is played to be looked at. An evaluation that has it gives `Report.tasks`.
-        seen: seen(trained, evaluated) -> a remark where a run with the config `trained` is
-        evaluated on what it was trained on.
+        replay: replay(config) -> config: the evaluation's settings changed for an episode that is
+            played to be watched. An evaluation that has it must set `Report.tasks`.
+        seen: seen(trained, evaluated) -> a remark if a run with the config `trained` is evaluated
+            on what it was trained on.
         same_task: same_task(config, other) -> the config of another run, with the task of the first
-            one; without it, it is the first one's config.
-        compared: names of the baselines that `puffer-train report` puts beside a run where the user
-            names none.
+            one; without it, the first config is used.
+        compared: names of the baselines that `puffer-train report` compares a run with by default.
     """
 
     evaluate: Callable[..., Report]
@@ -302,10 +325,12 @@ class Evaluation:
 
 
 def as_text(cell: Cell) -> str:
-    """Return a cell as it stands in a table.
+    """Return a cell as shown in a table.
 
-    >>> as_text(Interval(0.923, 0.894, 0.941)), as_text(12345.6), as_text(0.0042), as_text(None), as_text(7)
-    ('0.92 [0.89, 0.94]', '12,346', '0.0042', '-', '7')
+    >>> as_text(Interval(0.923, 0.894, 0.941)), as_text(12345.6), as_text(0.0042)
+    ('0.92 [0.89, 0.94]', '12,346', '0.0042')
+    >>> as_text(None), as_text(7)
+    ('-', '7')
     """
     if isinstance(cell, Interval):
         largest = max(abs(part) for part in (cell.value, cell.low, cell.high))
@@ -321,7 +346,7 @@ def as_text(cell: Cell) -> str:
 
 
 def _digits(value: float, size: float) -> str:
-    """Return a number with as many digits as numbers of that size have."""
+    """Format a number with as many digits as numbers of magnitude `size` get."""
     return (
         f"{value:,.0f}"
         if size >= 1000

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How somebody at a keyboard plays one agent of an env. Imports no NumPy.
+"""The interface for playing one agent of an env with a keyboard. Imports no NumPy.
 
     def keys(config):
         return Keys(names={"ArrowUp": "forward"}, action=lambda held: 1 if "ArrowUp" in held else 0)
@@ -23,20 +23,24 @@ MOST_KEYS = 12
 
 @dataclass(frozen=True)
 class Keys:
-    """What keys do to the agent that somebody plays.
+    """The mapping from keys to the actions of the agent that a person plays.
 
     Attributes:
-        names: what each key does, in a few words, by its name in browsers (KeyboardEvent.key:
-            "ArrowUp", "a", " "). There is a button for each on screens without keys.
+        names: a short description of each key, by its name in browsers (KeyboardEvent.key:
+            "ArrowUp", "a", " "). Devices without a keyboard show a button for each.
         action: action(held) -> the agent's action, as a row of `send`: a number, or several. held:
-            for how many steps each key has been held, by name: 1 in the first one; keys that are
-            not held are missing. Called once for each step.
+            the number of steps for which each key has been held, by name: 1 in the first one; keys
+            that are not held are missing. Called once per step.
     """
 
     names: Mapping[str, str]
     action: Callable[[Mapping[str, int]], float | Sequence[float]]
 
     def __post_init__(self) -> None:
-        """Raises: ConfigError: no keys, or too many."""
+        """Check the number of keys.
+
+        Raises:
+            ConfigError: there are no keys, or too many.
+        """
         if not 1 <= len(self.names) <= MOST_KEYS:
             raise ConfigError(f"keys are {list(self.names)}: name 1 to {MOST_KEYS} keys")

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs as Python sees them: a name in the C table, a config dataclass that mirrors its struct,
-and the data it needs.
+"""C envs seen from Python: a name in the C table, a config dataclass, and the data the env needs.
+
+The dataclass mirrors the C config struct.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from puffervec.contract.training import Training
 from puffervec.core.spec import AUTORESET_MODES, DTYPE_CODE, DTYPES, EnvSpec, read_spec
 from puffervec.errors import ConfigError, PuffervecError
 
-# What a dataclass field becomes in the C struct; a Literal of names becomes an int32 too.
+# C type of each dataclass field type; a Literal of names is an int32 too.
 _KIND = {"int": np.dtype(np.int32), "bool": np.dtype(np.int32), "float": np.dtype(np.float32)}
 
 
 @dataclass(frozen=True)
 class EnvData:
-    """What an env type reads besides its config.
+    """The inputs of an env type besides its config.
 
     Attributes:
         params: named arrays, copied once into the slab.
@@ -50,29 +51,29 @@ class NativeEnv:
     Attributes:
         name: as in the C table (`pv_env_type.name`).
         config: a frozen dataclass. Its fields mirror the C config struct in name, order and kind
-            (int and bool are int32, float is float32). A field that takes names, as
-            `Literal["near", "far"]`, is an int32 in C: the name's place in the list; numbers in the
-            Literal are taken as they are. Fields with `metadata={"python": True}` exist in Python
-            only; `metadata={"was": NAME}` is the name that a field had before, which settings may
-            still have.
+            (int and bool are int32, float is float32). A field that takes names, such as
+            `Literal["near", "far"]`, is an int32 in C: the name's position in the list; numbers in
+            the Literal are passed unchanged. Fields with `metadata={"python": True}` exist in
+            Python only; `metadata={"was": NAME}` is the field's former name, which settings may
+            still use.
         build: makes params and data from a config; may raise ConfigError or SceneError.
         evaluation: returns the env's own Evaluation (puffervec/contract/evaluation.py); called when
-            one is asked for. None: the env is evaluated like any other.
-        drawing: drawing(config, state) says how an episode that began with `state` is drawn
+            one is requested. None: the env gets the evaluation that works for all envs.
+        drawing: drawing(config, state) returns the drawing of an episode that began with `state`
             (puffervec/contract/drawing.py). None: no films and no pictures.
-        keys: keys(config) says how somebody at a keyboard plays one agent
-            (puffervec/contract/keyboard.py); may raise ConfigError. None: nobody can.
-        recorder: makes a Recorder for a vector env of one env in this process, where its pictures
-            for `render_mode="rgb_array"` are not those of `drawing`.
-        shared_library: where the C table is, for a type that is not in the core: the dotted name of
-            an extension module ("my_package._core") or the path of a shared library
+        keys: keys(config) returns the keys with which a person plays one agent
+            (puffervec/contract/keyboard.py); may raise ConfigError. None: the env cannot be played.
+        recorder: makes a Recorder for a vector env of one env in this process, if its pictures for
+            `render_mode="rgb_array"` are not those of `drawing`.
+        shared_library: location of the C table, for a type that is not in the core: the dotted name
+            of an extension module ("my_package._core") or the path of a shared library
             (puffervec/contract/env_types.py). None: in the core.
         training: settings, metrics and search ranges that suit the env
-        (puffervec/contract/training.py).
-        agent_types: names of the agent types, by the number in the rows' `agent_types`; () if
-        nothing is called by them.
+            (puffervec/contract/training.py).
+        agent_types: names of the agent types, by the number in the rows' `agent_types`; () if the
+            types have no names.
         row_types: returns the agent type of each row of an env, of all its groups in order, for a
-            config; None where that may change from episode to episode.
+            config; None if that may change from episode to episode.
     """
 
     name: str
@@ -97,16 +98,17 @@ class NativeEnv:
 
     @property
     def shared_library_path(self) -> str | None:
-        """Path of the shared library, for processes that should not import its package; None for a
-        type of the core.
+        """Path of the shared library, or None for a type of the core.
+
+        For processes that should not import its package.
         """
         return None if self.shared_library is None else env_types.locate(self.shared_library)
 
     def own_evaluation(self) -> Evaluation | None:
-        """Return the env's own evaluation, None where it has none.
+        """Return the env's own evaluation, or None.
 
         Raises:
-            ConfigError: what `evaluation` returned is none, or it failed.
+            ConfigError: `evaluation` failed, or returned something else.
         """
         if self.evaluation is None:
             return None
@@ -160,7 +162,11 @@ class NativeEnv:
         return pack_config(config)
 
     def env_type(self) -> Any:
-        """Return the C table, `const pv_env_type*`. Raises ConfigError as `env_types.find`."""
+        """Return the C table, `const pv_env_type*`.
+
+        Raises:
+            ConfigError: as in `env_types.find`.
+        """
         return env_types.find(self.name, self.shared_library)
 
     def describe(
@@ -169,15 +175,18 @@ class NativeEnv:
         """Ask the env type for its spec.
 
         Args:
-            config, params: blobs from pack_config and pack_params. data: a buffer with the shared
-            data, or None.
+            config: the blob from pack_config.
+            params: the blob from pack_params.
+            data: a buffer with the shared data, or None.
             autoreset: the mode, which the type may refuse.
+
         Returns:
             the C `pv_spec` and its Python form.
+
         Raises:
-            ConfigError: with the env's own words.
+            ConfigError: the env refused; the message is the env's own.
         """
-        # Copies, because C wants alignment that bytes objects do not promise.
+        # Copies, because C needs an alignment that bytes objects do not guarantee.
         config_copy, params_copy = (
             ffi.new("uint64_t[]", len(config) // 8 + 1),
             ffi.new("uint64_t[]", len(params) // 8 + 1),
@@ -199,15 +208,16 @@ class NativeEnv:
 
 
 def renamed(config: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of a dataclass with the names that fields had before (`metadata={"was":
-    NAME}`) replaced by today's.
+    """Return the settings of a dataclass with former field names replaced by the current ones.
+
+    A field's former name is in its `metadata={"was": NAME}`.
     """
     today = {f.metadata["was"]: f.name for f in dataclasses.fields(config) if "was" in f.metadata}
     return {today.get(name, name): value for name, value in settings.items()}
 
 
 def c_fields(config: type[Any]) -> list[dataclasses.Field[Any]]:
-    """Return the dataclass fields that the C struct has too, in order."""
+    """Return the dataclass fields that are also in the C struct, in order."""
     return [f for f in dataclasses.fields(config) if not f.metadata.get("python")]
 
 
@@ -219,8 +229,9 @@ _hints: Any = functools.cache(typing.get_type_hints)
 
 
 def _choices(config: type[Any], f: dataclasses.Field[Any]) -> tuple[Any, ...]:
-    """Return the names that a field takes, as C numbers them, then the numbers that it takes; ()
-    for other types.
+    """Return the names that a field takes, in C's numbering, then the numbers that it takes.
+
+    The result is () for other types.
     """
     if _type_name(f) in _KIND:
         return ()
@@ -233,7 +244,7 @@ def _kind(config: type[Any], f: dataclasses.Field[Any]) -> np.dtype[Any]:
 
 
 def _checked(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], given: Any) -> Any:
-    """Return `given` as the field's type, or raise."""
+    """Return `given` as the field's type, or raise ConfigError."""
     if choices:
         plain = given.item() if isinstance(given, np.generic) else given
         if isinstance(plain, (str, int)) and not isinstance(plain, bool) and plain in choices:
@@ -255,15 +266,15 @@ def _checked(env: str, f: dataclasses.Field[Any], choices: tuple[Any, ...], give
         value: Any = {"int": int, "bool": bool, "float": float}[wanted](given)
     except OverflowError as error:  # a whole number of more than 308 digits
         raise ConfigError(
-            f"{env}: {f.name} is a number that no double holds: give {wanted}"
+            f"{env}: {f.name} is a number that does not fit a double: give {wanted}"
         ) from error
     if wanted == "int" and not -(2**31) <= value < 2**31:
-        raise ConfigError(f"{env}: {f.name} is {value}: whole numbers here have 32 bits")
+        raise ConfigError(f"{env}: {f.name} is {value}: use a whole number of 32 bits")
     return value
 
 
 def _compare_config(name: str, config: type[Any], library: str | None) -> None:
-    """Raise ImportError where the dataclass and the C struct differ in name, order, kind or size."""
+    """Raise ImportError if the dataclass and the C struct differ in name, order, kind or size."""
     native = env_types.find(name, library)
     in_c = []
     for i in range(native.config_count):
@@ -299,7 +310,10 @@ def _packed(config: type[Any], f: dataclasses.Field[Any], value: Any) -> bytes:
 
 
 def pack_params(params: Mapping[str, np.ndarray]) -> bytes:
-    """Return the params blob: head, one entry per array, then the arrays, each aligned to 64 bytes."""
+    """Return the params blob: header, one entry per array, then the arrays.
+
+    Each array is aligned to 64 bytes.
+    """
     head, entry = ffi.sizeof("pv_params"), ffi.sizeof("pv_param")
     at = head + entry * len(params)
     entries, chunks = [], []

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The training settings, metrics and search ranges that suit an env. The trainer reads them; this
-file imports nothing.
+"""The training settings, metrics and search ranges that suit an env.
+
+The trainer reads them. Imports nothing of puffervec.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ RETURN = "episode/return"
 
 @dataclass(frozen=True)
 class Training:
-    """How to train in an env.
+    """The training defaults of an env.
 
     Attributes:
-        preset: settings by table and key, as in a `--config` file: what is set where the user says
-            nothing. Empty: the settings for envs about which nothing is known.
-        metric: the metric that says how good a run is.
-        rates: of records that stand for many agents and hold sums: name in the log -> record. They
+        preset: settings by table and key, as in a `--config` file, used where the user sets
+            nothing. Empty: the settings for unknown envs.
+        metric: the metric that measures how good a run is.
+        rates: records that stand for many agents and hold sums: name in the log -> record. They
             become rates per agent; the record `agents` says how many one stands for. "sum/count"
             divides by the sums of another record instead.
-        more_rates: likewise, of records that only some settings leave.
-        search: what `puffer-train sweep` searches besides the usual, by setting: "LOW:HIGH",
-        "LOW:HIGH:log" or "ONE/TWO/...".
+        more_rates: the same, for records that only some settings produce.
+        search: additional settings that `puffer-train sweep` searches, by name: "LOW:HIGH",
+            "LOW:HIGH:log" or "ONE/TWO/...".
         warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that
-        the name implies.
-        solved_after: agent-steps after which the preset was seen to do well, for an estimate of the
-            time; 0: unknown.
+            the name implies.
+        solved_after: number of agent-steps after which the preset was observed to do well, for an
+            estimate of the time; 0: unknown.
     """
 
     preset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python's part of checking actions: kind, count and shape. C checks the values, casts and copies
-(csrc/action.h).
+"""The Python half of action checking: kind, count and shape.
+
+C checks the values, casts and copies (csrc/action.h).
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Native:
-    """Actions for Python envs that rows cannot hold: each env gets its entry as it is, of whatever
-        type.
+    """Actions for Python envs that rows cannot hold, passed to each env unchanged.
 
-    They go through the mailboxes in the same turn. Where workers are processes, that costs
-    pickling.
+    An entry may be of any type. The actions travel through the mailboxes in the same turn. With
+    worker processes that costs pickling.
 
     Attributes:
         entries: a list with one action per row, or an array (rows, ...) of one action per row.
@@ -45,8 +45,9 @@ def _shape(group: GroupSpec, rows: int) -> tuple[int, ...]:
 
 
 def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
-    """Return the (dtype, shape) pairs that need no conversion, with their dtype codes, for `send`'s
-    fast path.
+    """Return the (dtype, shape) pairs that `send` can pass on unconverted, with their dtype codes.
+
+    Empty for Python envs.
     """
     if group.action_plan is not None:
         return {}
@@ -61,12 +62,20 @@ def fast_codes(group: GroupSpec, rows: int) -> dict[tuple[Any, Any], int]:
 def _read(given: Any, wanted: str) -> np.ndarray:
     try:
         return np.asarray(given)
-    except (ValueError, TypeError, RuntimeError) as error:  # the last: a tensor that has a gradient
+    except (
+        ValueError,
+        TypeError,
+        RuntimeError,
+    ) as error:  # RuntimeError: a tensor needs a gradient
         raise ActionError(f"actions are not an array ({error}): {wanted}") from None
 
 
 def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
-    """Return `given` as a contiguous array of the right kind and shape, or raise ActionError."""
+    """Return `given` as a contiguous array of the group's kind and shape.
+
+    Raises:
+        ActionError: the values have another kind or shape.
+    """
     expected = _shape(group, rows.rows)
     wanted = "floats" if group.action_kind == "continuous" else "integers"
     array = _read(given, f"give {wanted} of shape {expected} for {group.name!r}")
@@ -86,11 +95,13 @@ def _as_array(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
 
 
 def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
-    """Return `given` as an array that can be assigned to the action rows of a Python env, or raise
-    ActionError.
+    """Return `given` as an array that can be assigned to the action rows of a Python env.
 
-    Values are not changed: the env decides about those out of range. Integers may be wider or
-        narrower than the rows.
+    Values are not changed: the env decides what to do with those out of range. Integers may be
+    wider or narrower than the rows as long as the values fit.
+
+    Raises:
+        ActionError: the values have another kind or shape, or do not fit the row dtype.
     """
     shape, dtype = rows.actions.shape, rows.actions.dtype
     wanted = f"give {'floats' if dtype.kind == 'f' else 'integers'} of shape {shape}"
@@ -112,15 +123,14 @@ def _as_raw(group: GroupSpec, rows: GroupRows, given: Any) -> np.ndarray:
 
 
 def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Native | None:
-    """Return the actions of a group of Python envs as Native where its rows cannot hold them, None
-    where they can.
+    """Return the actions of a group of Python envs as Native if rows cannot hold them, else None.
 
-    Rows cannot hold floats that would be rounded: an env gets those in the precision in which they
-    were given. What the env gets is a copy of an array, but the very entries of a list.
+    Rows cannot hold floats that they would round: an env gets those in their original precision.
+    The env gets a copy of an array's entry, but the very object of a list's entry.
 
     Raises:
-        ActionError: a wrong number of entries; an array of another shape or no numbers; strict: a
-            value out of range.
+        ActionError: a wrong number of entries; an array of another shape or not of numbers; with
+            `strict`, a value out of range.
     """
     plan = group.action_plan
     assert plan is not None
@@ -133,7 +143,7 @@ def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Nativ
         found = Native(array.copy())
     elif len(given.entries) != rows.rows:
         raise ActionError(
-            f"actions: {len(given.entries)} entries for {rows.rows} rows: give one per row"
+            f"actions have {len(given.entries)} entries for {rows.rows} rows: give one per row"
         )
     else:
         found = given
@@ -143,7 +153,7 @@ def native(group: GroupSpec, rows: GroupRows, given: Any, strict: bool) -> Nativ
 
 
 def _fits(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """True where floats of this dtype hold the numbers of `array` as they are."""
+    """Return whether `dtype` holds the floats of `array` without rounding."""
     with np.errstate(over="ignore"):
         return np.array_equal(array.astype(dtype), array, equal_nan=True)
 
@@ -187,11 +197,13 @@ def check(
 
     Args:
         actions: an array or list for one group, a mapping by group name for several, None for what
-            stands in the rows already.
+            the rows already hold.
+
     Returns:
-        an array per group that can be copied into its action rows.
+        One array per group that can be copied into its action rows.
+
     Raises:
-        ActionError: another kind, count or shape; strict: a value out of range.
+        ActionError: another kind, count or shape; with `strict`, a value out of range.
     """
     groups = spec.groups
     if actions is None:
@@ -216,12 +228,13 @@ def check(
 
 
 def write(slab: Any, spec: EnvSpec, half: Half, index: int, actions: Any, strict: bool) -> int:
-    """Check a batch of actions of all groups, as `check`, and copy it into the slab's action rows.
+    """Check a batch of actions like `check` and copy it into the slab's action rows.
 
     Returns:
-        how many values were replaced by the no-op.
+        The number of values that were replaced by the no-op.
+
     Raises:
-        ActionError: nothing was written.
+        ActionError: as in `check`; nothing was written.
     """
     replaced = 0
     for g, array in enumerate(check(slab, spec, half, index, actions, strict)):

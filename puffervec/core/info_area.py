@@ -1,14 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Numbers in the infos of Python envs cross through the slab: the worker's side writes columns, the
-learner's side reads them.
+"""The slab area through which numbers in the infos of Python envs reach the learner.
 
-    head: anything, keys, others, native | 64 names with kinds | present (64, E) uint8 | values (64, E) | rewards (E,)
+The worker writes columns, the learner reads them:
 
-There is one area per (worker, half). A key gets a column when it is first seen and keeps it; a turn
-without infos touches nothing. Values that are not numbers, keys that are not strings, and whatever
-finds the table full go through the mailbox, which is slower (mailbox.py). `native` tells the worker
-that the actions of the turn are in its mailbox, since rows cannot hold them.
+    head: anything, keys, others, native
+    64 names with kinds | present (64, E) uint8 | values (64, E) | rewards (E,)
+
+There is one area per (worker, half). A key gets a column when it first appears and keeps it; a turn
+without infos touches nothing. Values that are not numbers, keys that are not strings, and keys for
+which the table has no room go through the mailbox, which is slower (mailbox.py). `native` tells the
+worker that the actions of the turn are in its mailbox because rows cannot hold them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ COLUMNS = 64
 _NAME_BYTES = 120
 _SEPARATOR = "\x1f"
 _KINDS = {"i": np.int64, "f": np.float64, "b": np.int64}
-# Unsigned integers are looked at each time: assigning one that does not fit raises no error.
+# Unsigned integers are checked every time: assigning one that does not fit raises no error.
 _SAFE = (float, np.floating, bool, np.bool_, int, np.signedinteger)
 _HEAD = np.dtype([("anything", "u4"), ("keys", "u4"), ("others", "u4"), ("native", "u4")])
 _NAME = np.dtype([("kind", "S1"), ("path", f"S{_NAME_BYTES}")])
@@ -32,7 +34,7 @@ _PRESENT_AT = -(-(_NAMES_AT + COLUMNS * _NAME.itemsize) // 64) * 64
 
 
 def info_bytes(envs: int) -> int:
-    """Return the size of one area for a worker with at most `envs` envs per half."""
+    """Return the size in bytes of one area for a worker with at most `envs` envs per half."""
     return _rewards_at(envs) + envs * 8
 
 
@@ -45,14 +47,22 @@ def _rewards_at(envs: int) -> int:
 
 
 class InfoArea:
-    """Views on one area; `envs` is the number of its columns' entries.
+    """NumPy views on one area.
 
-    rewards: (E,) float64, of envs with one row: as they were returned, where rows have them as
-        float32.
+    Attributes:
+        envs: number of entries per column.
+        rewards: (E,) float64, for envs with one row: the rewards as the envs returned them, where
+            rows hold them as float32.
     """
 
     def __init__(self, memory: Any, offset: int, envs: int) -> None:
-        """Args: memory: the slab; offset: where the area begins; envs: of this worker and half."""
+        """Create the views.
+
+        Args:
+            memory: the slab.
+            offset: byte offset of the area in the slab.
+            envs: number of envs of this worker and half.
+        """
         self.envs = envs
         self.head = np.frombuffer(memory, _HEAD, 1, offset)
         self.names = np.frombuffer(memory, _NAME, COLUMNS, offset + _NAMES_AT)
@@ -67,7 +77,7 @@ class InfoArea:
 
 
 class _Column(NamedTuple):
-    """Where a number that was seen before goes. values, present: (E,)."""
+    """The destination of a number that has a column already. values, present: (E,)."""
 
     number: int
     values: np.ndarray
@@ -75,7 +85,7 @@ class _Column(NamedTuple):
 
 
 class InfoWriter:
-    """The worker's side: `begin` each turn, `put` per env."""
+    """The worker's side of one area: call `begin` once per turn and `put` once per env."""
 
     def __init__(self, area: InfoArea) -> None:
         self.area = area
@@ -83,10 +93,10 @@ class InfoWriter:
         self._columns: dict[tuple[tuple[str, ...], str], int] = {}
         self._known: dict[tuple[str, ...], dict[tuple[str, type], _Column]] = {}
         self._touched: set[int] = set()
-        self._anything = False  # put something in this turn
+        self._anything = False  # whether anything was put in this turn
 
     def begin(self) -> None:
-        """Forget the infos of the turn before."""
+        """Clear the infos of the previous turn."""
         if self._touched:
             for column in self._touched:
                 self.area.present[column] = 0
@@ -98,25 +108,30 @@ class InfoWriter:
             self.others = []
 
     def put(self, env: int, info: Any) -> None:
-        """Add the info of an env (position in the block). Raises: TypeError: it is not a dict."""
-        if type(info) is not dict and not isinstance(
-            info, Mapping
-        ):  # asking an abstract class takes a while
+        """Add the info of an env, which is named by its position in the block.
+
+        Raises:
+            TypeError: the info is not a dict.
+        """
+        # The exact type first: isinstance with an abstract class is slow.
+        if type(info) is not dict and not isinstance(info, Mapping):
             raise TypeError(
-                f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env return "
-                "a dict"
+                f"info is {info!r:.200} ({type(info).__name__}): reset and step of an env must "
+                "return a dict"
             )
         self._add(env, self._put(env, info, ()))
 
     def put_list(self, env: int, infos: Sequence[Any]) -> None:
-        """Add what a PufferEnv reports: dicts, which go the slow way. Raises: TypeError: one is
-        none.
+        """Add the info dicts that a PufferEnv reports; they go through the mailbox.
+
+        Raises:
+            TypeError: an entry is not a dict.
         """
         for info in infos:
             if not isinstance(info, Mapping):
                 raise TypeError(
-                    f"infos have {info!r:.200} ({type(info).__name__}): a PufferEnv returns a "
-                    "list of dicts"
+                    f"infos contain {info!r:.200} ({type(info).__name__}): a PufferEnv must "
+                    "return a list of dicts"
                 )
         self._add(env, list(infos))
 
@@ -129,7 +144,7 @@ class InfoWriter:
             self._anything = True
 
     def _put(self, env: int, info: Mapping[Any, Any], path: tuple[str, ...]) -> dict[Any, Any]:
-        """Write the numbers of a dict and return the rest."""
+        """Write the numbers of a dict to their columns and return the rest."""
         rest: dict[Any, Any] = {}
         known = self._known.get(path)
         if known is None:
@@ -181,12 +196,12 @@ class InfoWriter:
         return True
 
     def _claim(self, path: tuple[str, ...], kind: str) -> int:
-        """Give a column to a new name; -1 where there is none left, or the name does not fit."""
+        """Assign a column to a new name; return -1 if none is left or the name does not fit."""
         name = _SEPARATOR.join(path).encode(errors="surrogatepass")
         column = int(self.area.head["keys"][0])
         fits = column < COLUMNS and len(name) <= _NAME_BYTES and not name.endswith(b"\0")
         if not fits or any(_SEPARATOR in part for part in path):
-            return -1  # not remembered: an env that always reports new keys would fill the memory
+            return -1  # not remembered, or an env that keeps reporting new keys would fill memory
         self.area.names[column] = (kind.encode(), name)
         self.area.head["keys"] = column + 1
         self._columns[path, kind] = column
@@ -194,8 +209,9 @@ class InfoWriter:
 
 
 def _kind(value: Any) -> str:
-    """Return the column kind of a number: i, f or b; empty for other values and for numbers that do
-    not fit.
+    """Return the column kind of a number: "i", "f" or "b".
+
+    The result is empty for other values and for numbers that do not fit 64 bits.
     """
     if isinstance(value, (bool, np.bool_)):
         return "b"
@@ -219,15 +235,17 @@ class InfoReader:
         return bool(self.area.head["others"][0])
 
     def forget(self) -> None:
-        """Drop what the last turn reported, before a reset in which this worker may have no env to
-        reset.
+        """Drop what the last turn reported.
+
+        Called before a reset, in which this worker may have no env to reset.
         """
         if self.area.head["anything"][0]:
             self.area.head["anything"] = self.area.head["others"] = 0
 
     def columns(self) -> Iterator[tuple[tuple[str, ...], str, np.ndarray, np.ndarray]]:
-        """Yield (path, kind, values, present) of the columns that the last turn touched; views on
-        the slab.
+        """Yield (path, kind, values, present) of each column that the last turn wrote.
+
+        The arrays are views on the slab.
         """
         if not self.area.head["anything"][0]:
             return
@@ -250,10 +268,16 @@ class InfoReader:
 def gather(
     readers: list[tuple[int, InfoReader]], envs: int
 ) -> dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]]:
-    """Return the columns over a batch of `envs` envs: {path: (values, present)}, copies.
+    """Merge the columns of several areas over a batch of `envs` envs.
 
-    Args: readers: the areas with the position of their first env in the batch. A key that is an int
-    here and a float there becomes float64.
+    A key that is an int in one area and a float in another becomes float64.
+
+    Args:
+        readers: the areas, each with the position of its first env in the batch.
+        envs: number of envs in the batch.
+
+    Returns:
+        {path: (values, present)}, each (envs,); copies.
     """
     found: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
     for first, reader in readers:

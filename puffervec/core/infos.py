@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What `recv` returns as infos: one object for C episode records and for the info dicts of Python
-envs. Runs in the learner.
+"""The infos that `recv` returns, for C episode records and for the info dicts of Python envs.
 
-A turn in which nothing was reported costs nothing: all such turns share one empty object. Numbers
-arrive as columns over the envs (info_area.py); dicts are only made when somebody iterates.
+Runs in the learner. A turn without reports costs nothing: all such turns share one empty object.
+Numbers arrive as columns over the envs (info_area.py); dicts are only made when a caller iterates.
 """
 
 from __future__ import annotations
@@ -24,15 +23,16 @@ _NO_EPISODES.flags.writeable = False
 
 
 class Infos(Sequence[dict[str, Any]]):
-    """The infos of one batch: a sequence of dicts, one per Python env that reported something, or
-        one per finished C episode.
+    """The infos of one batch, as a sequence of dicts.
+
+    There is one dict per Python env that reported something, or one per finished C episode.
 
     Attributes:
         episodes: (n,) structured array (puffervec.core.slab.RECORD_DTYPE) of the C episodes that
-        ended, a copy; n may be 0.
+            ended, a copy; n may be 0.
         numeric: columns of numbers by path through nested dicts: (values, present), each (E,) over
-            the envs of the batch; values are int64, float64 or bool and mean something where
-            present is True. Copies.
+            the envs of the batch; values are int64, float64 or bool and only valid where present is
+            True. Copies.
         others: (position in the batch, dict) of envs with infos other than numbers.
     """
 
@@ -45,7 +45,14 @@ class Infos(Sequence[dict[str, Any]]):
         numeric: Mapping[Path, Column] | None = None,
         others: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Args: record_names: names of the episode records' values; the rest as in the attributes."""
+        """Store the parts.
+
+        Args:
+            episodes: see the attribute.
+            record_names: names of the episode records' values.
+            numeric: see the attribute.
+            others: see the attribute.
+        """
         self.episodes = episodes
         self.numeric: Mapping[Path, Column] = numeric or {}
         self.others = others
@@ -53,8 +60,9 @@ class Infos(Sequence[dict[str, Any]]):
         self._dicts: list[dict[str, Any]] | None = None
 
     def per_env(self, envs: int) -> list[dict[str, Any]]:
-        """Return the info dict of each of the `envs` Python envs of the batch; {} where an env
-        reported nothing.
+        """Return the info dict of each of the `envs` Python envs of the batch.
+
+        An env that reported nothing gets {}.
         """
         merged: list[dict[str, Any]] = [{} for _ in range(envs)]
         for position, other in self.others:
@@ -111,7 +119,7 @@ class Infos(Sequence[dict[str, Any]]):
         return len(self._made())
 
     def __bool__(self) -> bool:
-        """Return whether anything was reported; makes no dicts."""
+        """Return whether anything was reported, without making dicts."""
         return bool(len(self.episodes) or self.numeric or self.others)
 
     def __eq__(self, other: object) -> bool:
@@ -127,7 +135,7 @@ NO_INFOS = Infos()
 
 
 def merge(into: dict[Any, Any], info: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Write copies of what is in `info` into `into`, dicts into dicts, and return it."""
+    """Copy the entries of `info` into `into`, merging nested dicts, and return `into`."""
     for key, value in info.items():
         if isinstance(value, Mapping) and isinstance(into.get(key), dict):
             merge(into[key], value)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Things with names: built-in ones, and those of installed packages, by entry points. Each is
-imported when first asked for.
+"""A registry of named things: built in, or from installed packages by entry points.
+
+Each is imported when it is first requested.
 """
 
 from __future__ import annotations
@@ -20,21 +21,26 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """All envs, or all algorithms."""
+    """The registry of one kind of thing, such as envs or algorithms."""
 
     def __init__(self, group: str, what: str, kind: type[T], built_in: Mapping[str, str]) -> None:
-        """Args: group: of entry points; what: a word for messages; kind: what an entry point loads
-        to; built_in: by name, "module:ATTRIBUTE".
+        """Create the registry.
+
+        Args:
+            group: name of the entry-point group.
+            what: noun for messages.
+            kind: type that an entry point must load to.
+            built_in: "module:ATTRIBUTE" by name.
         """
         self.group, self.what, self.kind, self.built_in = group, what, kind, built_in
 
     def names(self) -> list[str]:
-        """Return all names, the built-in ones first. Loads nothing."""
+        """Return all names, the built-in ones first, without loading anything."""
         found = {entry.name for entry in entry_points(group=self.group)}
         return [*self.built_in, *sorted(found - set(self.built_in))]
 
     def get(self, name: str) -> T:
-        """Return what has that name.
+        """Return the thing with this name.
 
         Raises:
             ConfigError: an unknown name (the message lists the known ones), a name that two
@@ -42,7 +48,7 @@ class Registry(Generic[T]):
                 package).
         """
         entries = self._entries_of(name)
-        if not entries and name not in self.built_in:  # it may have been installed since
+        if not entries and name not in self.built_in:  # it may have been installed meanwhile
             _entries.cache_clear()
             entries = self._entries_of(name)
         claims = [f"{self.built_in[name]} of puffervec"] if name in self.built_in else []
@@ -71,8 +77,10 @@ class Registry(Generic[T]):
         return tuple(_entries(self.group, tuple(sys.path)).select(name=name))
 
     def _load(self, entry: EntryPoint) -> T:
-        """Return what an entry point loads to. Its package is another's code: whatever it raises is
-        reported with its name.
+        """Return what an entry point loads to.
+
+        Any exception of the package is reported with the package's name, since it is third-party
+        code.
         """
         who = f"{self.what} {entry.name!r} ({_origin(entry)})"
         try:
@@ -91,14 +99,15 @@ class Registry(Generic[T]):
 
 @functools.lru_cache(maxsize=16)
 def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points of what is installed on `path`, which is sys.path. Reading them all
-    takes 10 ms.
+    """Return the entry points of the distributions on `path`, which is sys.path.
+
+    Reading them all takes 10 ms, hence the cache.
     """
     return entry_points(group=group)
 
 
 def _origin(entry: EntryPoint) -> str:
-    """Return an entry point and its distribution in words."""
+    """Describe an entry point and its distribution for messages."""
     distribution = (
         f"{entry.dist.name} {entry.dist.version}"
         if entry.dist is not None

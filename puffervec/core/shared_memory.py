@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory that learner and workers share. Made by the learner; workers receive it through
-multiprocessing and map it.
+"""The memory that learner and workers share.
 
-It is separate from slab.py because workers import it, and NumPy would cost them start-up time and
-threads.
+The learner makes it; workers receive it through multiprocessing and map it. It is separate from
+slab.py because workers import it, and NumPy would cost them start-up time and threads.
 """
 
 from __future__ import annotations
@@ -24,13 +23,16 @@ SHM_FOLDER = "/dev/shm"
 
 
 class SharedMemory:
-    """`size` zeroed bytes, page-aligned, that processes started by multiprocessing can map; without
-    a name, so nothing leaks.
+    """Zeroed, page-aligned memory that processes started by multiprocessing can map.
 
-    Backed by one multiprocessing.RawArray; where /dev/shm has no room for it (RawArray would
-    silently take a file on disk), by a memfd, which that limit does not bound (memory_file.py;
-    where there is none, an unnamed file). The room is reserved before a byte is touched, and then
-    every page is touched here, so that a lack of memory is an error now and not a SIGBUS later.
+    It has no name, so nothing leaks. It is one multiprocessing.RawArray; where /dev/shm has no room
+    (RawArray would silently take a file on disk), it is a memfd, which that limit does not bound
+    (memory_file.py; an unnamed file where the system has no memfd). The space is reserved before
+    any byte is touched, and then every page is touched here, so that a lack of memory is an error
+    now and not a SIGBUS later.
+
+    Attributes:
+        size: number of bytes.
 
     Raises:
         ConfigError: neither has room, or a limit of this process is too low.
@@ -51,7 +53,7 @@ class SharedMemory:
 
     @property
     def backing(self) -> str:
-        """What backs the memory: "RawArray" or "memfd"."""
+        """The kind of memory in use: "RawArray" or "memfd"."""
         return "memfd" if self._array is None else "RawArray"
 
     @property
@@ -72,8 +74,9 @@ class SharedMemory:
 
 
 class PrivateMemory:
-    """As SharedMemory, for workers in this process: no other process sees it, and a forked child
-        has a copy.
+    """The counterpart of SharedMemory for workers in this process.
+
+    No other process sees it, and a forked child has a copy.
 
     Raises:
         ConfigError: there is no room.
@@ -91,8 +94,9 @@ class PrivateMemory:
 
 
 def _shm_free() -> int:
-    """Return the free bytes of /dev/shm, 0 where there is none. RawArray uses it only if it is
-    writable.
+    """Return the free bytes of /dev/shm; 0 if it does not exist or is not writable.
+
+    RawArray uses it only if it is writable.
     """
     if not os.access(SHM_FOLDER, os.W_OK | os.X_OK):
         return 0
@@ -104,10 +108,9 @@ def _shm_free() -> int:
 
 
 def _reserved_array(size: int) -> Any:
-    """Return a zeroed RawArray whose room is reserved, or None where /dev/shm has filled up since
-    it was asked.
+    """Return a zeroed RawArray with reserved space, or None if /dev/shm has filled up meanwhile.
 
-    RawArray zeroes memory that is not reserved; if another program takes the room in between, that
+    RawArray zeroes memory that is not reserved; if another program takes the space in between, that
     is a SIGBUS. So this does what RawArray does, but reserves first.
     """
     wrapper: Any = heap.BufferWrapper(size)
@@ -132,7 +135,7 @@ def _reserved_memfd(size: int) -> int:
         if limits.in_words(error) is not None:
             raise
         raise ConfigError(
-            f"shared memory: {size:,} bytes wanted, {_shm_free():,} free in {SHM_FOLDER}, and the "
-            f"kernel refused a memfd ({error}): use fewer envs, or give the machine more memory"
+            f"shared memory of {size:,} bytes does not fit: {SHM_FOLDER} has {_shm_free():,} free "
+            f"and the kernel refused a memfd ({error}): use fewer envs, or add memory"
         ) from None
     return fd

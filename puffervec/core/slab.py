@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab from Python: its layout as csrc/slab.c has it, and NumPy views on the rows. Runs in the
-learner.
+"""The slab seen from Python: its layout as csrc/slab.c defines it, and NumPy views on the rows.
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -22,16 +23,27 @@ RECORD_DTYPE = np.dtype(
     {
         "names": ["episode", "task", "env", "slot", "agent_type", "length", "return", "values"],
         "formats": ["u8", "i8", "u4", "u4", "u4", "u4", "f4", ("f4", (lib.PV_RECORD_VALUES,))],
-        "offsets": [ffi.offsetof("pv_record", c_name) for c_name in
-                    ("episode", "task", "env", "slot", "agent_type", "length", "episode_return", "values")],
+        "offsets": [
+            ffi.offsetof("pv_record", c_name)
+            for c_name in (
+                "episode",
+                "task",
+                "env",
+                "slot",
+                "agent_type",
+                "length",
+                "episode_return",
+                "values",
+            )
+        ],
         "itemsize": ffi.sizeof("pv_record"),
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
 class Request:
-    """The sizes of a slab (`pv_slab_request`)."""
+    """The parameters that determine the layout of a slab (`pv_slab_request`)."""
 
     num_envs: int
     num_workers: int
@@ -59,32 +71,37 @@ def layout(c_spec: Any, request: Request) -> Any:
     """
     head = ffi.new("pv_slab*")
     size = lib.pv_slab_layout(c_spec, request.to_c(), head)
-    states = request.num_envs * c_spec.save_bytes  # about what the workers keep for themselves
+    states = request.num_envs * c_spec.save_bytes  # approximates the workers' private memory
     refuse_more(
-        size + states if size else None, f"{request.num_envs:,} envs need", "of shared memory and env states",
+        size + states if size else None,
+        f"{request.num_envs:,} envs need",
+        "of shared memory and env states",
         "use fewer envs, or smaller observations",
-    )  # fmt: skip
+    )
     return head
 
 
 @dataclass(frozen=True)
 class GroupRows:
-    """One group's rows of one half: NumPy views on the slab, in env order.
+    """The rows of one group in one half: NumPy views on the slab, in env order.
+
+    All arrays alias shared memory; workers write it from `send` until `recv` of this half.
 
     Attributes:
         observations: (rows, F) of the flat dtype, (rows, *shape) of a picture, or a dict of (rows,
-        *shape) arrays by field.
-        rewards: (rows,) float32. terminals, truncations, masks: (rows,) bool. agent_types: (rows,)
-        uint8.
-        action_masks: (rows, choices) bool, or None. actions: (rows,) or (rows, D) of uint8 where no
-            index has more than 255 choices, else of int32; or (rows, D) float32; Python envs: as
-            the action plan says.
+            *shape) arrays by field.
+        rewards: (rows,) float32.
+        terminals: (rows,) bool.
+        truncations: (rows,) bool.
+        masks: (rows,) bool.
+        agent_types: (rows,) uint8.
+        action_masks: (rows, choices) bool, or None.
+        actions: (rows,) or (rows, D) of uint8 where no index has more than 255 choices, else of
+            int32; or (rows, D) float32; for Python envs as the action plan defines.
+        agent_ids: (rows,) int64, index of the row's agent over the whole vector env: env * agents
+            of all groups + slot.
         final_observations: like observations, in same-step mode: the last observation of rows that
-        are done; else None.
-        agent_ids: (rows,) int64, which agent of the whole vector env each row is: env * agents of
-            all groups + slot.
-    Aliasing: all of them alias shared memory; workers write it from `send` until `recv` of this
-        half.
+            are done; else None.
     """
 
     spec: GroupSpec
@@ -106,9 +123,10 @@ class Half:
     """One half of the envs.
 
     Attributes:
-        env_ids: (envs,) int64 global env indices. rows: rows of all groups.
+        env_ids: (envs,) int64 global env indices.
+        rows: number of rows of all groups.
         block: (bytes,) uint8, the half's whole contiguous block, for transfers in one copy.
-            offsets: byte offset in the block of each (group, array).
+        offsets: byte offset in the block of each (group, array).
         groups: the rows by group name.
     """
 
@@ -180,7 +198,7 @@ def _group_rows(memory: memoryview, at: Any, group: GroupSpec, agent_ids: np.nda
 
 
 def view_half(memory: memoryview, head: Any, spec: EnvSpec, index: int) -> Half:
-    """Return the views of one half; `head` is the slab's `pv_slab*`."""
+    """Return the views on one half; `head` is the slab's `pv_slab*`."""
     at = head.halves[index]
     env_ids = np.arange(at.first_env, at.first_env + at.env_count)
     ids = [_agent_ids(env_ids, spec, g) for g in range(len(spec.groups))]

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an env's rows look like, as its C code describes it: read from pv_spec, so that Python keeps
-no second list.
+"""The layout of an env's rows, read from the `pv_spec` that its C code fills.
+
+Python keeps no second list.
 """
 
 from __future__ import annotations
@@ -42,9 +43,8 @@ AUTORESET_MODES = {
     "same_step": lib.PV_SAME_STEP,
     "disabled": lib.PV_DISABLED,
 }
-FEWEST_PIXELS = (
-    8  # on the shorter side of a picture; smaller tables of bytes are not taken for pictures
-)
+# On the shorter side of a picture; a smaller table of bytes does not count as a picture.
+FEWEST_PIXELS = 8
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ class Field:
 
     @property
     def keeps_shape(self) -> bool:
-        """True where the array is shown in its own shape, and not as a part of a flat vector: three
-        axes, or a picture.
+        """Whether the array keeps its own shape instead of becoming part of a flat vector.
+
+        True for three or more axes, and for pictures.
         """
         bytes_only = self.dtype == np.uint8 and (self.low, self.high) == (0, 255)
         return len(self.shape) > 2 or (
@@ -90,12 +91,14 @@ class Field:
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """Rows that share spaces: `agents` rows per env, `observation_bytes` each.
+    """A group of rows that share spaces: `agents` rows per env, `observation_bytes` each.
 
-    agent_names: what the agent in each row of an env is called, by its type (C envs) or name
-        (parallel envs); () where that is unknown, or may change from episode to episode.
-    observation_plan, action_plan: how a Python env's spaces stand in the rows
-        (puffervec.workers.python.emulation); None for C envs.
+    Attributes:
+        agent_names: name of the agent in each row of an env, by its type (C envs) or name (parallel
+            envs); () if unknown, or if it may change from episode to episode.
+        observation_plan: layout of a Python env's observations in the rows
+            (puffervec.workers.python.emulation); None for C envs.
+        action_plan: layout of a Python env's actions in the rows; None for C envs.
     """
 
     name: str
@@ -113,7 +116,7 @@ class GroupSpec:
 
     @property
     def action_dims(self) -> int:
-        """D: numbers per action."""
+        """Number of values per action (D)."""
         return len(self.action_sizes)
 
     @property
@@ -125,8 +128,9 @@ class GroupSpec:
 
     @property
     def action_row_dtype(self) -> np.dtype[Any]:
-        """Data type of the action rows in the slab: uint8 for indices of a C env where each has a
-        byte's choices at most.
+        """Data type of the action rows in the slab.
+
+        It is uint8 for the indices of a C env if no index has more choices than a byte allows.
         """
         in_bytes = self.action_plan is None and self.action_kind != "continuous"
         in_bytes = in_bytes and max(self.action_sizes) <= lib.PV_MOST_BYTE_CHOICES
@@ -141,15 +145,15 @@ class GroupSpec:
 
     @property
     def action_bytes(self) -> int:
-        """Bytes of one action row in the slab."""
+        """Size in bytes of one action row in the slab."""
         return self.action_row_dtype.itemsize * int(np.prod(self.action_shape, dtype=np.int64))
 
     @property
     def flat_dtype(self) -> np.dtype[Any] | None:
-        """The one dtype of all fields if they fill the row without gaps, so that a row is one
-        array; else None.
+        """The common dtype of all fields if a row is one array, else None.
 
-        Also None where a field that keeps its shape stands beside others.
+        A row is one array if its fields have one dtype and fill the row without gaps, and if no
+        field that keeps its shape stands next to others.
         """
         dtypes = {field.dtype for field in self.fields}
         if len(dtypes) != 1 or (
@@ -162,8 +166,9 @@ class GroupSpec:
 
     @property
     def flat_shape(self) -> tuple[int, ...]:
-        """Shape of a row that has a `flat_dtype`: (F,), or that of its one field where that keeps
-        its shape.
+        """Shape of a row that has a `flat_dtype`.
+
+        It is (F,), or the shape of the row's only field if that keeps its shape.
         """
         if len(self.fields) == 1 and self.fields[0].keeps_shape:
             return self.fields[0].shape
@@ -171,13 +176,14 @@ class GroupSpec:
 
     @property
     def row_dtype(self) -> np.dtype[Any]:
-        """A structured dtype of one row."""
+        """Structured dtype of one row."""
         return row_dtype(self.fields, self.observation_bytes)
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
-        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field; of a Python env:
-        as emulated.
+        """Space of one row: a Box of `flat_shape`, else a Dict of Boxes by field.
+
+        For a Python env it is the emulated space.
         """
         from gymnasium import spaces
 
@@ -208,8 +214,10 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """All that a C env says about itself for one config. tasks: how many there are (`set_tasks`); 0
-    for Python envs.
+    """The description that a C env gives of itself for one config.
+
+    Attributes:
+        tasks: number of tasks (`set_tasks`); 0 for Python envs.
     """
 
     groups: tuple[GroupSpec, ...]
@@ -223,7 +231,7 @@ class EnvSpec:
 
     @property
     def agents(self) -> int:
-        """Rows per env over all groups."""
+        """Number of rows per env over all groups."""
         return sum(group.agents for group in self.groups)
 
 
@@ -257,17 +265,21 @@ def row_dtype(fields: tuple[Field, ...], itemsize: int) -> np.dtype[Any]:
 
 
 def check_state(name: str, fields: Sequence[Field], state: Any) -> list[tuple[str, np.ndarray]]:
-    """Return (field name, array) of each entry of a state that an env is to be put into. name: of
-    the env.
+    """Check a state that an env is to be put into, and return (field name, array) of each entry.
+
+    Args:
+        name: name of the env, for messages.
+        fields: the env's state fields.
+        state: values by field name.
 
     Raises:
-        ConfigError: no mapping, a name that is none, or an array of another shape, or of a dtype
-            that its field cannot hold.
+        ConfigError: the state is not a mapping, a name is unknown, or a value has another shape, or
+            a dtype that its field cannot hold.
     """
     allowed = ", ".join(f"{field.name} {field.dtype}{list(field.shape) or ''}" for field in fields)
     if not isinstance(state, Mapping):
         raise ConfigError(
-            f"poke: the state is {state!r}: give a mapping with values for some of {name}'s "
+            f"poke: the state is {state!r}: give a mapping with values for some fields of {name}: "
             f"{allowed}"
         )
     known = {field.name: field for field in fields}
@@ -284,7 +296,7 @@ def _fitting(name: str, field: Field, value: Any) -> np.ndarray:
         given = np.asarray(value)
     except ValueError:
         raise ConfigError(
-            f"poke: {name}'s {field.name} is {value!r}, which is no array: {wanted}"
+            f"poke: {name}'s {field.name} is {value!r}, which is not an array: {wanted}"
         ) from None
     if given.dtype.kind not in ("biuf" if field.dtype.kind == "f" else "biu"):
         raise ConfigError(f"poke: {name}'s {field.name} has dtype {given.dtype}: {wanted}")
@@ -343,7 +355,8 @@ def _read_group(group: Any) -> GroupSpec:
 def read_spec(spec: Any, name: str) -> EnvSpec:
     """Return the Python form of the `pv_spec` that the env `name` has filled.
 
-    Raises: ConfigError: more fields than there is room for.
+    Raises:
+        ConfigError: the spec has more fields than PV_MAX_FIELDS.
     """
     counts = {"the state": spec.state_count} | {
         f"a row of {_text(spec.groups[i].name)!r}": spec.groups[i].field_count
@@ -352,8 +365,8 @@ def read_spec(spec: Any, name: str) -> EnvSpec:
     for whose, count in counts.items():
         if count > lib.PV_MAX_FIELDS:
             raise ConfigError(
-                f"{name}: {whose} has {count} fields, of at most {lib.PV_MAX_FIELDS} "
-                "(PV_MAX_FIELDS): join some to an array"
+                f"{name}: {whose} has {count} fields: at most {lib.PV_MAX_FIELDS} "
+                "(PV_MAX_FIELDS) are allowed, so join some into an array"
             )
     return EnvSpec(
         groups=tuple(_read_group(spec.groups[i]) for i in range(spec.group_count)),

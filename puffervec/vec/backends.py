@@ -20,12 +20,13 @@ from puffervec.vec.vector_env import VectorEnv
 from puffervec.workers.process.processes import AUTO
 from puffervec.workers.python.creators import Creator, creators
 
-LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # bytes; no env of C, or of Python, takes less
+LEAST_ENV, LEAST_PYTHON_ENV = 32, 1024  # lower bounds in bytes of a C env and a Python env
 
 
 class Serial(VectorEnv):
-    """Steps all envs in this process, during `send`. The oracle that the other backends are
-    compared with.
+    """The backend that steps all envs in this process, during `send`.
+
+    It is the reference that the other backends are compared with.
     """
 
     kind = workers.InProcess
@@ -39,8 +40,9 @@ class Serial(VectorEnv):
 
     @property
     def driver_env(self) -> Any:
-        """The first Python env (inside its emulation wrapper, where the creator made one); this
-        object for C envs.
+        """The first Python env, or this object for C envs.
+
+        Where the creator made an emulation wrapper, it is the wrapper around that env.
         """
         if isinstance(self.env, NativeEnv) or not self.envs:
             return super().driver_env
@@ -54,9 +56,9 @@ class Serial(VectorEnv):
 
 
 class Threading(VectorEnv):
-    """Runs the C loop in threads of this process, over the same slab and channel.
+    """The backend that runs the C loop in threads of this process, over the same slab and channel.
 
-    A thread cannot be killed, so the promises about hung and dead workers do not cover this
+    A thread cannot be killed, so the guarantees about hung and dead workers do not cover this
     backend.
     """
 
@@ -64,13 +66,13 @@ class Threading(VectorEnv):
 
 
 class Multiprocessing(VectorEnv):
-    """Runs the C loop in worker processes."""
+    """The backend that runs the C loop in worker processes."""
 
     kind = workers.Processes
 
     @property
     def processes(self) -> list[Any]:
-        """The worker processes (multiprocessing.Process), by worker."""
+        """The worker processes (multiprocessing.Process), by worker index."""
         assert isinstance(self.workers, workers.Processes)
         return self.workers.group.processes
 
@@ -105,46 +107,51 @@ def make(
     start_method: str = "auto",
     **unknown: Any,
 ) -> VectorEnv:
-    """Make a vector env. The first arguments and their order are those of `pufferlib.vector.make`.
+    """Make a vector env.
+
+    The first arguments and their order are those of `pufferlib.vector.make`.
 
     Args:
         env_creator_or_creators: the name of a C env (`puffervec.envs`) or a NativeEnv; a Gymnasium
             id; "module:factory"; a callable that makes a gymnasium.Env, a PettingZoo ParallelEnv or
-            a PufferEnv; or a list of num_envs of these (but for C envs).
-        env_args, env_kwargs: arguments of the creator (of each: a list of them). C envs: env_kwargs
-            is a mapping of settings, or their config dataclass. A creator that names `buf` or
-            `seed` gets them too.
+            a PufferEnv; or a list of num_envs of these (not for C envs).
+        env_args: positional arguments of the creator, or a list with those of each. C envs take
+            none.
+        env_kwargs: keyword arguments of the creator, or a list with those of each. C envs: a
+            mapping of settings, or their config dataclass. A creator with a parameter `buf` or
+            `seed` gets these too.
         backend: "multiprocessing", "threading" (C envs only) or "serial", or the class.
-        num_envs: envs over all batches.
-        seed: for the first reset (env i gets seed + i, or the i-th entry), None for a random one
-        (Python envs: for none).
+        num_envs: number of envs over all batches.
+        seed: seed of the first reset (env i gets seed + i, or the i-th entry); None draws one at
+            random (Python envs: sets none).
         num_workers: "auto" takes the usable cores (affinity and CPU quota), twice as many with two
-        buffers split by workers.
-        batch_size: envs per `recv`; None: all (or num_envs / num_buffers). "auto": half of them.
+            buffers split by workers.
+        batch_size: envs per `recv`; None: all (or num_envs / num_buffers); "auto": half of them.
         zero_copy: return views on shared memory, so batches are aligned blocks of envs.
-        sync_traj: batches come in strict round robin. False: in the order in which they get ready;
-            with zero_copy=False they are made of whatever workers are ready first.
-        overwork: accepted for scripts that pass it; more workers than cores are always allowed
-        here.
-        num_buffers: 2 for double buffering: one half simulates while the policy looks at the other.
-        split: with several buffers, "workers": each has its own workers; "envs": every worker
-        serves a part of each.
+        overwork: accepted for compatibility; more workers than cores are always allowed.
+        sync_traj: deliver batches in strict round robin. False: in the order in which they become
+            ready; with zero_copy=False a batch is made of whichever workers are ready first.
+        num_buffers: 2 for double buffering: one half simulates while the policy works on the other.
+        split: with several buffers, "workers": each buffer has its own workers; "envs": every
+            worker serves a part of each.
         autoreset_mode: "next_step": the row after a done row is the reset row. "same_step": a done
-            row has the next episode's first observation, the last one stands in
-            `final_observations`. "disabled": reset(mask=...) is yours to call.
-        pin: tie worker i to a core; "auto" does it when the workers are at most as many as the
-        usable cores.
-        strict: raise for action values out of range. Else they are replaced by the no-op and
-            counted (C envs), or passed on as they are (Python envs).
+            row holds the next episode's first observation, and `final_observations` holds the last
+            one. "disabled": the caller must call reset(mask=...).
+        pin: pin worker i to a core; "auto" does so if there are at most as many workers as usable
+            cores.
+        strict: raise for action values out of range. Otherwise they are replaced by the no-op and
+            counted (C envs), or passed on unchanged (Python envs).
         copy: return copies from `recv` instead of views on shared memory.
-        timeout_s: longest wait for a worker.
+        timeout_s: longest wait for a worker, in seconds.
         start_method: "spawn", "forkserver" or "fork"; "auto" is forkserver for Python envs and
-            spawn for C envs. With any of them scripts need no `if __name__ == "__main__"`.
+            spawn for C envs. Scripts need no `if __name__ == "__main__"` with any of them.
+
     Returns:
-        a VectorEnv, to be closed by `close` or a with statement.
+        a VectorEnv; close it with `close` or use it in a with statement.
+
     Raises:
-        ConfigError: an unusable setting, before anything is started. WorkerError: an env could not
-            be made.
+        ConfigError: an unusable setting, before anything is started.
+        WorkerError: an env could not be made.
     """
     kind = BACKENDS.get(backend.lower()) if isinstance(backend, str) else backend
     if kind is None or not (isinstance(kind, type) and issubclass(kind, VectorEnv)):
@@ -155,15 +162,27 @@ def make(
             f"{', '.join(_settings_of_make())}"
         )
     settings = check_settings(
-        num_envs=num_envs, num_workers=num_workers, num_buffers=num_buffers, split=split, batch_size=batch_size,
-        zero_copy=zero_copy, sync_traj=sync_traj, overwork=overwork, autoreset_mode=autoreset_mode, seed=seed, pin=pin,
-        strict=strict, copy=copy, timeout_s=timeout_s, start_method=start_method, in_process=not kind.kind.several,
-    )  # fmt: skip
+        num_envs=num_envs,
+        num_workers=num_workers,
+        num_buffers=num_buffers,
+        split=split,
+        batch_size=batch_size,
+        zero_copy=zero_copy,
+        sync_traj=sync_traj,
+        overwork=overwork,
+        autoreset_mode=autoreset_mode,
+        seed=seed,
+        pin=pin,
+        strict=strict,
+        copy=copy,
+        timeout_s=timeout_s,
+        start_method=start_method,
+        in_process=not kind.kind.several,
+    )
     native_env = _native_env(env_creator_or_creators)
     least = settings.num_envs * (LEAST_ENV if native_env is not None else LEAST_PYTHON_ENV)
-    refuse_more(
-        least, f"{settings.num_envs:,} envs need at least", "", "use fewer envs"
-    )  # before lists and scenes are made
+    # Checked early: the lists and scenes made below take memory too.
+    refuse_more(least, f"{settings.num_envs:,} envs need at least", "", "use fewer envs")
     if settings.start_method == AUTO:
         settings = dataclasses.replace(
             settings, start_method="forkserver" if native_env is None else "spawn"
@@ -171,7 +190,7 @@ def make(
     if native_env is not None:
         if env_args:
             raise ConfigError(
-                f"env_args is {env_args!r}: settings of the C env {native_env.name!r} go into "
+                f"env_args is {env_args!r}: pass settings of the C env {native_env.name!r} in "
                 "env_kwargs, by name"
             )
         with limits.named(f"{native_env.name}, {settings.num_envs:,} envs"):
@@ -185,7 +204,8 @@ def _make_python(
     kind: type[VectorEnv], made: Sequence[Creator], settings: VectorSettings
 ) -> VectorEnv:
     """Make a vector env of Python envs."""
-    from puffervec.workers.python.env import PythonEnv  # brings Gymnasium, which C envs do without
+    # Imported here because it imports Gymnasium, which C envs do not need.
+    from puffervec.workers.python.env import PythonEnv
 
     if issubclass(kind, Threading):
         raise ConfigError(
@@ -207,10 +227,10 @@ def _settings_of_make() -> list[str]:
 
 
 def _native_env(given: Any) -> NativeEnv | None:
-    """Return the C env that is meant, or None for Python envs.
+    """Return the C env that `given` names, or None if it names Python envs.
 
     Raises:
-        ConfigError: a name that is neither a C env's nor anything that makes a Python env.
+        ConfigError: a name that is neither a C env nor anything that makes a Python env.
     """
     if isinstance(given, NativeEnv):
         return given

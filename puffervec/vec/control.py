@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a vector env offers beside its loop: resets, saved states, timing, counters, calls of Python
-envs. Learner side.
+"""The calls of a vector env outside its loop, on the learner's side.
+
+Resets, saved states, timing, counters, and calls of Python envs.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from puffervec.vec.turns import HELD, IDLE, INTERRUPTED, PENDING, READY, Turns
 
 
 class Resets:
-    """Starts resets: which envs begin anew, with which seeds, options and tasks. seeded: envs have
-    had seeds.
+    """Starts resets: which envs begin a new episode, with which seeds, options and tasks.
+
+    Attributes:
+        seeded: whether the envs have had seeds.
     """
 
     def __init__(self, turns: Turns) -> None:
         self._turns, self._rows, self._mail = turns, turns.rows, turns.mail
         self.seeded = False
-        self._optioned: set[int] = (
-            set()
-        )  # halves for which options of a reset may still stand in a mailbox
+        # Halves for which a reset's options may still be in a mailbox.
+        self._optioned: set[int] = set()
 
     def start(
         self, seed: int | Sequence[int | None] | None, mask: Any, options: Mapping[str, Any] | None
@@ -68,7 +70,7 @@ class Resets:
             raise
 
     def _check_mask(self, mask: Any) -> np.ndarray:
-        """Return the envs to reset as (num_envs,) bool; they must not be under way."""
+        """Return the envs to reset as (num_envs,) bool; raise if one has a turn under way."""
         array, envs = np.asarray(mask), self._rows.num_envs
         if array.dtype != np.bool_ or array.shape != (envs,):
             raise ConfigError(
@@ -85,9 +87,7 @@ class Resets:
     def _choose_seeds(
         self, seed: Any, mask: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return (seeds or None, reset masks or None): what each env is to do, in the terms of
-        csrc/channel.h.
-        """
+        """Return (seeds or None, reset masks or None), as csrc/channel.h defines them."""
         envs = self._rows.num_envs
         if mask is None and not self.seeded:
             own = int.from_bytes(os.urandom(7), "little") if self._mail is None else None
@@ -104,8 +104,9 @@ class Resets:
     def _questions(
         self, options: Mapping[str, Any] | None, halves: Sequence[int]
     ) -> dict[Lane, Any]:
-        """Return what to post to each lane: options, or None where something may still stand that
-        no env has taken.
+        """Return what to post to each lane: the options, or None to clear old ones.
+
+        None is posted where options that no env has taken may still be in a mailbox.
         """
         left = self._turns.state[0] is INTERRUPTED or not self._optioned.isdisjoint(halves)
         if self._mail is None or (options is None and not left):
@@ -124,7 +125,7 @@ class Resets:
     def _publish(
         self, halves: Sequence[int], seeds: np.ndarray | None, which: np.ndarray | None
     ) -> None:
-        """Publish the turn of a reset. seeds, which: as `_choose_seeds` returns them."""
+        """Publish the turn of a reset; `seeds` and `which` are as `_choose_seeds` returns them."""
         turns, rows = self._turns, self._rows
         if seeds is not None:
             rows.seeds[:] = (
@@ -133,11 +134,10 @@ class Resets:
                 else np.where(which == lib.PV_RESET_SEEDED, seeds, rows.seeds)
             )
         for half in halves:
-            if (
-                which is not None
-            ):  # not those of other halves: their workers may not have looked yet
+            # Other halves' masks stay: their workers may not have read them yet.
+            if which is not None:
                 rows.reset_masks[rows.halves[half].env_ids] = which[rows.halves[half].env_ids]
-            turns.forget_reports(half)  # a worker without an env to reset would not
+            turns.forget_reports(half)  # a worker without an env to reset would not clear them
             turns.state[half] = PENDING
             lib.pv_turn_send(
                 turns.slab, half, lib.PV_RESET, seeds is not None, which is not None, turns.waiter
@@ -184,7 +184,7 @@ class Control:
         if self._mail is None:
             raise ConfigError(
                 f"begin: {self._rows.name} is a C env, whose episodes begin with a reset: call "
-                "reset"
+                "reset instead"
             )
         if any(state is not IDLE for state in turns.state):
             raise CallOrderError("begin: these envs were reset already: call recv, send or reset")
@@ -204,11 +204,12 @@ class Control:
             row[field] = value
         refusal = self._turns.ask_one(worker, half, lib.PV_POKE, env, 1)
         if refusal is not None:
-            raise ConfigError(f"poke: env {env} of {name} is as it was, since {refusal}")
+            raise ConfigError(f"poke: env {env} of {name} is unchanged, since {refusal}")
 
     def _peek_row(self, env: int, verb: str, instead: str) -> tuple[int, int, np.ndarray]:
-        """Return an env's worker and half, and a view on its readable state in the worker's
-        transfer region.
+        """Return an env's worker and half, and a view on its readable state.
+
+        The view lies in the worker's transfer region.
         """
         if not self._rows.spec.state_fields:
             hint = f"; use {instead}" if self._mail is not None else ""
@@ -267,11 +268,11 @@ class Control:
             raise
 
     def _require_sound(self, states: Sequence[bytes]) -> None:
-        """Raise ConfigError where a saved row, of an agent or of padding, holds what its env cannot
-        have written.
+        """Raise ConfigError if a saved row holds a value that its env cannot have written.
 
         That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1,
-        which Python would show as a bool. Rows are laid out as in csrc/worker.c (move_env_rows).
+        which Python would show as a bool. Rows of agents and of padding are checked. Their layout
+        is that of csrc/worker.c (move_env_rows).
         """
         for env, state in enumerate(states):
             at = np.dtype(np.int64).itemsize  # the task
@@ -315,18 +316,15 @@ class Control:
         self._turns.require_open()
         if not self._rows.spec.save_bytes:
             raise ConfigError(
-                f"{verb}: the state of {self._rows.name} cannot be saved: it is not a flat piece "
-                "of memory"
+                f"{verb}: the state of {self._rows.name} cannot be saved: it is not one flat "
+                "block of memory"
             )
 
     def _transfers(self, verb: str) -> list[tuple[int, int, int, int]]:
-        """Return (worker, half, first env, count) in env order, cut so that each fits the transfer
-        region.
-        """
+        """Return (worker, half, first env, count) in env order, cut to fit the transfer region."""
         for half, state in enumerate(self._turns.state):
-            if (
-                verb != "load" or state is PENDING
-            ):  # a vec env that was never reset may be loaded into
+            # A vector env that was never reset may load states.
+            if verb != "load" or state is PENDING:
                 self._turns.require_rows(half, verb)
         cut, most = [], self._turns.slab.transfer_envs
         for worker, half in self._rows.lanes(range(self._turns.num_buffers)):
@@ -342,9 +340,13 @@ class Control:
     def ask(
         self, verb: str, name: str, args: list[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        """Ask every env and return the answers in env order. verb: "call", "get", "set" or another
-        that envs' blocks know;
-        args: one entry per env.
+        """Ask every env and return the answers in env order.
+
+        Args:
+            verb: "call", "get", "set" or another verb that the envs' blocks know.
+            name: name of the method or attribute.
+            args: one entry per env.
+            kwargs: keyword arguments, the same for all.
         """
         turns = self._turns
         turns.require_open()
@@ -359,7 +361,7 @@ class Control:
         return self._ask_halves(range(turns.num_buffers), verb, name, args, kwargs)
 
     def notify(self, half: int) -> None:
-        """Notify the envs of a half, which must not be under way."""
+        """Notify the envs of a half, which must have no turn under way."""
         self._turns.notes.discard(half)
         self._ask_halves([half], "call", "notify", [()] * self._rows.num_envs, {})
 

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Delivers batches as they get ready instead of in round robin: PufferLib's sync_traj=False.
-Learner side.
+"""Delivery of batches as they become ready (PufferLib's sync_traj=False), on the learner's side.
 
-    order "ready"        a batch is one half (whole workers, contiguous rows), whichever is done first; views, no copy
-    order "first_come"   a batch is the workers that are done first, side by side in the order of their envs; copies
+    order "ready"        a batch is one half (whole workers, contiguous rows), whichever is done
+                         first; views, no copy
+    order "first_come"   a batch is the workers that are done first, in the order of their envs;
+                         copies
 
-Which envs a batch holds is told by its agent_ids (and `vec.env_ids`): the order of results differs
-from run to run, the results of each env do not.
+A batch's agent_ids (and `vec.env_ids`) say which envs it holds: the order of results differs from
+run to run, the results of each env do not.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def recv(turns: Turns, timeout_s: float | None) -> Any:
-    """Wait for the next batch of a vector env and return its rows, as `VectorEnv.recv`."""
+    """Wait for the next batch of a vector env and return its rows, like `VectorEnv.recv`."""
     turns.require_open()
     waiting = [half for half, state in enumerate(turns.state) if state in (PENDING, READY)]
     if len(waiting) < turns.settings.batch_halves:
@@ -47,7 +48,7 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
     infos = turns.infos(batch) if flags & REPORTS else NO_INFOS
     state = [HELD if half in batch else state for half, state in enumerate(turns.state)]
     held = deque([*turns.held, batch])
-    try:  # only now, and without a call in between: see turns.py
+    try:  # last, and without a call in between: see turns.py
         turns.state, turns.held, turns.last_batch, turns.half, turns.recv_half = (
             state,
             held,
@@ -62,13 +63,14 @@ def recv(turns: Turns, timeout_s: float | None) -> Any:
 
 
 def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, int]:
-    """Wait until enough halves are done. Returns them in env order, the flags of their turns, and
-    where to look next.
+    """Wait until enough halves are done.
+
+    Returns:
+        The halves in env order, the flags of their turns, and the half to check first next time.
     """
     flags, first, size = 0, turns.recv_half, turns.settings.batch_halves
-    ready = [half for half, state in enumerate(turns.state) if state is READY][
-        :size
-    ]  # nothing to wait for, nothing reported
+    # Loaded halves need no wait and have reported nothing.
+    ready = [half for half, state in enumerate(turns.state) if state is READY][:size]
     while len(ready) < size:
         half = _wait_any(
             turns,
@@ -79,12 +81,12 @@ def _wait_ready(turns: Turns, timeout_s: float | None) -> tuple[list[int], int, 
         flags |= lib.pv_turn_flags(turns.slab, half, turns.waiter)
         turns.heed(half, flags)
         ready.append(half)
-        first = (half + 1) % turns.num_buffers  # so that slower halves get their turn, too
+        first = (half + 1) % turns.num_buffers  # so that slower halves get their turn too
     return sorted(ready), flags, first
 
 
 def _wait_any(turns: Turns, pending: bytes, first: int, timeout_s: float | None) -> int:
-    """Return a half whose turn is done."""
+    """Wait for any of the pending halves and return one whose turn is done."""
     patience, resume = Patience(), 0
     while True:
         half = lib.pv_turn_recv_any(
@@ -103,8 +105,12 @@ def _wait_any(turns: Turns, pending: bytes, first: int, timeout_s: float | None)
 
 
 def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
-    """Hand over the actions of the batch received longest ago, as `VectorEnv.send`. step: publishes
-    the turn of a half.
+    """Send the actions of the batch received longest ago, like `VectorEnv.send`.
+
+    Args:
+        turns: the turns of the vector env.
+        actions: the actions of the batch.
+        step: publishes the turn of a half.
     """
     turns.require_open()
     if not turns.held:
@@ -124,7 +130,7 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
             )
     try:
         for half, piece in zip(batch, pieces, strict=True):
-            step(half, piece)  # the first refuses before anything is sent; the pieces are alike
+            step(half, piece)  # the pieces are alike: the first refuses before anything is sent
         turns.held.popleft()
     except BaseException:
         if turns.state[batch[0]] is not HELD:  # some of it was sent
@@ -133,8 +139,9 @@ def send(turns: Turns, actions: Any, step: Callable[[int, Any], None]) -> None:
 
 
 def release(turns: Turns, halves: Sequence[int]) -> None:
-    """Take halves that were sent a reset out of the batches that are held. The rest of such a batch
-    is handed out again.
+    """Remove halves that were sent a reset from the held batches.
+
+    The rest of such a batch is delivered again.
     """
     for batch in [batch for batch in turns.held if not set(batch).isdisjoint(halves)]:
         turns.held.remove(batch)
@@ -147,8 +154,10 @@ def release(turns: Turns, halves: Sequence[int]) -> None:
 
 
 def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
-    """Cut a batch of actions into equal pieces, one per half. Raises ActionError where that is not
-    possible.
+    """Split a batch of actions into equal pieces, one per half.
+
+    Raises:
+        ActionError: the actions cannot be split.
     """
     if isinstance(actions, Mapping):
         cut = {name: _split(turns, part, count) for name, part in actions.items()}
@@ -168,8 +177,9 @@ def _split(turns: Turns, actions: Any, count: int) -> list[Any]:
 
 
 def joined(parts: Sequence[Any], copy: bool = False) -> Any:
-    """Return the rows of several halves side by side; those of a single half as they are, unless
-    `copy`.
+    """Concatenate the rows of several halves.
+
+    Those of a single half are returned as they are, unless `copy`.
     """
     if isinstance(parts[0], Mapping):
         return {name: joined([part[name] for part in parts], copy) for name in parts[0]}

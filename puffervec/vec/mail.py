@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What Python envs and the learner exchange beside the rows: calls, options, infos, actions that
-rows cannot hold.
+"""Messages between Python envs and the learner that do not fit the rows.
+
+Calls, options, infos, and actions that rows cannot hold.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ class Mail:
     """The mailboxes and info areas of a vector env of Python envs.
 
     Attributes:
-        boxes: by worker. readers: of each half, as its workers: the place of their first env in the
-        half, and their reader.
-        shared: the workers are other processes.
+        boxes: the mailboxes by worker.
+        readers: for each half, one (position, reader) per worker: the position of the worker's
+            first env in the half, and its info reader.
+        shared: whether the workers are other processes.
     """
 
     def __init__(self, rows: Rows, shared: bool) -> None:
@@ -42,8 +44,10 @@ class Mail:
         self.boxes = [Mailbox(halves, shared) for halves in served]
 
     def encoded(self, questions: Mapping[Lane, Any], what: str) -> dict[Lane, Any]:
-        """Return the questions as mailboxes take them. Raises: ConfigError: something cannot be
-        sent.
+        """Return the questions in the form that mailboxes take.
+
+        Raises:
+            ConfigError: a question cannot be sent.
         """
         try:
             return {
@@ -52,8 +56,7 @@ class Mail:
             }
         except Exception as error:
             raise ConfigError(
-                f"{what}: what was given cannot be sent to workers ({type(error).__name__}: "
-                f"{error})"
+                f"{what}: the arguments cannot be sent to workers ({type(error).__name__}: {error})"
             ) from error
 
     def post(self, encoded: Mapping[Lane, Any]) -> None:
@@ -62,31 +65,36 @@ class Mail:
             self.boxes[worker].questions[half].put(question)
 
     def answer(self, worker: int, half: int) -> list[Any]:
-        """Take the answers of a lane, one per env. Raises: WorkerError: they cannot be read here."""
+        """Take the answers of a lane, one per env.
+
+        Raises:
+            WorkerError: the answers cannot be read in this process.
+        """
         try:
             return list(self.boxes[worker].answers[half].take())
         except Exception as error:
             envs = self._rows.span(worker, half)
             raise WorkerError(
-                f"worker {worker}: what its envs {envs.start} to {envs.stop - 1} answered cannot "
+                f"worker {worker}: the answers of its envs {envs.start} to {envs.stop - 1} cannot "
                 f"be read in the learner: {type(error).__name__}: {error}",
                 worker=worker, doing="call",
             ) from error  # fmt: skip
 
     def forget_answers(self) -> None:
-        """Drop what was answered and not taken."""
+        """Drop the answers that were not taken."""
         for box in self.boxes:
             for answer in box.answers.values():
                 answer.clear()
 
     def forget_infos(self, half: int) -> None:
-        """Drop the infos of the last turn of a half, which must not be under way."""
+        """Drop the infos of the last turn of a half, which must have no turn under way."""
         for _, reader in self.readers[half]:
             reader.forget()
 
     def infos(self, halves: Sequence[int]) -> Infos:
-        """Return the infos that the envs of the halves have reported; positions count from the
-        first half on.
+        """Return the infos that the envs of the halves have reported.
+
+        Positions count from the first half.
         """
         envs = len(self._rows.halves[0].env_ids)
         readers, others = [], []
@@ -101,8 +109,9 @@ class Mail:
         return Infos(numeric=gather(readers, envs * len(halves)), others=others)
 
     def _other_infos(self, worker: int, half: int) -> list[tuple[int, Any]]:
-        """Return the infos of a lane other than numbers, with the positions of their envs. The
-        mailbox keeps them.
+        """Return a lane's infos other than numbers, with the positions of their envs.
+
+        The mailbox keeps them.
         """
         slot = self.boxes[worker].answers[half]
         first = self._rows.span(worker, half).start
@@ -119,8 +128,9 @@ class Mail:
         return found
 
     def native(self, half: int, actions: Any, strict: bool) -> dict[Lane, Any] | None:
-        """Return actions that the rows of a half cannot hold as mailboxes take them; None where
-        rows can.
+        """Return actions that the rows of a half cannot hold, in the form that mailboxes take.
+
+        The result is None if the rows can hold them.
         """
         group, views = self._rows.spec.groups[0], self._rows.halves[half]
         native = action_border.native(group, views.groups[group.name], actions, strict)
@@ -134,7 +144,7 @@ class Mail:
         return self.encoded(shares, "actions")
 
     def post_native(self, half: int, encoded: Mapping[Lane, Any]) -> None:
-        """Put such actions into the mailboxes of a half, and say so in its info areas."""
+        """Put such actions into the mailboxes of a half, and flag them in its info areas."""
         self.post(encoded)
         for _, reader in self.readers[half]:
             reader.area.head["native"] = 1

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Makes the shared memory of a vector env, fills in what workers need to know, and shows it as
-NumPy arrays. Learner side.
+"""The shared memory of a vector env: allocated, filled for the workers, and viewed as NumPy arrays.
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -37,16 +38,22 @@ class Rows:
     """The slab of a vector env and the views on it.
 
     Attributes:
-        slab: `pv_slab*`. buffer, memory: the bytes and what owns them. data, data_file: what every
-        worker maps, if anything.
-        spec: the rows as the env describes them. single: there is one group. state_dtype: of the
-        readable state.
-        halves: views on each half's rows. results: of each half, the arrays that `recv` returns;
-        dicts by group.
-        workers: of each half, the workers that serve it. fast_actions: see
-        `action_border.fast_codes`.
-        tasks, seeds, reset_masks: (num_envs,), read by workers at a reset. counters: (workers,
-            lanes, counters) uint64.
+        slab: `pv_slab*`.
+        buffer: the bytes of the slab.
+        memory: the object that owns the bytes.
+        data: the file that every worker maps, mapped here, or None.
+        data_file: the descriptor of that file, or None.
+        spec: the rows as the env describes them.
+        single: whether there is only one group.
+        state_dtype: structured dtype of the readable state.
+        halves: views on each half's rows.
+        results: for each half, the arrays that `recv` returns; dicts by group.
+        workers: for each half, the workers that serve it.
+        fast_actions: see `action_border.fast_codes`.
+        tasks: (num_envs,) int64, read by workers at a reset.
+        seeds: (num_envs,) uint64, read by workers at a reset.
+        reset_masks: (num_envs,) uint8, read by workers at a reset.
+        counters: (workers, lanes, counters) uint64.
     """
 
     def __init__(
@@ -109,7 +116,7 @@ class Rows:
             failures.error_slot(head, worker).env = lib.PV_ALL_ENVS
 
     def by_group(self, half: Half, name: str) -> Any:
-        """Return an array of a half by its name; a dict by group where there are several."""
+        """Return an array of a half by name, or a dict by group if there are several groups."""
         arrays = {group: getattr(rows, name) for group, rows in half.groups.items()}
         return next(iter(arrays.values())) if self.single else arrays
 
@@ -118,11 +125,11 @@ class Rows:
         return _env_range(lib.pv_slab_span(self.slab, worker, half))
 
     def lanes(self, halves: Sequence[int]) -> list[Lane]:
-        """Return (worker, half) of all who serve these halves, in env order."""
+        """Return the (worker, half) pairs that serve these halves, in env order."""
         return [(worker, half) for half in halves for worker in self.workers[half]]
 
     def record_area(self, worker: int, half: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return views on a lane's (count, dropped), uint32, and on its room for records."""
+        """Return views on a lane's (count, dropped), uint32, and on its space for records."""
         offset = lib.pv_slab_records(self.slab, worker, half)
         head = np.frombuffer(self.buffer, np.uint32, 2, offset)
         return head, np.frombuffer(
@@ -130,18 +137,18 @@ class Rows:
         )
 
     def records(self, halves: Sequence[int]) -> np.ndarray:
-        """Return a copy of the records that the workers of the halves have left in their last turn."""
+        """Return a copy of the records that the workers of the halves left in their last turn."""
         return np.concatenate(
             [room[: head[0]] for half in halves for head, room in self._records[half]]
         )
 
     def forget_records(self, half: int) -> None:
-        """Drop the records of the last turn of a half, which must not be under way."""
+        """Drop the records of the last turn of a half, which must have no turn under way."""
         for head, _ in self._records[half]:
             head[:] = 0
 
     def transfer(self, worker: int) -> memoryview:
-        """Return the region in which states travel from and to a worker."""
+        """Return the region through which states travel to and from a worker."""
         offset = self.slab.transfers_offset + worker * self.slab.transfer_bytes
         return self.buffer[offset : offset + self.slab.transfer_bytes]
 
@@ -154,14 +161,15 @@ class Rows:
         return found
 
     def put_tasks(self, env_ids: Any, tasks: Any) -> None:
-        """Write the tasks of envs, from their next reset on. Raises: ConfigError: an env or a task
-        that is not there.
+        """Set the tasks of envs, effective from their next reset.
+
+        Raises:
+            ConfigError: an env or a task that does not exist.
         """
         ids, wanted = _whole_numbers("env ids", env_ids), _whole_numbers("tasks", tasks)
         if ids.size and (ids.min() < 0 or ids.max() >= self.num_envs):
             raise ConfigError(
-                f"set_tasks: env ids {ids.min()} to {ids.max()}: the envs are 0 to "
-                f"{self.num_envs - 1}"
+                f"set_tasks: env ids are {ids.min()} to {ids.max()}: use 0 to {self.num_envs - 1}"
             )
         if wanted.ndim and wanted.shape != ids.shape:
             raise ConfigError(
@@ -172,7 +180,7 @@ class Rows:
         self.tasks[ids] = wanted
 
     def require_tasks(self, verb: str, wanted: np.ndarray) -> None:
-        """Raise ConfigError where one of these tasks is not there."""
+        """Raise ConfigError if one of these tasks does not exist."""
         missing = wanted[(wanted < -1) | (wanted >= self.spec.tasks)]
         if not missing.size:
             return
@@ -186,7 +194,7 @@ class Rows:
             else f"its tasks are 0 to {self.spec.tasks - 1}"
         )
         raise ConfigError(
-            f"{verb}: {self.name} has no task {missing[0]}: {there}, and -1 is the env's own choice"
+            f"{verb}: {self.name} has no task {missing[0]}: {there}, and -1 lets the env choose"
         )
 
 
@@ -195,13 +203,20 @@ def _request(settings: VectorSettings, config_bytes: int, params_bytes: int, in_
     if settings.split == "workers":
         per_worker = -(-per_worker // (settings.num_workers // settings.num_buffers))
     return Request(
-        settings.num_envs, settings.num_workers, settings.num_buffers, settings.split, config_bytes, params_bytes,
-        settings.autoreset, settings.order != "strict", 0 if in_c else info_bytes(per_worker),
-    )  # fmt: skip
+        settings.num_envs,
+        settings.num_workers,
+        settings.num_buffers,
+        settings.split,
+        config_bytes,
+        params_bytes,
+        settings.autoreset,
+        settings.order != "strict",
+        0 if in_c else info_bytes(per_worker),
+    )
 
 
 def _env_range(span: Any) -> range:
-    """Return the numbers of a `pv_span`."""
+    """Return the env indices of a `pv_span`."""
     return range(span.first_env, span.first_env + span.env_count)
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Settings of a vector env, checked before anything is allocated or started."""
+"""The settings of a vector env, checked before anything is allocated or started."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ MOST_SEED = 2**63 - 1
 
 @dataclass(frozen=True)
 class VectorSettings:
-    """How envs are spread over workers and halves. See `puffervec.make` for each field.
+    """The distribution of envs over workers and halves. See `puffervec.make` for each field.
 
-    order: how `recv` takes halves: "strict" round robin; "ready": whichever is ready first;
-    "first_come": batches of `batch_halves` halves (of one worker each) that are ready first, copied
-    side by side.
+    Attributes:
+        order: the order in which `recv` takes halves: "strict" round robin; "ready": whichever is
+            ready first; "first_come": batches of `batch_halves` halves (of one worker each) that
+            are ready first, concatenated by copying.
     """
 
     num_envs: int
@@ -47,20 +48,20 @@ class VectorSettings:
 
     @property
     def pauses(self) -> int:
-        """Pauses before learner and workers yield their core; 0: the default. Only one where the
-        workers need every core: a worker that is done keeps the learner from the core that they
-        share, 0.6 us of a turn of 8 us.
+        """Number of pauses before learner and workers yield their core; 0 means the default.
+
+        It is 1 if the workers need every core: a worker that is done would otherwise keep the
+        learner from the core that they share, 0.6 us of a turn of 8 us.
         """
         return 1 if self.num_workers >= usable_cores() else 0
 
     @property
     def learner_yields(self) -> int:
-        """Yields before the learner sleeps; 0: the default. Many (about 2 ms) where it has a core
-        to itself.
+        """Number of yields before the learner sleeps; 0 means the default.
 
-        Turns of Python envs take longer than the default's 0.1 ms, and being woken from a futex
-        costs tens of microseconds: one worker with 64 CartPoles reaches 0.92 instead of 0.86 of a
-        plain loop.
+        It is large (about 2 ms) if the learner has a core to itself. Turns of Python envs take
+        longer than the default's 0.1 ms, and a futex wake-up costs tens of microseconds: one worker
+        with 64 CartPoles reaches 0.92 instead of 0.86 of a plain loop.
         """
         return 4000 if self.num_workers < usable_cores() else 0
 
@@ -80,7 +81,7 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
     if in_process:
         if value not in ("auto", own):
             raise ConfigError(
-                f"num_workers is {value!r}: the serial backend has no workers, leave it 'auto'"
+                f"num_workers is {value!r}: the serial backend has no workers; use 'auto'"
             )
         return own
     if isinstance(value, str):
@@ -92,13 +93,13 @@ def _workers(value: Any, num_envs: int, num_buffers: int, split: str, in_process
     workers = whole("num_workers", value, 1, lib.PV_MAX_WORKERS)
     if workers % own:
         raise ConfigError(
-            f"num_workers is {workers}: {num_buffers} buffers need a multiple of {num_buffers}, "
-            "so many for each; or use split='envs'"
+            f"num_workers is {workers}: use a multiple of the {num_buffers} buffers, or "
+            "split='envs'"
         )
     if workers // own > per_half:
         raise ConfigError(
             f"num_workers is {workers} for {num_envs} envs in {num_buffers} buffer(s): use at "
-            f"most {per_half * own}"
+            f"most {per_half * own} workers"
         )
     return workers
 
@@ -112,14 +113,14 @@ def _pins(pin: Any, workers: int) -> tuple[int | None, ...]:
         raise ConfigError(f"pin is {pin!r}: use 'auto', True or False")
     if pin and not possible:
         raise ConfigError(
-            "pin is True, but this system cannot tie a process to a core: use 'auto' or False"
+            "pin is True, but this system cannot pin a process to a core: use 'auto' or False"
         )
     return tuple(cores[i % len(cores)] for i in range(workers)) if pin else (None,) * workers
 
 
 @dataclass(frozen=True)
 class _Batches:
-    """What PufferLib's batch settings come to."""
+    """The buffers, workers and order that PufferLib's batch settings amount to."""
 
     num_buffers: int
     num_workers: Any
@@ -131,8 +132,9 @@ class _Batches:
 def _batches(
     envs: int, workers: Any, batch_size: Any, zero_copy: bool, sync_traj: bool, in_process: bool
 ) -> _Batches:
-    """Return buffers, workers and order for batches of `batch_size` envs out of several workers
-    (PufferLib's settings).
+    """Return buffers, workers and order for batches of `batch_size` envs out of several workers.
+
+    These are PufferLib's settings.
     """
     size = max(1, envs // 2) if batch_size == "auto" else whole("batch_size", batch_size, 1, envs)
     if size == envs:
@@ -141,8 +143,8 @@ def _batches(
     contiguous = zero_copy or sync_traj
     if contiguous and envs % size:
         raise ConfigError(
-            f"num_envs is {envs}, no multiple of batch_size {size}: batches without a copy, or in "
-            "order, need that; use another batch_size, or zero_copy=False with sync_traj=False"
+            f"num_envs is {envs}, not a multiple of batch_size {size}: use another batch_size, or "
+            "zero_copy=False with sync_traj=False"
         )
     if workers == "auto":
         share = max(
@@ -154,13 +156,13 @@ def _batches(
     workers = whole("num_workers", workers, 1, lib.PV_MAX_WORKERS)
     if envs % workers:
         raise ConfigError(
-            f"num_envs is {envs}, no multiple of num_workers {workers}: batches need workers with "
-            "equally many envs"
+            f"num_envs is {envs}, not a multiple of num_workers {workers}: batches need the same "
+            "number of envs in each worker"
         )
     if size % (envs // workers):
         raise ConfigError(
-            f"batch_size is {size}, no multiple of the {envs // workers} envs of a worker: a "
-            "batch is made of whole workers; use another batch_size or num_workers"
+            f"batch_size is {size}, not a multiple of the {envs // workers} envs of a worker: a "
+            "batch consists of whole workers; use another batch_size or num_workers"
         )
     if contiguous:
         return _Batches(count, workers, "strict" if sync_traj else "ready", copy=not zero_copy)
@@ -168,13 +170,28 @@ def _batches(
 
 
 def check_settings(
-    *, num_envs: Any, num_workers: Any = "auto", num_buffers: Any = 1, split: Any = "workers", batch_size: Any = None,
-    zero_copy: bool = True, sync_traj: bool = True, overwork: bool = False, autoreset_mode: str = "next_step", seed: Any = None,
-    pin: Any = "auto", strict: bool = False, copy: bool = False, timeout_s: Any = 60.0, start_method: str = AUTO,
+    *,
+    num_envs: Any,
+    num_workers: Any = "auto",
+    num_buffers: Any = 1,
+    split: Any = "workers",
+    batch_size: Any = None,
+    zero_copy: bool = True,
+    sync_traj: bool = True,
+    overwork: bool = False,
+    autoreset_mode: str = "next_step",
+    seed: Any = None,
+    pin: Any = "auto",
+    strict: bool = False,
+    copy: bool = False,
+    timeout_s: Any = 60.0,
+    start_method: str = AUTO,
     in_process: bool = False,
-) -> VectorSettings:  # fmt: skip
-    """Return checked settings; every refusal is a ConfigError that names the value and what is
-    allowed.
+) -> VectorSettings:
+    """Return checked settings.
+
+    Raises:
+        ConfigError: a setting is unusable; the message names the value and what is allowed.
     """
     envs = whole("num_envs", num_envs, 1)
     switches = {
@@ -191,8 +208,8 @@ def check_settings(
     if batch_size is not None:
         if num_buffers != 1 or split != "workers":
             raise ConfigError(
-                f"batch_size is {batch_size!r} beside num_buffers={num_buffers} and "
-                f"split={split!r}: give one or the other; batch_size=num_envs/2 is num_buffers=2"
+                f"batch_size is {batch_size!r} with num_buffers={num_buffers} and "
+                f"split={split!r}: use one or the other; batch_size=num_envs/2 is num_buffers=2"
             )
         batches = _batches(envs, num_workers, batch_size, zero_copy, sync_traj, in_process)
     elif not zero_copy:
@@ -205,10 +222,7 @@ def check_settings(
             f"autoreset_mode is {autoreset_mode!r}: use one of {', '.join(AUTORESET_MODES)}"
         )
     if envs % buffers:
-        raise ConfigError(
-            f"num_envs is {envs}: {buffers} buffers need a multiple of {buffers}, equally many "
-            "envs each"
-        )
+        raise ConfigError(f"num_envs is {envs}: use a multiple of the {buffers} buffers")
     if (
         isinstance(timeout_s, bool)
         or not isinstance(timeout_s, (int, float, np.integer, np.floating))
@@ -224,9 +238,20 @@ def check_settings(
     workers = _workers(num_workers, envs, buffers, split, in_process)
     cores = (None,) * workers if in_process else _pins(pin, workers)
     return VectorSettings(
-        envs, workers, buffers, split, batches.order, batches.batch_halves, autoreset_mode, seed, cores, strict,
-        copy or batches.copy, float(timeout_s), start_method,
-    )  # fmt: skip
+        envs,
+        workers,
+        buffers,
+        split,
+        batches.order,
+        batches.batch_halves,
+        autoreset_mode,
+        seed,
+        cores,
+        strict,
+        copy or batches.copy,
+        float(timeout_s),
+        start_method,
+    )
 
 
 def check_seed(seed: Any, num_envs: int) -> None:
@@ -249,12 +274,14 @@ def check_seed(seed: Any, num_envs: int) -> None:
 
 
 def first_seeds(*given: Any, num_envs: int) -> Any:
-    """Return the seed of the first reset: for each env that of the first in `given` which has one
-        for it.
+    """Return the seed of the first reset.
+
+    Each env gets its seed from the first entry of `given` that has one for it.
 
     Args:
         given: each a whole number (env i gets number + i), a sequence with one (or None) per env,
             or None.
+        num_envs: number of envs.
     """
     found = [seed for seed in given if seed is not None]
     if not found or isinstance(found[0], (int, np.integer)):

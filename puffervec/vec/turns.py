@@ -1,13 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The state of each half, how a turn is waited for, and what is raised when one fails. Learner
-side.
+"""The state of each half: waiting for turns, and the errors raised when one fails. Learner side.
 
-A signal handler may raise anywhere in a call. `recv` marks a half only when it has read all, so
-that it can be called again. Where an exception comes between steps that belong together, as between
-publishing a turn and marking it, the state becomes
-INTERRUPTED: every call raises until all envs are reset, and that reset waits for whatever was
-published (`recover`).
+A signal handler may raise anywhere in a call. `recv` marks a half only when it has read everything,
+so that it can be called again. If an exception comes between steps that belong together, as between
+publishing a turn and marking it, the state becomes INTERRUPTED: every call raises until all envs
+are reset, and that reset waits for whatever was published (`recover`).
 """
 
 from __future__ import annotations
@@ -46,14 +44,16 @@ class Turns:
     """The turns of a vector env.
 
     Attributes:
-        state: of each half, replaced in one store. broken: the error after which nothing goes on.
-        recv_half, send_half: whose turn is next, where the order is strict. half: last received.
-        last_batch: the halves last received; held: batches received and not yet sent, where the
-        order is not strict.
-        notes: halves whose envs are to be notified before their next turn. invalid_actions: values
-        replaced by the no-op.
-        crowd: what watches for other programs on our cores; None where nothing has to be waited
-            for.
+        state: the state of each half; the list is replaced in one store.
+        broken: the error that ended this vector env, or None.
+        recv_half: the half to receive next, in strict order.
+        send_half: the half to send next, in strict order.
+        half: the half last received.
+        last_batch: the halves last received.
+        held: batches received and not yet sent, if the order is not strict.
+        notes: halves whose envs are to be notified before their next turn.
+        invalid_actions: number of values replaced by the no-op.
+        crowd: the watcher for other programs on our cores; None if nothing has to be waited for.
     """
 
     def __init__(
@@ -86,15 +86,14 @@ class Turns:
     # ---- what may be called ----------------------------------------------------------------------
 
     def require_open(self, or_interrupted: bool = False) -> None:
-        """Raise where the vector env is closed, another process's, broken or interrupted."""
+        """Raise if the vector env is closed, broken, interrupted or owned by another process."""
         name = self.rows.name
         if self.state[0] is CLOSED:
             raise ClosedError(f"this vector env of {name!r} is closed: make a new one")
         if self.state[0] is FORKED:
             raise ForkedError(
                 f"this vector env of {name!r} belongs to the process that this one was forked "
-                "from, which shares its memory: make one of your own in each process, or fork "
-                "before making it"
+                "from, which shares its memory: make one in each process, or fork before making it"
             )
         if self.broken is not None:
             raise self.broken.again()
@@ -106,7 +105,7 @@ class Turns:
             )
 
     def require_rows(self, half: int, verb: str) -> None:
-        """Raise where a half is under way, or was never reset."""
+        """Raise if a half has a turn under way, or was never reset."""
         if self.state[half] in (PENDING, IDLE):
             expected = "recv" if self.state[half] is PENDING else "async_reset and recv"
             raise CallOrderError(
@@ -114,12 +113,12 @@ class Turns:
             )
 
     def refuse_recv(self, half: int) -> NoReturn:
-        """Raise: `recv` is not what may be called next for this half."""
+        """Raise the error for a `recv` that is out of order for this half."""
         expected = "send" if self.state[half] is HELD else "async_reset or reset"
         raise CallOrderError(f"recv: half {half} is {self.state[half]}: call {expected} first")
 
     def refuse_send(self, half: int) -> NoReturn:
-        """Raise: `send` is not what may be called next for this half."""
+        """Raise the error for a `send` that is out of order for this half."""
         self.require_open()
         expected = "async_reset or reset" if self.state[half] is IDLE else "recv"
         raise CallOrderError(f"send: half {half} is {self.state[half]}: call {expected} first")
@@ -137,7 +136,7 @@ class Turns:
             )
 
     def lane_of(self, env: int, verb: str) -> tuple[int, int]:
-        """Return the worker and the half of an env whose half is not under way."""
+        """Return the worker and the half of an env, whose half must have no turn under way."""
         self.require_open()
         index = whole(f"{verb}: env", env, 0, self.rows.num_envs - 1)
         for worker, half in self.rows.lanes(range(self.num_buffers)):
@@ -147,8 +146,10 @@ class Turns:
         raise AssertionError("every env has a worker")
 
     def mark_interrupted(self) -> None:
-        """Note that an exception came between two steps that belong together: only a reset of all
-        envs helps now.
+        """Mark the vector env as interrupted.
+
+        Called when an exception came between two steps that belong together: only a reset of all
+        envs helps then.
         """
         if self.state[0] is not CLOSED:
             self.state = self.interrupted
@@ -162,8 +163,9 @@ class Turns:
         )
 
     def wait_on(self, half: int, result: int, timeout_s: float | None = None) -> int:
-        """Go on waiting for the workers of a half, and check after each slice that they live and
-        are in time.
+        """Continue waiting for the workers of a half.
+
+        After each slice it checks that they are alive and in time.
         """
         patience = Patience()
         while result < 0:
@@ -175,7 +177,7 @@ class Turns:
         return int(result)
 
     def _first_late(self, half: int, last: int) -> int:
-        """Return the first worker whose turn of `half` is not done; `last` if all are, just now."""
+        """Return the first worker whose turn of `half` is not done, or `last` if all are done."""
         for worker in self.rows.workers[half]:
             status = lib.pv_status_line(self.slab, worker, half)
             if status.turn != lib.pv_command_line(self.slab, worker, half).turn:
@@ -194,20 +196,27 @@ class Turns:
         return int(result)
 
     def await_one(self, worker: int, half: int, start_s: float | None = None) -> None:
-        """Wait for the turn of one worker. Raises: WorkerError: it failed."""
+        """Wait for the turn of one worker.
+
+        Raises:
+            WorkerError: the turn failed.
+        """
         if self.await_flags(worker, half, start_s) & lib.PV_TURN_FAILED:
             self.raise_failure(half)
 
     def command_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> None:
-        """Send a command to one worker on the line of `half`, which must have no turn under way,
-        and wait for it.
+        """Send a command to one worker on the line of `half` and wait for it.
+
+        The half must have no turn under way.
         """
         if self._failed_at(worker, half, semaphore, first, count):
             self.raise_failure(half)
 
     def ask_one(self, worker: int, half: int, semaphore: int, first: int, count: int) -> str | None:
-        """Do as `command_one`, but return what the env says where it refuses and is as it was; None
-        where it has obeyed.
+        """Send a command like `command_one`, but let the env refuse it.
+
+        Returns:
+            None if the env has obeyed; its message if it refused and is unchanged.
         """
         if not self._failed_at(worker, half, semaphore, first, count):
             return None
@@ -235,9 +244,14 @@ class Turns:
         soft_s: float | None = None,
         start_s: float | None = None,
     ) -> None:
-        """Between two slices of a wait: raise if a worker has died or time is up.
+        """Raise if a worker has died or time is up; called between two slices of a wait.
 
-        Args: soft_s: give up this wait only. start_s: the limit while workers start.
+        Args:
+            workers: the workers to check.
+            waiting_for: the worker to name in an error.
+            patience: the clock of this wait.
+            soft_s: limit in seconds after which only this wait is given up.
+            start_s: limit in seconds while workers start, in place of the setting.
         """
         waited = patience.waited_s()
         try:
@@ -253,11 +267,11 @@ class Turns:
             raise
         if soft_s is not None and waited >= soft_s:
             at = failures.work(self.slab, waiting_for)
-            text = f"worker {waiting_for} gave no answer in {soft_s:g} s; its turn goes on"
+            text = f"worker {waiting_for} did not answer within {soft_s:g} s; its turn continues"
             raise WorkerTimeout(text, **at.of(waiting_for))
 
     def drain(self) -> None:
-        """Wait for the turns that are under way, and drop what they reported."""
+        """Wait for the turns that are under way, and drop their reports."""
         for half in range(self.num_buffers):
             if self.state[half] is PENDING and self.await_half(half) & lib.PV_TURN_FAILED:
                 self.raise_failure(half)
@@ -265,11 +279,9 @@ class Turns:
         self.state = [IDLE] * self.num_buffers
 
     def recover(self) -> None:
-        """After an interruption: wait for whatever was published, and forget what was asked and
-        answered.
-        """
+        """Wait for what was published before an interruption, and drop questions and answers."""
         for half in range(self.num_buffers):
-            self.workers.sent(half)  # Serial has perhaps not run it
+            self.workers.sent(half)  # Serial may not have run it yet
             self.await_half(half)
         for worker in range(self.rows.num_workers):
             slot = failures.error_slot(self.slab, worker)
@@ -289,8 +301,10 @@ class Turns:
     # ---- what was reported -----------------------------------------------------------------------
 
     def heed(self, half: int, flags: int) -> None:
-        """Do what the flags of a turn that is done ask for. Raises: WorkerError: a worker of the
-        half failed.
+        """Do what the flags of a finished turn ask for.
+
+        Raises:
+            WorkerError: a worker of the half failed.
         """
         if flags & lib.PV_TURN_FAILED:
             self.raise_failure(half)
@@ -298,15 +312,16 @@ class Turns:
             self.crowd.look()
 
     def infos(self, halves: Sequence[int]) -> Infos:
-        """Return what the workers of the halves have reported; positions count from the first half
-        on.
+        """Return what the workers of the halves have reported.
+
+        Positions count from the first half.
         """
         if self.mail is None:
             return Infos(self.rows.records(halves), self.rows.spec.record_names)
         return self.mail.infos(halves)
 
     def forget_reports(self, half: int) -> None:
-        """Drop the records and infos of the last turn of a half, which must not be under way."""
+        """Drop the records and infos of the last turn of a half; it must have no turn under way."""
         self.rows.forget_records(half)
         if self.mail is not None:
             self.mail.forget_infos(half)
@@ -314,8 +329,9 @@ class Turns:
     # ---- errors ----------------------------------------------------------------------------------
 
     def failure(self, worker: int) -> WorkerError | None:
-        """Return the error that a worker has left, with the exception of a Python env as its cause;
-        None if it has none.
+        """Return the error that a worker has left, or None.
+
+        The exception of a Python env is its cause.
         """
         error = failures.failed(self.slab, worker)
         if error is not None and self.mail is not None:
@@ -329,9 +345,8 @@ class Turns:
         for worker in self.rows.workers[half]:
             error = self.failure(worker)
             if error is not None:
-                if self._is_of_this_process(
-                    error
-                ):  # the env is not to blame, and a reset makes it whole
+                # Not the env's fault, and a reset repairs it.
+                if self._is_of_this_process(error):
                     failures.error_slot(self.slab, worker).code = 0
                     self.mark_interrupted()
                 else:
@@ -340,8 +355,9 @@ class Turns:
         raise WorkerError(f"a worker of half {half} failed without a message")
 
     def raise_of_call(self, failed: Sequence[int]) -> NoReturn:
-        """Raise the error of the first of the workers that failed in a call; the vector env can go
-        on after it.
+        """Raise the error of the first of the workers that failed in a call.
+
+        The vector env can go on after it.
         """
         errors = [self.failure(worker) for worker in dict.fromkeys(failed)]
         for worker in failed:
@@ -352,7 +368,7 @@ class Turns:
         self._raise(errors[0])
 
     def _is_of_this_process(self, error: WorkerError) -> bool:
-        """Return whether it was Ctrl-C or exit in an env of this very process."""
+        """Return whether the error is Ctrl-C or an exit in an env of this process."""
         cause = error.__cause__
         return (
             cause is not None
@@ -369,5 +385,5 @@ class Turns:
 
 
 def slice_of(timeout_s: float) -> int:
-    """Return how many ns one sleep may take in a wait that is given up after `timeout_s`."""
+    """Return the longest sleep in ns of a wait that is given up after `timeout_s`."""
     return int(min(SLICE_NS, max(1e3, timeout_s * 1e9)))

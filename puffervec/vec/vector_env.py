@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Stop 5 of an observation's path: the vector env as the learner sees it. Backends (backends.py)
-differ in who runs the envs.
+"""The vector env as the learner sees it: stop 5 of an observation's path.
+
+Backends (backends.py) differ in what runs the envs.
 
     async_reset -> recv -> send -> recv -> ...            one buffer
-    async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B: B simulates while A's policy runs
+    async_reset -> recv A -> send A -> recv B -> send B   two buffers, strictly A B A B:
+                                                          B simulates while A's policy runs
 
 Everything that the hot path needs is looked up once: `recv` is one C call, and `send` another. The
-parts: the shared memory (rows.py), turns and their failures (turns.py), what Python envs report
-beside their rows (mail.py), batches in the order in which they get ready (delivery.py), and resets
-and calls outside of the loop (control.py).
+parts: the shared memory (rows.py), turns and their failures (turns.py), messages of Python envs
+that do not fit their rows (mail.py), batches in the order in which they become ready (delivery.py),
+and resets and calls outside of the loop (control.py).
 """
 
 from __future__ import annotations
@@ -64,22 +66,29 @@ os.register_at_fork(after_in_child=_disown_all)
 
 
 class VectorEnv:
-    """Many envs, stepped together. Made by `puffervec.make`.
+    """A set of envs that are stepped together. `puffervec.make` makes one.
 
     Attributes:
-        num_envs, num_workers, num_buffers: as asked for. num_agents: rows of all envs.
-        agents_per_batch: rows of one half.
-        spec: the rows as the env describes them. config: a C env's settings. env: the env type.
-        autoreset_mode: as asked for.
-        halves: views on each half's rows. half: index of the half last received.
-        driver_env: a Python env that was made here to see its spaces; this object for C envs.
-        emulated: False for C envs; else a dict with the dtypes of native rows, as PufferLib has it.
-        agent_ids: ids of the rows of the half last received (dict by group where there are several
-        groups).
-        rows, turns, workers: the parts, for this package.
+        num_envs: number of envs, as in `make`.
+        num_workers: number of workers.
+        num_buffers: number of halves.
+        num_agents: number of rows of all envs.
+        agents_per_batch: number of rows of one batch.
+        spec: the rows as the env describes them.
+        config: a C env's settings.
+        env: the env type.
+        autoreset_mode: as in `make`.
+        halves: views on each half's rows.
+        half: index of the half last received.
+        driver_env: a Python env that was made here to read its spaces; this object for C envs.
+        emulated: False for C envs; else a dict with the dtypes of native rows, as in PufferLib.
+        agent_ids: ids of the rows of the half last received (dict by group if there are several).
+        rows: internal part: the shared memory.
+        turns: internal part: turns and their failures.
+        workers: internal part: what runs the envs.
     """
 
-    kind: type[Workers] = Workers  # who runs the envs; backends say which
+    kind: type[Workers] = Workers  # what runs the envs; each backend sets its own
 
     def __init__(
         self, env: native.NativeEnv | PythonEnv, config: Any, settings: VectorSettings
@@ -108,7 +117,7 @@ class VectorEnv:
         _alive.add(self)
 
     def _disown(self) -> None:
-        """In a forked child: leave everything to the parent."""
+        """Leave everything to the parent; called in a forked child."""
         self.turns.state = [FORKED] * self.num_buffers
         self.workers.disown()
 
@@ -116,12 +125,12 @@ class VectorEnv:
 
     @cached_property
     def single_observation_space(self) -> gymnasium.Space[Any]:
-        """Space of one row; a Dict by group where there are several."""
+        """Space of one row; a Dict by group if there are several groups."""
         return self._by_group([group.observation_space for group in self.spec.groups])
 
     @cached_property
     def single_action_space(self) -> gymnasium.Space[Any]:
-        """Space of one row's action; a Dict by group where there are several."""
+        """Space of one row's action; a Dict by group if there are several groups."""
         return self._by_group([group.action_space for group in self.spec.groups])
 
     @cached_property
@@ -154,13 +163,14 @@ class VectorEnv:
 
     @property
     def driver_env(self) -> Any:
-        """The Python env that was made to see its spaces; this object for C envs."""
+        """The Python env that was made to read its spaces; this object for C envs."""
         return self if isinstance(self.env, native.NativeEnv) else self.env.driver
 
     @property
     def emulated(self) -> Any:
-        """False for C envs; else the dtypes of a native row: {"observation_dtype": ...,
-        "emulated_observation_dtype": ...}.
+        """The dtypes of a native row, or False for C envs.
+
+        The dict is {"observation_dtype": ..., "emulated_observation_dtype": ...}.
         """
         plan = self.spec.groups[0].observation_plan
         return (
@@ -178,21 +188,22 @@ class VectorEnv:
 
     @property
     def agent_ids(self) -> Any:
-        """(rows,) int64 ids of the rows of the batch last received; dict by group where there are
-        several.
+        """Ids of the rows of the batch last received, (rows,) int64.
+
+        A dict by group if there are several groups.
         """
         return delivery.joined([self.rows.results[half][AGENT_IDS] for half in self.turns.batch])
 
     @property
     def env_ids(self) -> np.ndarray:
-        """(envs,) int64 indices of the envs of the batch last received."""
+        """Indices of the envs of the batch last received, (envs,) int64."""
         return np.concatenate([self.halves[half].env_ids for half in self.turns.batch])
 
     @property
     def final_observations(self) -> Any:
-        """Same-step mode: like the observations, the last ones of rows that are done in the batch
-        last received; else None.
+        """The last observations of rows that are done in the batch last received.
 
+        They have the layout of the observations; None unless the autoreset mode is "same_step".
         Views on shared memory as in `recv` (copies where `recv` copies).
         """
         found = [
@@ -213,40 +224,48 @@ class VectorEnv:
         mask: Any = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start a reset; `recv` each half afterwards. Turns that are under way are waited for and
-        dropped.
+        """Start a reset; `recv` each half afterwards.
+
+        Turns that are under way are waited for and dropped.
 
         Args:
-            seed: env i gets seed + i, or the i-th entry of a sequence (None: as if no seed were
-                given). None: at the first reset the seed of `make` (or a random one), later the
-                envs keep their seeds and begin their next episode.
-            mask: (num_envs,) bool: only these envs are reset; the others stay as they are, and only
+            seed: env i gets seed + i, or the i-th entry of a sequence (None: no seed for that env).
+                None: at the first reset the seed of `make` (or a random one); later the envs keep
+                their seeds and begin their next episode.
+            mask: (num_envs,) bool: only these envs are reset; the others stay unchanged, and only
                 halves with a reset env are to be received again (first come: all halves of a batch
-                with one; rewards that were seen are then 0).
-            options: for the reset of Python envs, the same for each. C envs know {"task": n}: see
-                `set_tasks`.
+                with one; rewards that were delivered before are then 0).
+            options: options for the reset of Python envs, the same for each. C envs accept {"task":
+                n}: see `set_tasks`.
+
         Raises:
-            ConfigError: an unusable seed, mask or option. ClosedError. WorkerError: an env failed,
-            WorkerDied, WorkerTimeout.
-            CallOrderError: a mask that takes in envs which are under way.
+            ConfigError: an unusable seed, mask or option.
+            CallOrderError: the mask includes envs with a turn under way.
+            ClosedError: the vector env is closed.
+            WorkerError: an env failed; also its subclasses WorkerDied and WorkerTimeout.
         """
         self._resets.start(seed, mask, options)
 
     def recv(self, timeout_s: float | None = None) -> tuple[Any, Any, Any, Any, Infos, Any, Any]:
         """Wait for the next batch and return its rows.
 
+        The arrays are views on shared memory, valid until the next `send` of this half (copy=True:
+        copies).
+
         Args:
             timeout_s: raise WorkerTimeout after this long, but leave the turn under way: a later
-                `recv` goes on waiting for it.
-                None: as long as the vector env's own deadline, after which it is given up.
+                `recv` continues to wait for it. None: wait as long as the vector env's own limit,
+                after which the vector env is given up.
+
         Returns:
             (observations, rewards, terminals, truncations, infos, agent_ids, masks): observations
-            (rows, F), rewards (rows,) float32, the flags (rows,) bool; dicts by group where there
-            are several. infos: see `puffervec.core.infos.Infos`; false where nothing was reported.
-        Aliasing: views on shared memory, valid until the next `send` of this half (copy=True:
-        copies).
+            (rows, F), rewards (rows,) float32, the flags (rows,) bool; dicts by group if there are
+            several groups. infos: see `puffervec.core.infos.Infos`; false if nothing was reported.
+
         Raises:
-            CallOrderError: nothing was sent. ClosedError. WorkerError, WorkerDied, WorkerTimeout.
+            CallOrderError: nothing was sent.
+            ClosedError: the vector env is closed.
+            WorkerError: an env failed; also its subclasses WorkerDied and WorkerTimeout.
         """
         turns = self.turns
         if not turns.strict_order:
@@ -266,7 +285,7 @@ class VectorEnv:
         obs, rewards, terminals, truncations, ids, masks = turns.results[half]
         if self.settings.copy:
             obs, rewards, terminals, truncations, ids, masks = map(_copied, turns.results[half])
-        try:  # only now, and without a call in between
+        try:  # last, and without a call in between: see turns.py
             turns.state[half] = HELD
             turns.half = half
             turns.recv_half = half + 1 if half + 1 < turns.num_buffers else 0
@@ -276,7 +295,7 @@ class VectorEnv:
             raise
 
     def _recv_ready(self, half: int) -> Any:
-        """`recv` of a half that is not under way: hand out loaded rows, or refuse."""
+        """Return loaded rows as `recv` does, or refuse; for a half with no turn under way."""
         turns = self.turns
         turns.require_open()
         if turns.state[half] is not READY:
@@ -294,19 +313,21 @@ class VectorEnv:
             raise
 
     def send(self, actions: Any) -> None:
-        """Hand over the actions of the batch received longest ago and let its workers step.
+        """Send the actions of the batch received longest ago and let its workers step.
 
         Args:
             actions: (rows,) for discrete, (rows, D) for several choices or continuous; any integer
-                dtype or a list for discrete kinds; dict by group where there are several; None:
-                they stand in `halves[h].groups[...].actions` already. Values out of range or not
-                finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
-                Python envs get them as they are, floats in the precision in which they are given;
-                they take `puffervec.core.actions.Native`, too.
+                dtype or a list for discrete kinds; dict by group if there are several groups; None:
+                the actions are already in `halves[h].groups[...].actions`. Values out of range or
+                not finite become the no-op (0) and are counted in `counters()["invalid_actions"]`;
+                Python envs get them unchanged, floats in their original precision; they also take
+                `puffervec.core.actions.Native`.
+
         Raises:
             ActionError: wrong count, shape or kind; with strict=True also a value out of range.
-            Nothing was sent.
-            CallOrderError: no half is received; or, without autoreset, an env is done. ClosedError.
+                Nothing was sent.
+            CallOrderError: no half is received; or, without autoreset, an env is done.
+            ClosedError: the vector env is closed.
         """
         turns = self.turns
         if not turns.strict_order:
@@ -353,7 +374,7 @@ class VectorEnv:
             if replaced:
                 turns.invalid_actions += replaced
             self.workers.sent(half)
-        except BaseException:  # who sends again would send to the next half
+        except BaseException:  # a second `send` would go to the next half
             turns.state = turns.interrupted
             raise
 
@@ -364,19 +385,22 @@ class VectorEnv:
         mask: Any = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Any, Infos]:
-        """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one. Needs one
-        batch.
+        """Reset all envs (or those of `mask`) and wait: `async_reset` and `recv` in one call.
 
-        Returns (observations, infos).
+        Needs one batch.
+
+        Returns:
+            (observations, infos) as in `recv`.
         """
         self._require_one_batch("reset", "async_reset and recv")
         self.async_reset(seed, mask=mask, options=options)
         return self.recv()[0:5:4]
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, Infos]:
-        """Step all envs and wait: `send` and `recv` in one. Needs one batch.
+        """Step all envs and wait: `send` and `recv` in one call. Needs one batch.
 
-        Returns (observations, rewards, terminals, truncations, infos) as in `recv`.
+        Returns:
+            (observations, rewards, terminals, truncations, infos) as in `recv`.
         """
         self._require_one_batch("step", "send and recv")
         self.send(actions)
@@ -385,86 +409,95 @@ class VectorEnv:
     def _require_one_batch(self, name: str, instead: str) -> None:
         if self.num_buffers != 1:
             raise CallOrderError(
-                f"{name} needs num_buffers=1 (batch_size=num_envs), this has {self.num_buffers} "
-                f"halves: use {instead}"
+                f"{name} needs num_buffers=1 (batch_size=num_envs), but num_buffers is "
+                f"{self.num_buffers}: use {instead}"
             )
 
-    # ---- beside the loop -------------------------------------------------------------------------
+    # ---- outside the loop ------------------------------------------------------------------------
 
     def set_tasks(
         self, env_ids: Sequence[int] | np.ndarray, tasks: Sequence[int] | np.ndarray | int
     ) -> None:
-        """Say which task (scene index, start layout) each env runs from its next reset on; -1: the
-        env draws its own.
+        """Set the task (scene index, start layout) of each env, effective from its next reset.
 
-        Tasks are 0 to `spec.tasks` - 1. A reset in a turn that is under way may still take the task
-        before.
+        Tasks are 0 to `spec.tasks` - 1; with -1 the env draws its own. A reset in a turn that is
+        under way may still use the previous task.
 
         Raises:
-            ConfigError: an env or a task that is not there, or Python envs, which have none.
+            ConfigError: an env or a task that does not exist, or Python envs, which have no tasks.
         """
         self.turns.require_open(or_interrupted=True)
         self.rows.put_tasks(env_ids, tasks)
 
     def counters(self) -> dict[str, int]:
-        """Return the running sums that the env keeps, over all envs, and `invalid_actions`. Exact
-        between `recv` and `send`.
+        """Return the env's running sums over all envs, and `invalid_actions`.
+
+        They are exact between `recv` and `send`.
         """
         return self._control.counters()
 
     def timing(self, half: int) -> np.ndarray:
-        """Return (workers of the half, 2) int64: begin and end of each worker's last turn, in the
-        ns of time.monotonic_ns.
+        """Return the begin and end of the last turn of each worker of a half.
+
+        Returns:
+            (workers of the half, 2) int64, in ns of time.monotonic_ns.
         """
         return self._control.timing(half)
 
     def begin(self) -> None:
-        """Take Python envs as they were made, without a reset: `send` comes next. Their
-            observations are zero until then.
+        """Use Python envs as they were made, without a reset: `send` comes next.
+
+        Their observations are zero until then.
 
         Raises:
-            CallOrderError: they were reset before, or their turns were interrupted. ClosedError.
-                ConfigError: C envs.
+            CallOrderError: the envs were reset before, or their turns were interrupted.
+            ClosedError: the vector env is closed.
+            ConfigError: the envs are C envs.
         """
         self._control.begin()
 
     def exact_rewards(self) -> np.ndarray:
-        """Return (envs,) float64, a copy: the rewards of the half last received as its Gymnasium
-        envs returned them.
+        """Return the rewards of the half last received as its Gymnasium envs returned them.
 
         `recv` returns them as float32.
+
+        Returns:
+            (envs,) float64, a copy.
         """
         return self._control.exact_rewards()
 
     def peek(self, env: int) -> dict[str, np.ndarray]:
-        """Return a copy of the readable state of one env, by field name. Its half must not be under
-        way.
+        """Return a copy of the readable state of one env, by field name.
+
+        Its half must have no turn under way.
         """
         return self._control.peek(env)
 
     def poke(self, env: int, state: Mapping[str, Any]) -> None:
-        """Put one env into a state, the inverse of `peek`. Its half must not be under way; the next
-        step starts from there.
+        """Put one env into a state, the inverse of `peek`; the next step starts from there.
 
-        What `peek` returned can always be set. Seed, episode number, task and the return so far
-        stay as they are, unless they are part of the state. The env's rows, also arrays that `recv`
-        returned as views, become those of the new state: observations, masks and action masks;
-        rewards 0; terminals or truncations True where the state is the last one of an episode, so
-        that the next step is a reset. An env whose episode had ended goes on with its next episode
-        where the state does not end it.
+        Its half must have no turn under way. What `peek` returned can always be set. Seed, episode
+        number, task and the return so far stay unchanged, unless they are part of the state. The
+        env's rows, including arrays that `recv` returned as views, become those of the new state:
+        observations, masks and action masks; rewards 0; terminals or truncations True if the state
+        is the last one of an episode, so that the next step is a reset. An env whose episode had
+        ended goes on with its next episode if the state does not end it.
 
         Args:
-            state: values by field name, of the shapes that `peek` returns; some of them leave the
-                others as they are. Numbers may be of any dtype that holds them.
+            env: index of the env.
+            state: values by field name, of the shapes that `peek` returns; fields that are left out
+                stay unchanged. Numbers may be of any dtype that holds them.
+
         Raises:
-            ConfigError: a name, shape, dtype or number that cannot be; or an env that cannot do
-                this. The env is as it was.
+            ConfigError: an impossible name, shape, dtype or number; or an env that cannot do this.
+                The env is unchanged.
         """
         self._control.poke(env, state)
 
     def save(self) -> list[bytes]:
-        """Return the state of every env with its task and rows, as flat bytes, one piece each. No
-        turn may be under way.
+        """Return the state of every env with its task and rows, one flat bytes object each.
+
+        No turn may be under way.
         """
         return self._control.save()
 
@@ -477,28 +510,30 @@ class VectorEnv:
         self._control.load(states)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of every Python env (or read the attribute, if it is none) and return the
-        results in env order.
+        """Call a method of every Python env and return the results in env order.
 
-        Looks through Gymnasium wrappers. No turn may be under way. Results cross processes by
-        pickle.
+        An attribute that is not callable is read instead. Looks through Gymnasium wrappers. No turn
+        may be under way. Results cross processes by pickle.
 
         Raises:
             ConfigError: a C env, which has no Python methods; or arguments that cannot be pickled.
-                WorkerError: an env raised; the others have answered, and all can go on.
+            WorkerError: an env raised; the others have answered, and all can go on.
         """
         return self._control.ask("call", name, [args] * self.num_envs, kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute of every Python env, in env order; as `call`."""
+        """Return an attribute of every Python env, in env order, like `call`."""
         return self._control.ask("get", name, [()] * self.num_envs, {})
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Set an attribute of every Python env. values: a list or tuple with one per env, or one
-            value for all.
+        """Set an attribute of every Python env.
+
+        Args:
+            name: name of the attribute.
+            values: a list or tuple with one value per env, or one value for all.
 
         Raises:
-            ConfigError: a list of another length. Else as `call`.
+            ConfigError: a list of another length; otherwise as `call`.
         """
         if not isinstance(values, (list, tuple)):
             values = [values] * self.num_envs
@@ -510,8 +545,9 @@ class VectorEnv:
         self._control.ask("set", name, list(values), {})
 
     def notify(self) -> None:
-        """Call `notify` of every Python env that has one, at once or before its next turn; C envs
-        have no use for it.
+        """Call `notify` of every Python env that has it, at once or before its next turn.
+
+        It does nothing for C envs.
         """
         self.turns.require_open()
         if self.workers.mail is not None and hasattr(self.driver_env, "notify"):
@@ -521,8 +557,9 @@ class VectorEnv:
                     self._control.notify(half)
 
     def failed(self) -> list[WorkerError]:
-        """Return what envs have raised in the turn that failed last, one error per worker; [] where
-        none has failed.
+        """Return the errors that envs raised in the turn that failed last, one per worker.
+
+        The list is empty if none has failed.
         """
         found = (failures.failed(self.turns.slab, worker) for worker in range(self.num_workers))
         return [error for error in found if error is not None]
@@ -530,10 +567,10 @@ class VectorEnv:
     # ---- the end ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End the workers. May be called in any state and any number of times; arrays that were
-        returned stay readable.
+        """End the workers.
 
-        In a forked child it does nothing: the workers are the parent's.
+        It may be called in any state and any number of times; arrays that were returned stay
+        readable. In a forked child it does nothing: the workers are the parent's.
         """
         if self.turns.state[0] in (CLOSED, FORKED):
             return

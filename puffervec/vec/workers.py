@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What runs the envs: this process, threads of it, or worker processes. Each runs the same C loop."""
+"""The workers that run the envs: this process, its threads, or worker processes.
+
+Each runs the same C loop.
+"""
 
 from __future__ import annotations
 
@@ -34,58 +37,60 @@ if TYPE_CHECKING:
 
 START_TIMEOUT_S = 120.0
 CLOSE_TIMEOUT_S = 1.0
-PYTHON_CLOSE_TIMEOUT_S = (
-    1.8  # envs may have videos to finish; with the second until SIGKILL it stays below three
-)
+# Envs may have videos to finish; with the second until SIGKILL it stays below three.
+PYTHON_CLOSE_TIMEOUT_S = 1.8
 
 
 class Workers:
     """The workers of a vector env.
 
     Attributes:
-        mail: what Python envs tell beside their rows; None for C envs.
+        mail: messages of Python envs that do not fit their rows; None for C envs.
     """
 
-    several: ClassVar[bool] = True  # there may be any number of them
-    shared: ClassVar[bool] = False  # they are other processes
+    several: ClassVar[bool] = True  # there may be any number of workers
+    shared: ClassVar[bool] = False  # the workers are other processes
     memory_kind: ClassVar[type[SharedMemory] | type[PrivateMemory]] = PrivateMemory
 
     def __init__(self, env: NativeEnv | PythonEnv, settings: VectorSettings, rows: Rows) -> None:
         self.env, self.settings, self.rows = env, settings, rows
         self.mail = None if isinstance(env, NativeEnv) else Mail(rows, self.shared)
-        self._finalizers: list[
-            weakref.finalize[Any, Any]
-        ] = []  # what ends the workers of a vector env that is dropped
+        # They end the workers of a vector env that is dropped.
+        self._finalizers: list[weakref.finalize[Any, Any]] = []
 
     def start(self, turns: Turns) -> None:
-        """Open the envs of all workers. Raises: WorkerError."""
+        """Open the envs of all workers.
+
+        Raises:
+            WorkerError: an env could not be opened.
+        """
         raise NotImplementedError
 
     def stop(self, turns: Turns) -> None:
-        """End the workers; the state is closed already."""
+        """End the workers; the state is already closed."""
         raise NotImplementedError
 
     def sent(self, half: int) -> None:
-        """Called after a command was published to the workers of `half`."""
+        """Handle a command that was published to the workers of `half`."""
 
     def sent_one(self, worker: int, half: int) -> None:
-        """Called after a command was published to one worker of `half`."""
+        """Handle a command that was published to one worker of `half`."""
 
     def check(self, workers: Sequence[int]) -> None:
         """Raise if one of the workers has died."""
 
     def trace_of(self, worker: int) -> str:
-        """Return the Python stacks of a worker that hangs, "" if it cannot be asked."""
+        """Return the Python stacks of a hanging worker, or "" if it cannot be asked."""
         return ""
 
     def disown(self) -> None:
-        """In a forked child: leave everything to the parent."""
+        """Leave everything to the parent; called in a forked child."""
         for finalizer in self._finalizers:
             finalizer.detach()
 
 
 class InProcess(Workers):
-    """The C loop in this process, at each `send`."""
+    """The C loop in this process, run by each `send`."""
 
     several = False
     _forget: Callable[[], Any] = staticmethod(lambda: None)  # what Python envs have registered
@@ -171,10 +176,10 @@ class Threads(InProcess):
         turns.crowd = Crowd(turns.waiter, self.rows.num_workers)
 
     def sent_one(self, worker: int, half: int) -> None:
-        """The thread has seen it."""
+        """Do nothing: the thread sees the command itself."""
 
     def sent(self, half: int) -> None:
-        """The threads have seen it."""
+        """Do nothing: the threads see the command themselves."""
 
     def stop(self, turns: Turns) -> None:
         self._unwatch()
@@ -185,8 +190,7 @@ class Threads(InProcess):
             finalizer.detach()  # the thread that hangs still uses its envs
         raise WorkerTimeout(
             f"close: a thread did not end within {CLOSE_TIMEOUT_S:g} s: an env hangs, and a "
-            "thread cannot be ended before the process is; backend='multiprocessing' can end its "
-            "workers"
+            "thread cannot be killed; use backend='multiprocessing', which can kill its workers"
         )
 
 
@@ -218,7 +222,7 @@ class Processes(Workers):
             for index, core in enumerate(self.settings.cores)
         ]
         control_halves = [lib.pv_control_half(slab, index) for index in range(rows.num_workers)]
-        for index, half in enumerate(control_halves):  # answered when the worker is ready
+        for index, half in enumerate(control_halves):  # a worker answers when it is ready
             lib.pv_turn_send_one(slab, index, half, lib.PV_IDLE, 0, 0, turns.waiter)
         preload = () if isinstance(self.env, NativeEnv) else self.env.preload
         self.group = WorkerProcesses(tasks, self.settings.start_method, preload)
@@ -238,7 +242,7 @@ class Processes(Workers):
         )
 
     def _origin(self) -> dict[str, Any]:
-        """Return what workers are told about where their env type comes from."""
+        """Return what a worker needs to find its env type."""
         if isinstance(self.env, NativeEnv):
             return {"shared_library": self.env.shared_library_path}
         from puffervec.workers.python.env import dump_source
@@ -274,12 +278,13 @@ class Processes(Workers):
         try:
             self.group.end(0.0 if isinstance(turns.broken, WorkerTimeout) else patience_s)
         finally:
-            self.group.kill()  # a second Ctrl-C
+            self.group.kill()  # also after a second Ctrl-C
 
 
 def _send_close(slab: Any, worker: int, waiter: Any) -> None:
-    """Tell a worker to end, whatever it is doing: the command line of its control half is read
-    after any turn.
+    """Tell a worker to end, whatever it is doing.
+
+    The command line of its control half is read after any turn.
     """
     lib.pv_turn_send_one(
         slab, worker, lib.pv_control_half(slab, worker), lib.PV_CLOSE, 0, 0, waiter
@@ -292,15 +297,12 @@ def _close_workers(opened: Any, count: int, keep: Any) -> None:
 
 
 def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -> None:
-    """End the workers of a vector env that was dropped, or is still there when the interpreter
-    ends.
-    """
+    """End the workers of a vector env that was dropped or is still open at interpreter exit."""
     if not processes.processes:
         return
     processes.kill()
-    if (
-        getattr(sys, "last_value", None) is None
-    ):  # else the program has already said what went wrong
+    # With an uncaught exception, the program has already reported what went wrong.
+    if getattr(sys, "last_value", None) is None:
         warnings.warn_explicit(
             f"this vector env of {env_name!r} was never closed: its workers were ended without "
             "closing their envs; call close(), or use it in a with statement",
@@ -310,14 +312,13 @@ def _reap(processes: WorkerProcesses, env_name: str, made_at: tuple[str, int]) -
 
 
 def _end_threads(slab: Any, threads: list[threading.Thread], keep: tuple[Any, Any, Any]) -> bool:
-    """Tell the threads to end and wait for them; False if one has not ended in time."""
+    """Tell the threads to end and wait for them; return False if one has not ended in time."""
     for worker, thread in enumerate(threads):
         if thread.is_alive():
             _send_close(slab, worker, keep[2])
     patience = Patience()
     while any(thread.is_alive() for thread in threads) and patience.waited_s() < CLOSE_TIMEOUT_S:
-        for thread in filter(
-            threading.Thread.is_alive, threads
-        ):  # those after a failed start were never started
+        # Threads after a failed start were never started.
+        for thread in filter(threading.Thread.is_alive, threads):
             thread.join(0.001)
     return not any(thread.is_alive() for thread in threads)

@@ -139,7 +139,7 @@ def test_what_scenes_decide_cannot_be_set(
     before = vec.save()
     wrong = vec.peek(0)[name]
     wrong[place] = value
-    with pytest.raises(ConfigError, match=f"poke: env 0 of drive is as it was, since {words}"):
+    with pytest.raises(ConfigError, match=f"poke: env 0 of drive is unchanged, since {words}"):
         vec.poke(0, {name: wrong})
     assert vec.save() == before
 

@@ -196,7 +196,7 @@ def test_which_parts_are_drawn() -> None:
     assert chosen_parts(found, "worst:2", one=False) == ["1.json", "2.json"]
     assert chosen_parts(found, "all", one=False) == ["0.json", "1.json", "2.json"]
     with pytest.raises(
-        ConfigError, match="--draw part:9: there is no such part; there are 4: 0.json"
+        ConfigError, match="--draw part:9: there is no such part: use one of the 4 parts 0.json"
     ):
         chosen_parts(found, "part:9", one=True)
 

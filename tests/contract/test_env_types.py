@@ -100,7 +100,7 @@ def test_fields_beyond_the_limit_are_refused_by_name(tmp_path: Path) -> None:
     )
     with pytest.raises(
         ConfigError,
-        match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields, of at most {lib.PV_MAX_FIELDS}",
+        match=rf"^tiny: the state has {lib.PV_MAX_FIELDS + 3} fields: at most {lib.PV_MAX_FIELDS}",
     ):
         env.describe(b"", b"", None, "next_step")
 
