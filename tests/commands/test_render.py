@@ -190,6 +190,47 @@ def test_a_gymnasium_env_shows_its_own_pictures(
     assert film.n_frames == 5 and shades == pytest.approx([0, 50, 100, 150, 200], abs=8)
 
 
+class Bare(gymnasium.Env):
+    """A Gymnasium env whose class takes no arguments."""
+
+    observation_space, action_space = Blind.observation_space, Blind.action_space
+
+
+def make_without_mode(size: int = 5) -> Blind:
+    return Blind()
+
+
+def make_with_any(**settings: Any) -> Bare:
+    return Bare(**settings)
+
+
+@pytest.mark.parametrize("factory", ["make_without_mode", "make_with_any"])
+def test_a_factory_without_render_mode_is_refused(
+    factory: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maker = f"tests.commands.test_render:{factory}"
+    assert cli.main(["render", maker, "--out", "a.gif"]) == 2
+    assert capsys.readouterr().err == (
+        f"puffer-train: {maker} takes no render_mode: give it a parameter render_mode and hand "
+        "that on to the env, which then returns its pictures from render()\n"
+    )
+
+
+def make_without_window(render_mode: str | None = None) -> Blind:
+    if render_mode is not None:
+        raise TypeError("no window")
+    return Blind()
+
+
+def test_other_faults_of_a_factory_are_named(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    maker = "tests.commands.test_render:make_without_window"
+    assert cli.main(["render", maker, "--out", "a.gif"]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be made with render_mode='rgb_array': TypeError: no window" in said
+
+
 @pytest.mark.slow
 def test_films_as_mp4(here: Path) -> None:
     pytest.importorskip("imageio_ffmpeg")

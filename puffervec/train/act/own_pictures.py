@@ -15,9 +15,17 @@ from PIL import Image, ImageOps
 import puffervec
 from puffervec.contract.evaluation import Actor
 from puffervec.errors import ConfigError
+from puffervec.train.config.target import guarded, name_of
+from puffervec.vec.vector_env import VectorEnv
 from puffervec.viewing.render.painter import LINE_PX, MARGIN_PX, PAPER, headed
 
 MODE, FPS = "rgb_array", 30.0  # FPS: where the env does not say it
+
+
+def _refuses_mode(error: TypeError) -> bool:
+    """Return whether an env's factory was called with a `render_mode` that it does not take."""
+    text = str(error)
+    return "'render_mode'" in text or text.endswith("takes no arguments")
 
 
 class OwnPictures:
@@ -39,20 +47,40 @@ class OwnPictures:
         Raises: ConfigError: the env has no such pictures.
         """
         self.steps, self.fps = 0, FPS
+        target = maker if isinstance(maker, str) else name_of(maker)
         self._actor, self._most_steps, self._seed = actor, most_steps, seed
         settings = {**(kwargs or {}), "render_mode": MODE}
-        self._vec = puffervec.make(
-            maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed
+        self._vec = guarded(
+            target,
+            f"cannot be made with render_mode={MODE!r}",
+            lambda: self._made(target, maker, settings, seed),
         )
         env = self._vec.driver_env
         modes = env.metadata.get("render_modes", [])
         if MODE not in modes:
             self._vec.close()
             raise ConfigError(
-                f"{maker} has no pictures of its own: its render modes are "
+                f"{target} has no pictures of its own: its render modes are "
                 f"{', '.join(map(str, modes)) or 'none'}"
             )
         self.fps = float(env.metadata.get("render_fps") or FPS)
+
+    @staticmethod
+    def _made(
+        target: str, maker: str | Callable[..., Any], settings: dict[str, Any], seed: int
+    ) -> VectorEnv:
+        """Make the env. Raises: ConfigError: its factory takes no `render_mode`."""
+        try:
+            return puffervec.make(
+                maker, env_kwargs=settings, backend="serial", num_envs=1, seed=seed
+            )
+        except TypeError as error:
+            if not _refuses_mode(error):
+                raise
+            raise ConfigError(
+                f"{target} takes no render_mode: give it a parameter render_mode and hand that on "
+                "to the env, which then returns its pictures from render()"
+            ) from error
 
     def pictures(self, title: str, size: tuple[int, int] | None) -> Iterator[Image.Image]:
         """Play the episode, and yield a picture for each of its moments.
