@@ -178,7 +178,8 @@ def evaluate(
         actor: who drives. If it has an attribute `overrides` (a dict of config values), these are
         put into the config.
         config: settings of the env; shaping rewards, resampling and num_agents are replaced.
-        episodes: per scene and seed, at least 1.
+        episodes: per scene and seed, at least 1. Where all of them are the same in each scene, one
+        of each is counted, and a remark says so.
         seed: scene i runs in an env seeded with seed + i.
         seeds: how many are driven, each SEED_STEP above the last one; an actor that draws goes on
         with its draws.
@@ -224,7 +225,16 @@ def evaluate(
         *remarks_on_split(config),
         *remarks_on(prepared.left_out),
     )
-    if seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
+    if seeds * episodes > 1 and all(_distinct(runs) == 1 for runs in records.values()):
+        remarks = (
+            f"all {seeds * episodes} episodes of each scene are the same one, so one of each is "
+            "counted: nothing is drawn (--sample draws a policy's actions)",
+            *remarks,
+        )
+        records = {scene: runs[:1] for scene, runs in records.items()}
+        agents_driven = [row for row in agents_driven if row["episode"] == 0]
+        seeds = 1
+    elif seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
         remarks = (
             f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)",
             *remarks,
@@ -239,6 +249,11 @@ def evaluate(
     return dataclasses.replace(
         found, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven)
     )
+
+
+def _distinct(runs: list[Any]) -> int:
+    """Return how many different episodes there are among the records of a scene."""
+    return len({(length, total, values.tobytes()) for length, total, values in runs})
 
 
 def _alike(runs: list[Any], episodes: int) -> bool:
@@ -305,6 +320,9 @@ def summarise(
 ) -> Outcome:
     """Turn records into rates and intervals.
 
+    Episodes of a scene that repeat another one say nothing new: for the scene's own intervals, the
+    sample is as large as its distinct episodes make it.
+
     Args:
         names: of all scenes. records: per scene index (length, mean return of its agents, values),
             as many of one seed as of another, one seed after the other. columns: names of values.
@@ -319,18 +337,19 @@ def summarise(
         own = dict(zip(columns, sums[:, index].sum(axis=0).tolist(), strict=True))
         agents = int(own["agents"])
         counts = {rate: int(own[of]) for rate, of in RATES.items()}
+        fresh = _distinct(runs) / len(runs) if runs else 1.0
         found.append(
             Results(
                 name=name,
                 episodes=len(runs),
                 agents=agents,
                 counts=counts,
-                intervals={rate: wilson(counts[rate], agents) for rate in RATES},
+                intervals={rate: wilson(counts[rate] * fresh, agents * fresh) for rate in RATES},
                 mean_return=sum(run[1] * float(run[2][agents_at]) for run in runs) / agents
                 if agents
                 else float("nan"),
                 mean_length=float(np.mean([run[0] for run in runs])) if runs else float("nan"),
-                more=more_of(sums[:, index : index + 1], columns),
+                more=more_of(sums[:, index : index + 1] * fresh, columns),
             )
         )
     return Outcome(tuple(found), _total(found, sums, columns))

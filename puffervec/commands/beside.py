@@ -104,10 +104,12 @@ def paired(report: Report, who: str, other: Report) -> str:
         for a, b in zip(report.rows, other.rows, strict=False)
     ]
     found = [(a, b) for a, b in pairs if a is not None and b is not None]
-    if report.names() != other.names() or len(found) < 2 or any(a[1] != b[1] for a, b in found):
-        return ""
-    weights = [a[1] for a, _ in found]
+    weights, theirs = ([part[at][1] for part in found] for at in (0, 1))
     total, clusters = sum(weights), len(found)
+    # One of the two may have counted each part several times (--episodes): the shares must agree.
+    alike = [a * sum(theirs) == b * total for a, b in zip(weights, theirs, strict=True)]
+    if report.names() != other.names() or clusters < 2 or not all(alike):
+        return ""
     gains = [(a[0] - b[0]) * a[1] for a, b in found]
     gain = sum(gains) / total
     spread = (

@@ -19,7 +19,7 @@ from drive_env.generate import generate
 from puffervec.commands import beside, cli
 from puffervec.commands.beside import paired, verdict
 from puffervec.commands.eval import EvalRequest, chosen_parts, parse, run_evaluation
-from puffervec.contract.evaluation import Interval, Report
+from puffervec.contract.evaluation import Interval, Report, Row
 from puffervec.errors import ConfigError, PuffervecError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.metrics import tables
@@ -78,7 +78,7 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
         "beside: 4" in out
         and "log: score" in out
         and "intervals" in out
-        and "all 2 seeds are alike" in out
+        and "all 2 episodes of each scene are the same one" in out
     )
     with (tmp_path / "a.beside.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -97,9 +97,13 @@ def test_baselines_and_a_checkpoint_stand_beside_a_run(
 
 
 def test_scores_are_compared_part_by_part() -> None:
-    def report(scores: list[float | None], names: str = "abcd") -> Report:
-        rows = [{"scene": name, "agents": 0 if score is None else 10, "score": None if score is None else Interval(score, 0, 1)}
-                for name, score in zip(names, scores, strict=True)]  # fmt: skip
+    def report(scores: list[float | None], names: str = "abcd", agents: int = 10) -> Report:
+        rows: list[Row] = [
+            {"scene": name, "agents": 0, "score": None}
+            if score is None
+            else {"scene": name, "agents": agents, "score": Interval(score, 0, 1)}
+            for name, score in zip(names, scores, strict=True)
+        ]
         return Report(rows, score="score", weight="agents")
 
     own, old = report([0.9, 0.5, 0.1, None]), report([0.8, 0.4, 0.0, None])
@@ -107,6 +111,7 @@ def test_scores_are_compared_part_by_part() -> None:
         paired(own, "old", old)
         == "score above that of old on the same 3 scenes: +0.10 [+0.10, +0.10]"
     )
+    assert paired(own, "old", report([0.8, 0.4, 0.0, None], agents=300)) == paired(own, "old", old)
     mixed = paired(own, "old", report([0.5, 0.6, 0.1, None]))
     low, high = (float(text) for text in mixed.partition("[")[2].rstrip("]").split(","))
     assert "+0.10 [" in mixed and low < -0.3 and high > 0.5  # three parts say little
@@ -160,9 +165,8 @@ def test_results_as_files(run: Path, tmp_path: Path) -> None:
         and found["settings"]["goal_radius_m"] == 3.0
         and found["policy"] == str(run)
     )
-    assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"] and found["rows"][0][
-        "episodes"
-    ] == 2
+    assert [row["scene"] for row in found["rows"]] == ["one.json", "two.json"]
+    assert found["rows"][0]["episodes"] == 1  # the second one is the same
     rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
     assert [float(row["score"]) for row in rows] == [row["score"] for row in found["rows"]]
 
