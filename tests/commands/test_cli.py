@@ -73,6 +73,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("probe --device cuda:99", ["cuda:99"]),
         ("probe --device abacus", ["abacus", "cpu"]),
         ("probe --config none.toml", ["none.toml"]),
+        ("probe --run-name ../x", ["log.name is '../x'"]),
         ("probe --resume none", ["none"]),
         ("--resume latest --log.folder nowhere", ["no run in nowhere"]),
         ("probe --log.folder /proc/none", ["/proc/none"]),
@@ -100,6 +101,16 @@ def test_bad_input_is_one_line_and_exit_code_2(
     for word in words:
         assert word in err
     assert not list(tmp_path.rglob("metrics.jsonl"))  # nothing was started
+
+
+def test_a_name_in_a_config_file_is_no_path(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.toml").write_text('[log]\nname = "../x"\n')
+    code, _, err = run(["probe", "--config", "a.toml"], capsys)
+    assert code == 2 and err.count("\n") == 1 and "log.name is '../x'" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
 
 
 def test_no_cuda_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

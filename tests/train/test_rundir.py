@@ -38,6 +38,14 @@ def test_a_name_is_not_used_twice(tmp_path: Path) -> None:
         rundir.new_run_folder(log, "probe", 1)
 
 
+@pytest.mark.parametrize("name", ["../x", "a/b", "/x", ".", ".."])
+def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
+    runs = tmp_path / "runs"
+    with pytest.raises(ConfigError, match="log.name is .*: give a name without '/'"):
+        rundir.new_run_folder(LogSection(folder=runs, name=name), "probe", 1)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="log.folder"):

@@ -61,8 +61,13 @@ _WRITTEN = (
 def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
     """Make and return a fresh run folder.
 
-    Raises: ConfigError where the folder exists already or cannot be made.
+    Raises: ConfigError where the name is a path, the folder exists already or cannot be made.
     """
+    if log.name in (".", "..") or "/" in log.name:
+        raise ConfigError(
+            f"log.name is {log.name!r}: give a name without '/' and other than . and ..; "
+            "log.folder says in which folder the run's is made"
+        )
     env = re.sub(r"[^\w.-]+", "-", target)  # ALE/Pong-v5, module:factory
     name = log.name or f"{env}-{datetime.datetime.now():%Y%m%d-%H%M%S}-s{seed}"
     path = log.folder / name
