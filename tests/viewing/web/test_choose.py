@@ -29,7 +29,7 @@ def test_parts_of_an_evaluation() -> None:
     assert chosen(REPORT, "all", seed=10) == [a, c]
     assert chosen(REPORT, "part:a", seed=10) == [a]
     assert chosen(REPORT, "part:b.json") == [Choice(5, "b.json", 5, None)]
-    with pytest.raises(ConfigError, match="no such part; there are 3: a.json"):
+    with pytest.raises(ConfigError, match="there is no such part: use one of the 3 parts a.json"):
         chosen(REPORT, "part:d")
 
 
