@@ -11,13 +11,14 @@ by Ctrl-C and SIGTERM: in training after saving a checkpoint, else at once.
 
 from __future__ import annotations
 
+import difflib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
 import puffervec
-from puffervec import doors
+from puffervec import doors, envs
 from puffervec.commands import bench, cache, completion, eval, play, plot, render, train
 from puffervec.commands import list as listing
 from puffervec.commands.verb import StopSignals, Verb
@@ -30,6 +31,7 @@ from puffervec.errors import (
 )
 from puffervec.system import extras
 from puffervec.system.output import printable, steady_output
+from puffervec.train.config.target import native_env
 from puffervec.train.device import ranks
 
 _VERBS = (
@@ -92,6 +94,9 @@ def _run(args: list[str]) -> tuple[int, bool]:
     if args == ["--version"]:
         print(f"puffervec {puffervec.__version__}")
         return 0, False
+    if args[0] not in VERBS and (text := _misspelt(args[0])):
+        _say(text)
+        return EXIT_BAD_INPUT, False
     verb = VERBS[args.pop(0) if args[0] in VERBS else "train"]
     if not args and not verb.syntax.startswith("["):
         print(verb.usage, file=sys.stderr)
@@ -104,6 +109,20 @@ def _run(args: list[str]) -> tuple[int, bool]:
         _say("torchrun is for training only: give this verb without torchrun")
         return EXIT_BAD_INPUT, False
     return _guarded(verb, args), verb.trains
+
+
+def _misspelt(word: str) -> str:
+    """Return what to say of a first word that is neither a verb nor an env, but close to a verb;
+    else "".
+    """
+    close = difflib.get_close_matches(word, VERBS, n=1)
+    if not close or word.startswith("-") or difflib.get_close_matches(word, envs.names(), n=1):
+        return ""
+    try:
+        native_env(word)
+    except ConfigError as error:
+        return f"no verb is called {word!r}: did you mean {close[0]}? And {error}"
+    return ""
 
 
 def _guarded(verb: Verb, args: list[str]) -> int:

@@ -63,6 +63,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("nothere", ["nothere", "probe", "drive"]),
         ("probee", ["did you mean 'probe'"]),
+        ("evl runs/x", ["no verb is called 'evl': did you mean eval?", "no env is called 'evl'"]),
+        ("trian", ["did you mean train?"]),
+        ("reprot --help", ["did you mean report?"]),
         ("--seed 3", ["which env"]),
         ("probe --foo 1", ["unknown flag --foo"]),
         ("probe --train.lr no", ["--train.lr"]),
