@@ -133,7 +133,12 @@ def test_lists_give_each_env_its_own() -> None:
 @pytest.mark.parametrize(
     ("creator", "args", "kwargs", "message"),
     [
-        ([named], None, None, r"1 env creators for num_envs=2: give one per env, or a single one"),
+        (
+            [named],
+            None,
+            None,
+            r"there are 1 env creators for num_envs=2: give one per env, or a single one",
+        ),
         (
             [named] * 2,
             [[1], [2], [3]],

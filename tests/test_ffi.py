@@ -144,7 +144,7 @@ def test_a_worker_with_another_core_ends_before_it_touches_the_slab(
     )
     with pytest.raises(WorkerDied, match="worker 0 ended with exit status 1"):
         puffervec.make("probe", num_workers=1)
-    assert "than the learner's (0x00000001): it was built anew" in capfd.readouterr().err
+    assert "than the learner's (0x00000001): it was rebuilt" in capfd.readouterr().err
 
 
 def layout_check() -> int:

@@ -93,7 +93,7 @@ def test_rows_are_adopted() -> None:
         ),
         ({"single_action_space": None}, "Counter has no single_action_space"),
         ({"num_agents": None}, "Counter has no num_agents"),
-        ({"num_agents": 0}, "num_agents is 0: at least 1"),
+        ({"num_agents": 0}, "num_agents is 0: use at least 1"),
         (
             {"observation_space": spaces.Discrete(2)},
             "Counter sets observation_space: set single_observation_space",
@@ -119,7 +119,9 @@ def test_infos_are_lists() -> None:
         def reset(self, seed: int | None = None) -> Any:
             return self.observations, {}
 
-    with pytest.raises(APIUsageError, match="Wrong gave infos of type dict: give a list of dicts"):
+    with pytest.raises(
+        APIUsageError, match="Wrong returned infos of type dict: return a list of dicts"
+    ):
         Wrong().async_reset()
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where compiled scenes are kept between runs, and how files get there whole or not at all.
+"""The cache of compiled scenes, whose files are written completely or not at all.
 
 Runs in the learner. A cache entry is named by a hash of everything its bytes depend on, so entries
 are never out of date and never changed, and several processes may write the same one at once (the
@@ -24,13 +24,14 @@ from puffervec.system.folder import Folder, said
 
 CACHE_VARIABLE = "PUFFERVEC_CACHE"
 SCENES = "scenes"  # the folder in it
-# The second kind is what a write that was cut off has left.
+# The second kind is left by an interrupted write.
 _ENTRY = re.compile(r"[0-9a-f]{24}\.(pvset|json)|\.[0-9a-f]{24}\.(pvset|json)\.\w+\.tmp")
 
 
 def cache_folder() -> Path:
-    """$PUFFERVEC_CACHE, else $XDG_CACHE_HOME/puffervec, else ~/.cache/puffervec. Nothing is
-    created.
+    """Return $PUFFERVEC_CACHE, else $XDG_CACHE_HOME/puffervec, else ~/.cache/puffervec.
+
+    Nothing is created.
     """
     if os.environ.get(CACHE_VARIABLE):
         return Path(os.environ[CACHE_VARIABLE])
@@ -41,14 +42,15 @@ def cache_folder() -> Path:
         return Path.home() / ".cache" / "puffervec"
     except (RuntimeError, KeyError) as error:
         raise ConfigError(
-            f"there is no place for compiled scenes: HOME is not set, and user {os.getuid()} has "
+            f"there is no folder for compiled scenes: HOME is not set, and user {os.getuid()} has "
             f"no home folder; set {CACHE_VARIABLE} to a folder"
         ) from error
 
 
 def entries() -> list[Path]:
-    """Return the files of the cache that this module has named, sorted; other files there, links
-    and folders are left alone.
+    """Return the files of the cache that this module has named, sorted.
+
+    Other files there, links and folders are left alone.
     """
     folder = cache_folder() / SCENES
     if folder.is_symlink() or not folder.is_dir():
@@ -61,10 +63,12 @@ def entries() -> list[Path]:
 
 
 def clear() -> int:
-    """Remove all entries and return how many bytes that freed. Processes that have one open keep
-    it.
+    """Remove all entries and return how many bytes that freed.
 
-    Raises: SceneError: an entry cannot be removed.
+    Processes that have one open keep it.
+
+    Raises:
+        SceneError: an entry cannot be removed.
     """
     freed = 0
     for path in entries():
@@ -78,8 +82,9 @@ def clear() -> int:
 
 
 def key_of(*parts: Any) -> str:
-    """A 24-digit hexadecimal name for JSON-like values; equal values give equal names on every
-    machine.
+    """Return a 24-digit hexadecimal name for JSON-like values.
+
+    Equal values give equal names on every machine.
     """
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -88,11 +93,15 @@ def key_of(*parts: Any) -> str:
 def write_atomically(
     path: Path, chunks: Iterable[bytes | memoryview], durable: bool = True
 ) -> None:
-    """Write a file so that `path` holds all of it or what it held before: temporary file, fsync,
-        rename, fsync of the folder.
+    """Write a file so that `path` holds all of it or what it held before.
 
-    Args: durable: False leaves out both fsyncs, for files that are verified before use and may be
-        lost with the machine.
+    The steps are: temporary file, fsync, rename, fsync of the folder.
+
+    Args:
+        path: the file to write.
+        chunks: its contents.
+        durable: False leaves out both fsyncs, for files that are verified before use and may be
+            lost with the machine.
 
     Raises:
         SceneError: the folder cannot be made or written (full, read-only, a file in the way); for a
@@ -105,16 +114,22 @@ def write_atomically(
                 folder.sync()
     except OSError as error:
         cached = path.is_relative_to(cache_folder())
-        remedy = f"; set {CACHE_VARIABLE} to a folder that can" if cached else ""
+        remedy = f"; set {CACHE_VARIABLE} to a writable folder" if cached else ""
         raise SceneError(f"{path}: cannot be written: {said(error)}{remedy}") from error
 
 
 @contextlib.contextmanager
 def holding(path: Path, make: bool = False) -> Iterator[Folder]:
-    """Open the folder that a file is in: from the cache on where it lies there, with no link on the
-        way.
+    """Open the folder that a file is in.
 
-    Args: make: make what is missing. Raises: OSError.
+    If the file lies in the cache, links below the cache folder are refused.
+
+    Args:
+        path: the file.
+        make: whether to make missing folders.
+
+    Raises:
+        OSError: the folder does not exist or cannot be opened or made.
     """
     root = cache_folder()
     inside = path.parent.relative_to(root).parts if path.is_relative_to(root) else ()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Whose code called: where warnings point to."""
+"""The location of the calling code, which warnings point to."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 
 
 def caller(*packages: str) -> tuple[str, int]:
-    """Return file and line of the innermost code outside of these packages, or of the outermost
-    where there is none.
+    """Return file and line of the innermost code outside of these packages.
+
+    If there is none, those of the outermost code.
     """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] in packages:

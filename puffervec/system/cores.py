@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many cores this process may really use: its affinity mask and the CPU quota of its cgroup,
-not what the host has.
+"""The number of cores that this process may use: its affinity mask and the CPU quota of its cgroup.
+
+The number of cores of the host does not count.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import math
 import os
 from pathlib import Path
 
-_sharers = 1  # Processes that the quota is for, this one included.
+_sharers = 1  # number of processes that share the quota, including this one
 
 
 def share_quota(processes: int) -> None:
-    """Say how many processes like this one the CPU quota is for: each may use its part of it."""
+    """Set the number of processes like this one that share the CPU quota; each may use its part."""
     global _sharers
     _sharers = processes
 
 
 def quota_sharers() -> int:
-    """Return how many processes like this one share the machine, as `share_quota` was told; 1: only
-    this one.
+    """Return the number of processes like this one that share the machine, set by `share_quota`.
+
+    It is 1 if there is only this process.
     """
     return _sharers
 
@@ -34,7 +36,7 @@ def affinity() -> list[int]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file without blanks around it, "" where it cannot be read."""
+    """Return the stripped text of a file, or "" if it cannot be read."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -42,8 +44,9 @@ def read_text(path: Path) -> str:
 
 
 def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
-    """Return the cgroup folder of this process for a controller ("" is version 2) and its parents,
-    innermost first.
+    """Return the cgroup folder of this process for a controller, and its parents, innermost first.
+
+    The controller "" is version 2.
     """
     for line in read_text(proc / "self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
@@ -58,11 +61,14 @@ def group_folders(root: Path, proc: Path, controller: str) -> list[Path]:
 
 
 def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -> float | None:
-    """Return the CPU quota of this process's cgroup in cores, the tightest of its parents, or None
-    if there is no limit.
+    """Return the CPU quota of this process's cgroup in cores, or None if there is no limit.
+
+    It is the tightest one of the cgroup and its parents.
 
     Args:
-        root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
+        root: mount point of cgroups; a parameter for the tests.
+        proc: mount point of /proc; a parameter for the tests.
+
     Source:
         Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max) and scheduler/sched-bwc.rst
         (cfs_quota_us).
@@ -83,8 +89,9 @@ def cpu_quota(root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc")) -
 
 
 def usable_cores() -> int:
-    """Return the number of cores worth starting workers for: affinity bounded by the quota (rounded
-    up), at least 1.
+    """Return the number of cores worth starting workers for, at least 1.
+
+    It is the affinity bounded by the quota (rounded up).
     """
     cores = len(affinity())
     quota = cpu_quota()

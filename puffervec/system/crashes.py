@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds the C function that crashed (csrc/crash.h), in workers and in processes that step envs
-themselves. Imports no NumPy.
+"""Reports of the C function that crashed (csrc/crash.h). Imports no NumPy.
 
-A crash in a worker becomes an exception in the learner. A crash in the learner ends the process;
-then these lines on standard error are all that is left.
+Used in workers and in processes that step envs themselves. A crash in a worker becomes an exception
+in the learner. A crash in the learner ends the process; then these lines on standard error are all
+that remains.
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ from pathlib import PurePath
 from puffervec._ffi import ffi, lib
 
 _FRAME = re.compile(r"^  (\S+)\+0x[0-9a-f]+ in (\S+)$", re.MULTILINE)
-_SYSTEM = re.compile(
-    r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b"
-)  # their caller is to blame, as with abort
+# Libraries whose caller is to blame, as with abort.
+_SYSTEM = re.compile(r"(libc|libpthread|libstdc\+\+|libgcc_s|ld-linux\S*)\b")
 _IN_WORKER = ffi.new("char[]", b"C functions at the crash, innermost first:\n")
 _ASKED = ffi.new("char[]", b"C functions at work, innermost first:\n")
 _IN_LEARNER = ffi.new(
     "char[]",
-    b"puffervec: this process, which steps envs itself (backend 'serial' or 'threading'), crashes; in a worker process that "
-    b"would be an exception that names env and step (backend 'multiprocessing'). C functions, innermost first:\n",
+    b"puffervec: this process, which steps envs itself (backend 'serial' or 'threading'), crashes; "
+    b"in a worker process that would be an exception that names env and step (backend "
+    b"'multiprocessing'). C functions, innermost first:\n",
 )
-_lock = (
-    threading.RLock()
-)  # `watch` may run the garbage collector, which may find a vector env and `unwatch` it
+# Reentrant: `watch` may run the garbage collector, which may collect a vector env and `unwatch` it.
+_lock = threading.RLock()
 _watchers = 0
 
 
 def watch_worker(fd: int) -> None:
-    """In a worker: write the C functions to a file from now on, should this process crash."""
+    """Write the C functions to a file if this process, a worker, crashes."""
     lib.pv_crash_watch(fd, _IN_WORKER)
 
 
 def answer(signal_number: int) -> None:
-    """In a worker with C envs: write the C functions when this signal comes too, before what else
-    handles it.
+    """Write the C functions also when this signal arrives, before its other handlers run.
+
+    For a worker with C envs.
     """
     lib.pv_crash_answer(signal_number, _ASKED)
 
 
 def watch() -> None:
-    """In a process that steps envs itself: write the C functions to standard error from now on,
-    until `unwatch`. Counted.
+    """Write the C functions to standard error if this process crashes, until `unwatch`.
+
+    For a process that steps envs itself. Calls are counted.
     """
     global _watchers
     with _lock:
@@ -56,7 +57,7 @@ def watch() -> None:
 
 
 def unwatch() -> None:
-    """Undo one `watch`; the last one sets back the signal handlers that were there before."""
+    """Undo one `watch`; the last one restores the previous signal handlers."""
     global _watchers
     with _lock:
         _watchers -= 1
@@ -65,14 +66,15 @@ def unwatch() -> None:
 
 
 def blamed(trace: str) -> str:
-    """Return ", in the C function NAME of LIBRARY" for what a crash or a hang has left, "" where
-    that is not known.
+    r"""Return ", in the C function NAME of LIBRARY" for the trace of a crash or a hang.
+
+    The result is "" if the function is not known.
 
     >>> blamed("  abort+0x1 in /lib/libc.so.6\\n  step_env+0x4c in /a/line_walk/_core.so\\n")
     ', in the C function step_env of _core.so'
     """
     for name, library in _FRAME.findall(trace):
         if name != "?" and not _SYSTEM.match(PurePath(library).name):
-            # .cold, .part.0: of compilers
+            # compilers append .cold or .part.0
             return f", in the C function {name.partition('.')[0]} of {PurePath(library).name}"
     return ""

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Optional packages: which extra of puffervec brings each, and the one line that says so where one
-is missing.
+"""Optional packages: the extra of puffervec that brings each, and the error for a missing one.
 
 `pip install puffervec` brings the vector env alone. Everything that needs more asks here first.
 Nothing heavy is imported.
@@ -40,7 +39,8 @@ EXTRA_OF = {
 def installed(module: str) -> bool:
     """Return whether a module could be imported, without importing it.
 
-    A folder of that name is no package: Weights & Biases makes one called wandb wherever it runs.
+    A folder of that name is not a package: Weights & Biases makes one called wandb wherever it
+    runs.
     """
     if module in sys.modules:
         return sys.modules[module] is not None
@@ -52,10 +52,14 @@ def installed(module: str) -> bool:
 
 
 def require(what: str, *modules: str) -> None:
-    """Check that all of these modules are installed, before any work is done that needs them.
+    """Check that all of these modules are installed, before any work that needs them.
 
-    Args: what: what needs them, to begin the message with. modules: keys of EXTRA_OF.
-    Raises: MissingExtraError: names those that are missing and the `pip install` that brings them.
+    Args:
+        what: the feature that needs them, which begins the message.
+        modules: keys of EXTRA_OF.
+
+    Raises:
+        MissingExtraError: some are missing; it names them and the `pip install` that brings them.
     """
     missing = [module for module in modules if not installed(module)]
     if missing:
@@ -64,8 +68,9 @@ def require(what: str, *modules: str) -> None:
 
 @contextlib.contextmanager
 def required(what: str) -> Iterator[None]:
-    """Raise MissingExtraError where an optional package that the block imports is missing. what: as
-    in `require`.
+    """Raise MissingExtraError if an optional package that the block imports is missing.
+
+    `what` is as in `require`.
     """
     try:
         yield

@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Folders that a stranger may have filled: run folders, checkpoints, caches. Nothing is followed
-out of them.
+"""Folders whose contents are not trusted: run folders, checkpoints, caches.
 
-A `Folder` holds a descriptor, and every name below it is looked up relative to that descriptor, one
-name at a time, without following links. So a link that is there, or that appears between two calls,
-is refused and never opened; the same goes for pipes, sockets and devices, which may block or act
-when they are opened. Files that are written in place must have one name only, since a second one (a
-hard link) may belong to something else; files that are replaced get a new inode, and need not.
+No link leads out of them. A `Folder` holds a descriptor, and every name below it is looked up
+relative to that descriptor, one name at a time, without following links. So a link that is there,
+or that appears between two calls, is refused and never opened; the same goes for pipes, sockets and
+devices, which may block or act when they are opened. Files that are written in place must have one
+name only, since a second one (a hard link) may belong to something else; files that are replaced
+get a new inode, and need not.
 
 The folder itself is named by the user, so its path may lead through links: `runs/best ->
-/data/runs/7` is a choice of theirs. A file is safe once it and the folder that names it have been
+/data/runs/7` is the user's choice. A file is safe once it and the folder that names it have been
 synced; a rename is what makes several of them appear at once (Pillai et al., "All File Systems Are
 Not Created Equal", OSDI 2014). Runs in the learner.
 """
@@ -33,13 +33,14 @@ REMOVED = ".removed-"
 _WORDS = {
     "link": "it is a link, and links are not followed",
     "folder": "Is a directory",
-    "special": "it is no plain file",
+    "special": "it is not a plain file",
 }
 
 
 class NotPlainError(OSError):
-    """A name below a folder is a link, a pipe, a socket or a device, or a file that has other
-    names; `filename` is its path.
+    """An error for a name below a folder that is not a plain file or folder.
+
+    It is a link, a pipe, a socket or a device, or a file with other names; `filename` is its path.
     """
 
 
@@ -47,10 +48,14 @@ class Folder:
     """An open folder. Close it, or use it in a with statement."""
 
     def __init__(self, path: Path, fd: int | None = None) -> None:
-        """Open a folder that the user has named. Args: fd: it is open already, and is closed with
-            this object.
+        """Open a folder that the user has named.
 
-        Raises: OSError where there is no such folder.
+        Args:
+            path: path of the folder.
+            fd: its descriptor if it is open already; it is closed with this object.
+
+        Raises:
+            OSError: there is no such folder.
         """
         self.path = path
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if fd is None else fd
@@ -64,21 +69,21 @@ class Folder:
 
     def close(self) -> None:
         """Close the descriptor; may be called twice."""
-        with contextlib.suppress(OSError):  # Nothing was written by it.
+        with contextlib.suppress(OSError):  # nothing was written through it
             self._finalizer()
 
-    # ---------------------------------------------------------------------------------------------- looking
+    # ---- inspection ------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
-        """Return the names in the folder, sorted. Raises: OSError."""
+        """Return the names in the folder, sorted; raise OSError on failure."""
         return sorted(os.listdir(self.fd))
 
     def stat(self, name: str) -> os.stat_result:
-        """Return what a name is, itself and not what it may lead to. Raises: OSError."""
+        """Return the status of a name itself, not of a link's target; raise OSError on failure."""
         return os.stat(_checked(name), dir_fd=self.fd, follow_symlinks=False)
 
     def kind(self, name: str) -> Kind:
-        """Return what a name is; "nothing" where there is none. Raises: OSError."""
+        """Return the kind of a name; "nothing" if it does not exist. Raises OSError."""
         try:
             mode = self.stat(name).st_mode
         except FileNotFoundError:
@@ -88,7 +93,12 @@ class Folder:
         return "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "special"
 
     def below(self, name: str) -> Folder:
-        """Open a folder in this one. Raises: OSError, NotPlainError."""
+        """Open a folder in this one.
+
+        Raises:
+            OSError: it does not exist or cannot be opened.
+            NotPlainError: it is a link or a special file.
+        """
         if self.kind(name) in ("link", "special"):
             raise self._not_plain(name)
         with self._naming(name):
@@ -98,8 +108,9 @@ class Folder:
         return Folder(self.path / name, fd)
 
     def refuse_odd(self, *names: str) -> None:
-        """Raise NotPlainError where one of these names is a link or a special file; they need not
-        be there.
+        """Raise NotPlainError if one of these names is a link or a special file.
+
+        The names need not exist.
         """
         for name in names:
             if self.kind(name) in ("link", "special"):
@@ -107,7 +118,7 @@ class Folder:
 
     @contextlib.contextmanager
     def _naming(self, name: str) -> Iterator[None]:
-        """Have errors name the whole path: the system knows the last name of it only."""
+        """Make errors name the whole path: the system only knows its last component."""
         try:
             yield
         except OSError as error:
@@ -122,13 +133,14 @@ class Folder:
             number, words or _WORDS.get(what, "it was replaced just now"), str(self.path / name)
         )
 
-    # ---------------------------------------------------------------------------------------------- files
+    # ---- files -----------------------------------------------------------------------------------
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Open a plain file and return the descriptor; with O_CREAT it is made where it is missing.
+        """Open a plain file and return the descriptor; with O_CREAT a missing one is created.
 
-        Raises: OSError; NotPlainError for anything else than a plain file, and to write in place
-            for one with other names.
+        Raises:
+            OSError: it cannot be opened.
+            NotPlainError: it is not a plain file, or it has other names and is opened for writing.
         """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
@@ -141,7 +153,7 @@ class Folder:
             )
         try:
             found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):  # Put there since it was looked at.
+            if not stat.S_ISREG(found.st_mode):  # it appeared after the check
                 raise self._not_plain(name)
             if flags & (os.O_WRONLY | os.O_RDWR) and found.st_nlink > 1:
                 raise self._not_plain(
@@ -153,8 +165,11 @@ class Folder:
         return fd
 
     def read(self, name: str, most: int) -> bytes:
-        """Return the content of a plain file of at most `most` bytes. Raises: OSError,
-        NotPlainError.
+        """Return the content of a plain file of at most `most` bytes.
+
+        Raises:
+            OSError: it cannot be read, or is larger.
+            NotPlainError: it is not a plain file.
         """
         with os.fdopen(self.open(name), "rb") as file:
             data = file.read(most + 1)
@@ -163,8 +178,12 @@ class Folder:
         return data
 
     def write(self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True) -> None:
-        """Write a new file; its bytes are on the disk when this returns, unless durable is False.
-        Raises: OSError.
+        """Write a new file.
+
+        Its bytes are on the disk when this returns, unless durable is False.
+
+        Raises:
+            OSError: it exists or cannot be written.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._naming(name):
@@ -180,20 +199,26 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.close(fd)
             raise
-        os.close(fd)  # Some file systems tell only here that they have no room.
+        os.close(fd)  # some file systems report only here that they are full
 
     def replace(
         self, name: str, chunks: Iterable[bytes | memoryview], durable: bool = True
     ) -> None:
-        """Write a file that others see either as it was or as a whole. Raises: OSError,
-            NotPlainError.
+        """Write a file that readers see either unchanged or complete.
 
-        Args: durable: as of `write`; without it a machine that loses power may keep a file of any
-            content.
+        Args:
+            name: name of the file.
+            chunks: its contents.
+            durable: as for `write`; without it a machine that loses power may keep a file of any
+                content.
+
+        Raises:
+            OSError: it cannot be written.
+            NotPlainError: the name is not a plain file.
         """
         if self.kind(name) not in ("file", "nothing"):
             raise self._not_plain(name)
-        # Several processes, also of several machines, may write the same name.
+        # Several processes, also on several machines, may write the same name.
         fresh = f".{name}.{secrets.token_hex(8)}.tmp"
         try:
             self.write(fresh, chunks, durable)
@@ -204,76 +229,88 @@ class Folder:
             raise
 
     def rename(self, before: str, after: str) -> None:
-        """Give a file or folder another name; a file of that name is replaced. Raises: OSError."""
+        """Rename a file or folder, replacing a file of the new name; raise OSError on failure."""
         os.rename(_checked(before), _checked(after), src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def _remove_file(self, name: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
 
-    # ---------------------------------------------------------------------------------------------- folders
+    # ---- folders ---------------------------------------------------------------------------------
 
     def mkdir(self, name: str) -> None:
-        """Make a folder. Raises: OSError."""
+        """Make a folder; raise OSError on failure."""
         with self._naming(name):
             os.mkdir(_checked(name), dir_fd=self.fd)
 
     def made(self, name: str) -> Folder:
-        """Open a folder in this one, made where it is missing; its name is on the disk then.
-        Raises: OSError, NotPlainError.
+        """Open a folder in this one, making it if it is missing.
+
+        Its name is on the disk when this returns.
+
+        Raises:
+            OSError: it cannot be made or opened.
+            NotPlainError: the name is a link or a special file.
         """
         with contextlib.suppress(FileExistsError):
             self.mkdir(name)
         found = self.below(name)
         try:
-            self.sync()  # Also where it was there: who made it may have been killed before that.
+            self.sync()  # also if it existed: its maker may have been killed before syncing
         except BaseException:
             found.close()
             raise
         return found
 
     def sync(self) -> None:
-        """Bring the names in the folder to the disk. Raises: OSError."""
+        """Flush the names in the folder to the disk; raise OSError on failure."""
         try:
             os.fsync(self.fd)
         except OSError as error:
-            if (
-                error.errno != errno.EINVAL
-            ):  # A file system that has no such call for folders, as some over a network.
+            # EINVAL: a file system without this call for folders, such as some network ones.
+            if error.errno != errno.EINVAL:
                 raise
 
     def remove(self, name: str) -> None:
-        """Remove a folder, renamed first, so that no reader sees half of it. What cannot be removed
-        now is left to `sweep`.
+        """Remove a folder, renamed first, so that no reader sees half of it.
+
+        What cannot be removed now is left to `sweep`.
         """
         with contextlib.suppress(OSError):
             self.rename(name, f"{REMOVED}{name}")
             self.remove_tree(f"{REMOVED}{name}")
 
     def remove_tree(self, name: str) -> None:
-        """Remove a folder and what is in it, or a link but not what it leads to. Raises: OSError."""
+        """Remove a folder with its contents, or a link but not its target.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
         if self.kind(name) == "folder":
-            shutil.rmtree(
-                _checked(name), dir_fd=self.fd
-            )  # It goes by descriptors as well, and follows no links.
+            # rmtree uses descriptors as well, and follows no links.
+            shutil.rmtree(_checked(name), dir_fd=self.fd)
         else:
             self._remove_file(name)
 
     def sweep(self, *prefixes: str) -> None:
-        """Remove what earlier writers and removers left under these (hidden) prefixes, as far as it
-        can be done.
+        """Remove what earlier writers and removers left under these (hidden) prefixes.
+
+        What cannot be removed is left.
         """
         for name in self.names():
             if name.startswith(prefixes):
-                with contextlib.suppress(OSError):  # It stays for the next time.
+                with contextlib.suppress(OSError):  # it stays for the next sweep
                     self.remove_tree(name)
 
     def refuse_ways_out(self, name: str) -> None:
-        """Refuse a folder in which other people's code is going to write, where a link below leads
-        out of this folder or a special file lies. It is looked at once: what appears later is
-        beyond us. It need not be there.
+        """Refuse a folder that holds a special file or a link that leads out of this folder.
 
-        Raises: OSError, NotPlainError.
+        For a folder in which other people's code is going to write. It is checked once: what
+        appears later cannot be prevented here. It need not exist.
+
+        Raises:
+            OSError: it cannot be read.
+            NotPlainError: such a link or file exists.
         """
         if self.kind(name) == "nothing":
             return
@@ -286,8 +323,10 @@ class Folder:
                     raise NotPlainError(errno.ELOOP, words, str(self.path / name / path))
 
     def _walk(self) -> Iterator[str]:
-        """Yield the links in this folder and in those below it. Raises: NotPlainError for special
-        files.
+        """Yield the links in this folder and in those below it.
+
+        Raises:
+            NotPlainError: there is a special file.
         """
         for name in self.names():
             kind = self.kind(name)
@@ -301,7 +340,7 @@ class Folder:
 
 
 def _checked(name: str) -> str:
-    """Return a name that is one name, and not a path that leads elsewhere."""
+    """Return `name` if it is a single name, and not a path that leads elsewhere."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise OSError(errno.EINVAL, "it is not the name of a file", name)
     return name
@@ -309,8 +348,10 @@ def _checked(name: str) -> str:
 
 @contextlib.contextmanager
 def folder_of(path: Path) -> Iterator[tuple[Folder, str]]:
-    """Open the folder that holds a file which the user has named; yields it and the file's name in
-    it. Raises: OSError.
+    """Open the folder of a file that the user has named; yield it and the file's name in it.
+
+    Raises:
+        OSError: the folder cannot be opened.
     """
     path = path if path.name not in ("", "..") else path.absolute()
     with Folder(path.parent) as folder:
@@ -318,23 +359,35 @@ def folder_of(path: Path) -> Iterator[tuple[Folder, str]]:
 
 
 def open_file(path: Path) -> int:
-    """Open a plain file, no link, to read it; the folder it is in may be reached through links.
-    Raises: OSError.
+    """Open a plain file, not a link, to read it.
+
+    The folder it is in may be reached through links.
+
+    Raises:
+        OSError: it cannot be opened, or is not a plain file.
     """
     with folder_of(path) as (folder, name):
         return folder.open(name)
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that others see either as it was or as a whole. A link in its place is refused.
-    Raises: OSError.
+    """Write a file that readers see either unchanged or complete.
+
+    A link in its place is refused.
+
+    Raises:
+        OSError: it cannot be written.
     """
     with folder_of(path) as (folder, name):
         folder.replace(name, [data])
 
 
 def refuse_odd_file(path: Path) -> None:
-    """Refuse what `replace_file` would refuse, before any work for the file. Raises: OSError."""
+    """Refuse what `replace_file` would refuse, before any work for the file.
+
+    Raises:
+        OSError: the file would be refused.
+    """
     with folder_of(path) as (folder, name):
         folder.refuse_odd(name)
         if folder.kind(name) == "folder":
@@ -342,7 +395,7 @@ def refuse_odd_file(path: Path) -> None:
 
 
 def said(error: OSError) -> str:
-    """Return what an error says, with the name of the file where it is one that `Folder` refuses."""
+    """Return the text of an error, with the name of the file if `Folder` refuses it."""
     words = error.strerror or str(error)
     return (
         f"{os.path.basename(error.filename)}: {words}"
@@ -355,11 +408,13 @@ _MIB = 2**20
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that the user has named, and those above it that are missing; its name is on
-    the disk when this returns.
+    """Make a folder that the user has named, with its missing parents.
 
-    Also where it exists: who made it may have been killed before its name was synced. Raises:
-        OSError.
+    Its name is on the disk when this returns. An existing folder's parent is synced too: the
+    process that made it may have been killed before that.
+
+    Raises:
+        OSError: it cannot be made.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -367,14 +422,17 @@ def make_folder(path: Path) -> None:
         try:
             os.mkdir(path)
         except FileExistsError:
-            if not path.is_dir():  # A file, or a link to nothing.
+            if not path.is_dir():  # a file, or a link to nothing
                 raise
     with Folder(path.parent) as above:
         above.sync()
 
 
 def reason(error: OSError, folder: Path, wanted: int) -> str:
-    """Return why a write of `wanted` bytes in `folder` failed and what to do, without a full stop."""
+    """Return why a write of `wanted` bytes in `folder` failed and what to do.
+
+    The text has no full stop.
+    """
     words = error.strerror or str(error)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"disk full ({words}): free {_missing_mib(folder, wanted)} MiB at {folder}"
@@ -385,8 +443,8 @@ def reason(error: OSError, folder: Path, wanted: int) -> str:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return f"{words}: raise the limit of open files (ulimit -n)"
     if error.errno == errno.EIO:
-        return f"{words}: the disk below {folder} fails, look at dmesg"
-    return f"{words}: look at {error.filename or folder}"
+        return f"{words}: the disk of {folder} is failing, see dmesg"
+    return f"{words}: check {error.filename or folder}"
 
 
 def _mib(size: int) -> int:
@@ -394,8 +452,9 @@ def _mib(size: int) -> int:
 
 
 def _missing_mib(folder: Path, wanted: int) -> int:
-    """MiB that must become free for `wanted` bytes to fit, at least 1; all of them where the file
-    system does not tell.
+    """Return the MiB that must be freed for `wanted` bytes to fit, at least 1.
+
+    It is all of them if the file system does not report its free space.
     """
     while not folder.is_dir() and folder != folder.parent:
         folder = folder.parent

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Packages whose names are loaded at first use (PEP 562), so that importing them costs nothing.
+"""Loading of a package's names at first use (PEP 562), so that importing it costs nothing.
+
 Imports nothing heavy.
 """
 
@@ -22,8 +23,8 @@ def loader(package: str, homes: Mapping[str, tuple[str, ...]]) -> Callable[[str]
         homes: by module, the names that it defines.
 
     Returns:
-        a function that imports the module of a name, keeps the value in the package and returns it.
-        It raises MissingExtraError where a package of the trainer is missing, and AttributeError
+        a function that imports the module of a name, stores the value in the package and returns
+        it. It raises MissingExtraError if a package of the trainer is missing, and AttributeError
         for other names.
     """
     module_of = {name: module for module, names in homes.items() for name in names}

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns system errors that mean "a limit was reached" into errors that name the limit, its value
-and what to do.
-"""
+"""Errors that name the system limit that was reached, its value and what to do."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from collections.abc import Iterator
 
 from puffervec.errors import ConfigError
 
-# errno: (what there were too many of, the limit, the shell's way to raise it)
+# errno: (the resource, the limit, the shell's command to raise it)
 _LIMITS = {
     errno.EMFILE: ("open files", "RLIMIT_NOFILE", "ulimit -n"),
     errno.EAGAIN: ("processes and threads of this user", "RLIMIT_NPROC", "ulimit -u"),
@@ -31,9 +29,7 @@ def value_of(name: str) -> str:
 
 
 def in_words(error: BaseException) -> str | None:
-    """Return what an error of the system says about a limit, or None where it is about something
-    else.
-    """
+    """Return the text about a limit for a system error, or None if it is about something else."""
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError):
         code = errno.ENOMEM
@@ -45,7 +41,7 @@ def in_words(error: BaseException) -> str | None:
         return None
     what, name, command = _LIMITS[code]
     value = value_of(name)
-    if value == "unlimited":  # then it was another one: the machine's own, or a cgroup's
+    if value == "unlimited":  # then it was another limit: the machine's own, or a cgroup's
         return (
             f"the system has no room for more {what} ({error}): "
             f"{_ADVICE.replace('raise it', 'give it more')}"
@@ -55,10 +51,10 @@ def in_words(error: BaseException) -> str | None:
 
 @contextlib.contextmanager
 def named(doing: str) -> Iterator[None]:
-    """Turn errors that come of a limit into ConfigError; all others pass.
+    """Turn errors caused by a limit into ConfigError; all others pass.
 
     Args:
-        doing: what is being done, to begin the message with.
+        doing: the current activity, which begins the message.
     """
     try:
         yield
@@ -74,9 +70,8 @@ def named(doing: str) -> Iterator[None]:
             f"{doing}: {in_words(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))}"
         ) from error
     except EOFError as error:
-        if "unexpected EOF" not in str(
-            error
-        ):  # what multiprocessing says where its fork server ends
+        # multiprocessing's words if its fork server ends
+        if "unexpected EOF" not in str(error):
             raise
         raise ConfigError(
             f"{doing}: the fork server could not start a worker, see above; often it has too few "

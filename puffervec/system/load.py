@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many cores other programs use: what the kernel counts as busy, less what our own processes
-used. Linux.
+"""The number of cores that other programs use: the kernel's busy time minus our own. Linux.
 
 `/proc/stat` counts in ticks of 10 ms, so a share is good to about 10 ms / the time between two
 looks.
@@ -30,13 +29,14 @@ def busy_s(text: str, cores: Collection[int]) -> float:
     """Return the seconds for which some process ran on one of `cores`, summed over them.
 
     Args:
-        text: of /proc/stat.
+        text: contents of /proc/stat.
+        cores: numbers of the cores.
     """
     ticks = 0
     for line in text.splitlines():
         name, *counts = line.split()
         if not name.startswith("cpu"):
-            break  # what follows is long on large machines
+            break  # the rest is long on large machines
         if name[3:].isdigit() and int(name[3:]) in cores:
             ticks += sum(int(counts[column]) for column in BUSY)
     return ticks * TICK_S
@@ -44,7 +44,7 @@ def busy_s(text: str, cores: Collection[int]) -> float:
 
 def process_s(pid: int) -> float:
     """Return the CPU seconds of a process with all its threads, 0 if it is gone."""
-    # The clock of another process, as clock_getcpuclockid(3) makes its number.
+    # The clock of another process; clock_getcpuclockid(3) computes its number like this.
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -53,8 +53,12 @@ def process_s(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """What has been used by a moment: seconds of wall time, of all cores, and of each of our
-    processes by its pid.
+    """The time used up to a moment.
+
+    Attributes:
+        at_s: wall time in seconds.
+        busy_s: busy seconds of all cores.
+        own_s: CPU seconds of each of our processes, by pid.
     """
 
     at_s: float
@@ -63,10 +67,10 @@ class Reading:
 
 
 def open_stat(path: Path = Path("/proc/stat")) -> int | None:
-    """Open the file to read from again and again, or return None where the system has none.
+    """Open the file for repeated reading, or return None if the system has none.
 
-    A look comes in the middle of a turn, where the handler of a signal may raise between opening a
-    file and closing it. So the file stays open.
+    A look comes in the middle of a turn, where a signal handler may raise between opening a file
+    and closing it. So the file stays open.
     """
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -75,8 +79,7 @@ def open_stat(path: Path = Path("/proc/stat")) -> int | None:
 
 
 def read(cores: Collection[int], pids: Collection[int], stat: int | None) -> Reading | None:
-    """Return what the cores and our processes have used so far, or None where the system does not
-    say.
+    """Return what the cores and our processes have used so far, or None if it is unknown.
 
     Args:
         cores: the cores to count.
@@ -90,7 +93,7 @@ def read(cores: Collection[int], pids: Collection[int], stat: int | None) -> Rea
 
 
 def foreign_cores(before: Reading, after: Reading) -> float:
-    """Return how many cores other programs used between two readings, on average: 0 or more.
+    """Return the average number of cores that other programs used between two readings, 0 or more.
 
     A process that began or ended in between counts with what it used while both readings knew it.
     """

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much memory this process may still take: what the machine has, what its cgroup and its
-address space allow.
+"""The amount of memory that this process may still take.
 
-Runs in the learner, before anything large is allocated: memory that is promised and then missing
-ends in a kill, not an error.
+The machine, its cgroup and its address space limit it. Runs in the learner, before anything large
+is allocated: memory that is promised and then missing ends in a kill, not an error.
 """
 
 from __future__ import annotations
@@ -23,18 +22,21 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True, order=True)
 class Room:
-    """Bytes that may still be taken, and what sets the bound, in words."""
+    """The bytes that may still be taken, and what sets the bound, in words."""
 
     bytes: int
     bound: str
 
 
 def available(root: Path = CGROUP, proc: Path = PROC) -> Room:
-    """Return the room for more memory: the least of what the machine, the cgroup (and its parents)
-        and the address space leave.
+    """Return the room for more memory.
+
+    It is the least of what the machine, the cgroup (and its parents) and the address space leave.
 
     Args:
-        root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
+        root: mount point of cgroups; a parameter for the tests.
+        proc: mount point of /proc; a parameter for the tests.
+
     Source:
         Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst and
         cgroup-v1/memory.rst.
@@ -43,12 +45,15 @@ def available(root: Path = CGROUP, proc: Path = PROC) -> Room:
 
 
 def refuse_more(wanted: int | None, who: str, what_for: str, advice: str) -> None:
-    """Raise ConfigError where `wanted` bytes (None: more than can be counted) are more than there
-    is room for.
+    """Raise ConfigError if `wanted` bytes are more than there is room for.
+
+    The message is "{who} {wanted} bytes {what_for}; ... are available (...): {advice}".
 
     Args:
-        who, what_for, advice: the message is "{who} {wanted} bytes {what_for}; ... are available
-            (...): {advice}".
+        wanted: number of bytes; None: more than can be counted.
+        who: see above.
+        what_for: see above.
+        advice: see above.
     """
     room = available()
     if wanted is None or wanted > room.bytes:
@@ -64,14 +69,16 @@ def _of_machine(proc: Path) -> Room:
         name, _, value = line.partition(":")
         if name == "MemAvailable":
             return Room(int(value.split()[0]) * 1024, "memory of the machine")
-    import psutil  # no Linux
+    import psutil  # not on Linux
 
     return Room(int(psutil.virtual_memory().available), "memory of the machine")
 
 
 def _of_groups(root: Path, proc: Path) -> Iterator[Room]:
-    """Yield what each cgroup leaves. Page cache counts as used there, but gives way: what was not
-    used lately is left out.
+    """Yield the room that each cgroup leaves.
+
+    A cgroup counts page cache as used, but the kernel reclaims it: what was not used lately is left
+    out.
     """
     for folder in group_folders(root, proc, ""):
         yield from _left(folder, "memory.max", "memory.current", "inactive_file")

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""An unnamed file in memory that the learner makes and a worker inherits: it holds a worker's
-traces, or a mailbox.
+"""An unnamed file in memory that the learner makes and a worker inherits.
 
-It has no name, so nothing is left behind, and it can still be read when the worker is gone. Where
-the system has no such files (macOS), it is a temporary file whose name was removed. Workers import
-this module.
+It holds a worker's traces, or a mailbox. It has no name, so nothing is left behind, and it can
+still be read when the worker is gone. Where the system has no such files (macOS), it is a temporary
+file whose name was removed. Workers import this module.
 """
 
 from __future__ import annotations
@@ -16,19 +15,25 @@ from typing import Any
 
 
 def unnamed_file(name: str) -> int:
-    """Return the descriptor of a new, empty file without a name. name: shown in /proc/PID/fd, where
-    it need not be unique.
+    """Return the descriptor of a new, empty file without a name.
+
+    Args:
+        name: label in /proc/PID/fd, which need not be unique.
     """
     if hasattr(os, "memfd_create"):
         return os.memfd_create(name, os.MFD_CLOEXEC)
-    import tempfile  # not in workers, which make none
+    import tempfile  # imported here because workers never need it
 
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 
 
 def reserve(fd: int, size: int) -> None:
-    """Reserve room for `size` bytes in a file. Raises: OSError: there is no room."""
+    """Reserve space for `size` bytes in a file.
+
+    Raises:
+        OSError: there is no space.
+    """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, size)
         return
@@ -39,8 +44,9 @@ def reserve(fd: int, size: int) -> None:
 
 
 class Descriptor:
-    """Owns a file descriptor `fd` (-1: none). multiprocessing passes it on with the object; it is
-    closed with the object.
+    """The owner of a file descriptor `fd` (-1: none).
+
+    multiprocessing passes it on with the object; it is closed with the object.
     """
 
     def __init__(self, fd: int) -> None:
@@ -59,7 +65,7 @@ class Descriptor:
 
 
 class MemoryFile(Descriptor):
-    """Base of objects that live in such a file. name: as in `unnamed_file`."""
+    """The base of objects that live in such a file; `name` is as in `unnamed_file`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(unnamed_file(name))

@@ -1,21 +1,22 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The kernel's out-of-memory killer: makes it choose workers before the learner, and tells whether
-it has struck.
+"""The kernel's out-of-memory killer: its preference for workers, and whether it has struck.
+
+It should kill workers before the learner.
 """
 
 from __future__ import annotations
 
 import contextlib
 
-SCORE = (
-    500  # added to a worker's score, of 1000: it goes before any process of the size of the learner
-)
+# Added to a worker's score, of 1000: it is killed before any process of the size of the learner.
+SCORE = 500
 
 
 def raise_own_score() -> None:
-    """In a worker: have it killed before the learner where memory runs out. Raising one's own score
-    needs no privilege.
+    """Make the kernel kill this process, a worker, before the learner if memory runs out.
+
+    Raising one's own score needs no privilege.
     """
     with (
         contextlib.suppress(OSError, ValueError),
@@ -27,16 +28,19 @@ def raise_own_score() -> None:
 
 
 def kills(root: str = "/sys/fs/cgroup", proc: str = "/proc") -> int:
-    """Return a number that grows whenever the out-of-memory killer ends a process, on this machine
-    or in this cgroup.
+    """Return a counter of the out-of-memory killer's kills on this machine or in this cgroup.
+
+    It grows whenever the killer ends a process.
 
     Args:
-        root: where cgroups are mounted. proc: where /proc is. Both are parameters for the tests.
+        root: mount point of cgroups; a parameter for the tests.
+        proc: mount point of /proc; a parameter for the tests.
+
     Source:
         Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst
         (memory.oom_control); the oom_kill line of /proc/vmstat.
     """
-    from pathlib import Path  # not in workers, whose start it would slow down
+    from pathlib import Path  # imported here because it would slow down the start of workers
 
     from puffervec.system.cores import group_folders, read_text
 
@@ -57,8 +61,10 @@ def _count(text: str) -> int:
 
 
 def hint(kills_before: int) -> str:
-    """Return what to say of a worker that was ended by SIGKILL. kills_before: `kills()` when the
-    workers started.
+    """Return the explanation for a worker that was killed by SIGKILL.
+
+    Args:
+        kills_before: the value of `kills()` when the workers started.
     """
     if kills() > kills_before:
         return (

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Output that never ends a run: a full disk, a closed pipe or a closed terminal costs the output,
-not the training.
+"""Output whose failure never ends a run.
 
-What is shown may come from a run folder of a stranger, so characters that a terminal would act on
-are shown as escapes. Runs in the learner, and in workers for what Python envs print.
+A full disk, a closed pipe or a closed terminal costs the output, not the training. The output may
+come from an untrusted run folder, so characters that a terminal would act on are shown as escapes.
+Runs in the learner, and in workers for the output of Python envs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from typing import Any, TextIO, cast
 
 
 class Steady:
-    """A text stream whose writes do not fail. What cannot be written is dropped; later writes are
-    tried again.
+    """A text stream whose writes do not fail.
 
-    lost: why the last write that failed did; None where none has.
+    What cannot be written is dropped; later writes are tried again.
+
+    Attributes:
+        lost: the error of the last failed write; None if none has failed.
     """
 
     def __init__(self, stream: Any) -> None:
-        """Args: stream: a text file; None, as Python has it where the descriptor was closed, takes
-        nothing.
+        """Wrap a stream.
+
+        Args:
+            stream: a text file; None, as Python has it if the descriptor was closed, discards
+                everything.
         """
         self._stream = io.TextIOBase() if stream is None else stream
         self.lost: Exception | None = None
@@ -35,7 +40,7 @@ class Steady:
         with self._dropping():
             try:
                 self._stream.write(text)
-            except UnicodeEncodeError as error:  # The terminal has no such letters.
+            except UnicodeEncodeError as error:  # the terminal lacks these characters
                 self._stream.write(
                     text.encode(error.encoding, "backslashreplace").decode(error.encoding)
                 )
@@ -50,21 +55,21 @@ class Steady:
             self._stream.flush()
 
     def isatty(self) -> bool:
-        """True on a terminal that is still there."""
+        """Return whether the stream is a terminal that still exists."""
         try:
             return bool(self._stream.isatty())
         except (OSError, ValueError):
             return False
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the stream's own."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)
 
     @contextlib.contextmanager
     def _dropping(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, ValueError) as error:  # ValueError: the file is closed.
+        except (OSError, ValueError) as error:  # ValueError: the file is closed
             self.lost = error
 
 
@@ -75,17 +80,13 @@ def steady(stream: Any) -> TextIO:
 
 @contextlib.contextmanager
 def steady_output() -> Iterator[Steady]:
-    """Within the block, writes to standard output and standard error do not fail; yields the
-    former.
+    """Make writes to standard output and standard error safe in the block; yield the former.
 
     Afterwards no buffer holds anything that Python would fail to write when it exits, which would
     change the exit code.
     """
-    for fd in (
-        0,
-        1,
-        2,
-    ):  # One that is closed would become that of the next file, and get what is printed.
+    # A closed descriptor would be reused for the next file, which would then get the output.
+    for fd in (0, 1, 2):
         try:
             os.fstat(fd)
         except OSError:
@@ -136,8 +137,9 @@ def one_line(text: str) -> str:
 
 
 def table_lines(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return rows of text with their columns in line: the first one left-aligned, the others
-    right-aligned.
+    """Return rows of text with aligned columns.
+
+    The first column is left-aligned, the others are right-aligned.
     """
     rows = [tuple(map(one_line, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

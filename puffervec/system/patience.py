@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How long this process has waited, without the time in which it was stopped (SIGSTOP, a batch
-system). Learner side.
+"""A stopwatch for waits that excludes the time in which the process was stopped.
+
+That is by SIGSTOP or a batch system. Learner side.
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ MOST_S = 0.1  # several of the channel's slices, so that time on a busy machine 
 
 
 class Patience:
-    """A stopwatch that has to be read often: of the time since the last reading it counts at most
-        `MOST_S`.
+    """A stopwatch that counts at most `MOST_S` of the time since its last reading.
 
-    A job that was stopped as a whole is continued process by process, and the one that waits must
-    not give up before the others have run.
+    It has to be read often. A job that was stopped as a whole is continued process by process, and
+    the one that waits must not give up before the others have run.
     """
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Scripts by which bash, zsh and fish complete a command.
 
-At each TAB such a script calls `COMMAND completion -- WORD...`, which prints what the last word may
-become, one per line; nothing where files are meant.
+At each TAB such a script calls `COMMAND completion -- WORD...`, which prints the completions of the
+last word, one per line; nothing where files are expected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The stack traces that a worker's interpreter writes (faulthandler) when it crashes, or when it is
-asked where it is.
+"""The stack traces that a worker's interpreter writes (faulthandler), on a crash or on request.
 
 Each worker has an unnamed file in memory for them, which it inherits from the learner and which the
 learner can still read when the worker is gone. Neither NumPy nor anything slow is imported here.
@@ -18,29 +17,30 @@ from puffervec.system.memory_file import MemoryFile
 
 MOST_BYTES = 64 * 1024
 ASK_TIMEOUT_S = 2.0  # an answer takes 10 ms, but a busy machine may let a worker wait for its core
-WHOLE_S = 0.06  # it comes in several pieces, between which the worker may lose its core
+WHOLE_S = 0.06  # an answer comes in several pieces, between which the worker may lose its core
 _POLL_S = 0.003
 
 
 class TraceFile(MemoryFile):
-    """Where one worker's traces go."""
+    """The file for one worker's traces."""
 
     def __init__(self) -> None:
         super().__init__("puffervec-trace")
 
     def enable(self, c_envs: bool = False) -> None:
-        """In the worker: write a trace at each fatal signal, and whenever SIGUSR1 comes. Needs
-            neither the GIL nor memory.
+        """Write a trace at each fatal signal and at each SIGUSR1 from now on; called in the worker.
 
-        Args: c_envs: show C functions then, too; those of a Python env say nothing that its Python
-            stack does not.
+        It needs neither the GIL nor memory.
+
+        Args:
+            c_envs: whether to include C functions at SIGUSR1; those of a Python env add nothing to
+                its Python stack.
         """
-        from puffervec.system import (
-            crashes,
-        )  # not in learners, which have it when they step envs themselves
+        # Imported here because learners need it only if they step envs themselves.
+        from puffervec.system import crashes
 
         faulthandler.enable(self.fd)
-        crashes.watch_worker(self.fd)  # writes first, then leaves it to faulthandler
+        crashes.watch_worker(self.fd)  # its handler writes first, then faulthandler's
         faulthandler.register(signal.SIGUSR1, self.fd, all_threads=True)
         if c_envs:
             crashes.answer(signal.SIGUSR1)
@@ -52,7 +52,7 @@ class TraceFile(MemoryFile):
     def ask(self, pid: int) -> str:
         """Return the Python stacks of the worker with this process id, or why there are none."""
         if _is_stopped(pid):
-            return "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
+            return "the process is stopped (by SIGSTOP or a debugger): send it SIGCONT to go on"
         begin = size = os.fstat(self.fd).st_size
         os.kill(pid, signal.SIGUSR1)
         grown = time.monotonic()

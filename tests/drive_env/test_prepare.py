@@ -195,7 +195,7 @@ def test_an_unwritable_cache_is_named(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PUFFERVEC_CACHE", str(tmp_path / "file"))
     with pytest.raises(
-        SceneError, match="cannot be written: .*; set PUFFERVEC_CACHE to a folder that can"
+        SceneError, match="cannot be written: .*; set PUFFERVEC_CACHE to a writable folder"
     ):
         prepare_scenes(DriveConfig(scenes=str(folder)))
 

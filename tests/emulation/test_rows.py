@@ -96,7 +96,7 @@ def test_rows_of_another_kind_are_refused() -> None:
             ConfigError, match=r"cannot hold observations: make them \(N, 16,\) uint8"
         ):
             plan.writers(np.asarray(given))
-    with pytest.raises(ConfigError, match="must lie side by side"):
+    with pytest.raises(ConfigError, match="must be contiguous"):
         plan.writers(np.zeros((16, 2), np.uint8).T)
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {
     errno.ENOSPC: r"disk full \(No space left on device\): free \d+ MiB at ",
-    errno.EIO: "Input/output error: the disk below .* fails, look at dmesg",
+    errno.EIO: "Input/output error: the disk of .* is failing, see dmesg",
 }
 
 
@@ -108,7 +108,7 @@ def test_a_limit_on_file_sizes_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").touch()
-    with pytest.raises(SaveError, match=f"Not a directory: look at {tmp_path}/checkpoints"):
+    with pytest.raises(SaveError, match=f"Not a directory: check {tmp_path}/checkpoints"):
         ckpt.write(tmp_path / "checkpoints", some(1), keep=1)
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_plain_file_is_neither_read_nor_written(
                 use(opened)
             assert caught.value.filename in ("name", str(path))
         if make is not Path.mkdir:
-            with pytest.raises(NotPlainError, match="it is (a link|no plain file)"):
+            with pytest.raises(NotPlainError, match="it is (a link|not a plain file)"):
                 opened.below("name")
             with pytest.raises(NotPlainError):
                 opened.refuse_odd("nothing", "name")
@@ -199,7 +199,7 @@ def test_ways_out_below_a_folder(tmp_path: Path) -> None:
             assert caught.value.filename == str(link)
             link.unlink()
         os.mkfifo(run / "wandb" / "pipe")
-        with pytest.raises(NotPlainError, match="no plain file"):
+        with pytest.raises(NotPlainError, match="not a plain file"):
             opened.refuse_ways_out("wandb")
 
 
@@ -222,7 +222,7 @@ def test_folders_are_made_with_those_above(tmp_path: Path) -> None:
         (errno.EACCES, "Permission denied: make FOLDER writable"),
         (errno.EMFILE, r"\(ulimit -n\)"),
         (errno.EIO, "dmesg"),
-        (errno.ENOTDIR, "Not a directory: look at FOLDER"),
+        (errno.ENOTDIR, "Not a directory: check FOLDER"),
     ],
 )
 def test_each_reason_says_what_to_do(number: int, words: str, tmp_path: Path) -> None:

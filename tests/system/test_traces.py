@@ -58,7 +58,7 @@ def test_a_process_tells_where_it_is_each_time_it_is_asked() -> None:
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     assert (
         traces.ask(process.pid)
-        == "the process is stopped (by SIGSTOP or a debugger): only SIGCONT lets it go on"
+        == "the process is stopped (by SIGSTOP or a debugger): send it SIGCONT to go on"
     )
     process.kill()
     process.join()

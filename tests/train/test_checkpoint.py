@@ -193,7 +193,7 @@ def test_only_plain_files_are_read(tmp_path: Path, name: str, kind: str) -> None
         os.mkfifo(path / name) if kind == "pipe" else (path / name).mkdir()
     with pytest.raises(
         CheckpointError,
-        match=f"cannot read .*{name}: (it is a link|it is no plain file|Is a directory)",
+        match=f"cannot read .*{name}: (it is a link|it is not a plain file|Is a directory)",
     ):
         ckpt.read(path)
     assert ckpt.newest(path.parent) is None

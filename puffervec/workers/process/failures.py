@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker was doing when it failed, died or hung, read from the slab: which survives it. Runs
-in the learner.
+"""Errors for workers that failed, died or hung: what each was doing is read from the slab.
+
+The slab survives the worker. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker is at; see the attributes of WorkerError. half: whose turn it is, None if none
-    is open or failed.
+    """The current activity of a worker; see the attributes of WorkerError.
+
+    Attributes:
+        half: the half whose turn it is, None if no turn is open or failed.
     """
 
     doing: str = "idle"
@@ -62,13 +65,14 @@ class Work:
 
 
 def error_slot(slab: Any, worker: int) -> Any:
-    """Return the worker's `pv_error_slot*`. slab: `pv_slab*`."""
+    """Return the worker's `pv_error_slot*`; `slab` is a `pv_slab*`."""
     return ffi.cast("pv_error_slot*", ffi.cast("uint8_t*", slab) + slab.errors_offset) + worker
 
 
 def work(slab: Any, worker: int) -> Work:
-    """Return what a worker is at: the turn that it has begun and not answered, or has answered with
-    a failure.
+    """Return the activity of a worker.
+
+    That is the turn that it has begun and not answered, or has answered with a failure.
     """
     slot = error_slot(slab, worker)
     found = [
@@ -78,16 +82,15 @@ def work(slab: Any, worker: int) -> Work:
     ]
     env = None if slot.env == lib.PV_ALL_ENVS else int(slot.env)
     if not found:
-        return (
-            Work("start", env) if slot.code else Work()
-        )  # Serial opens its envs before there are turns
+        # Serial opens its envs before there are turns.
+        return Work("start", env) if slot.code else Work()
     half, command, status = max(found, key=lambda lane: _has(slab, worker, lane[0], slot.env))
     doing = _DOING[command.semaphore]
     return Work(doing, env, int(status.steps) if doing == "step" else None, half)
 
 
 def _lanes(slab: Any, worker: int) -> Iterator[tuple[int, Any, Any]]:
-    """Yield (half, command line, status line) of what a worker serves."""
+    """Yield (half, command line, status line) of each lane that a worker serves."""
     for half in range(slab.num_buffers):
         if lib.pv_slab_span(slab, worker, half).env_count:
             yield (
@@ -98,8 +101,9 @@ def _lanes(slab: Any, worker: int) -> Iterator[tuple[int, Any, Any]]:
 
 
 def _under_way(command: Any, status: Any) -> bool:
-    """True where the worker has begun the turn and not answered; before it has opened its envs,
-    where it was started.
+    """Return whether the worker has begun the turn and not answered.
+
+    Before it has opened its envs: whether it was started.
     """
     return bool(
         command.turn != status.turn
@@ -113,7 +117,7 @@ def _has(slab: Any, worker: int, half: int, env: int) -> bool:
 
 
 def failed(slab: Any, worker: int) -> WorkerError | None:
-    """Return the error that a worker has left in its error slot, None if it has none."""
+    """Return the error that a worker has left in its error slot, or None."""
     slot = error_slot(slab, worker)
     if not slot.code:
         return None
@@ -127,8 +131,12 @@ def failed(slab: Any, worker: int) -> WorkerError | None:
 def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str) -> WorkerDied:
     """Return the error of a worker whose process has ended.
 
-    Args: exit_code: as in multiprocessing, None if unknown; trace: what it left; killed: what
-        SIGKILL may mean.
+    Args:
+        slab: `pv_slab*`.
+        worker: index of the worker.
+        exit_code: as in multiprocessing, None if unknown.
+        trace: the trace that the worker left.
+        killed: the likely reason for a SIGKILL.
     """
     at = work(slab, worker)
     error = WorkerDied(
@@ -144,8 +152,14 @@ def died(slab: Any, worker: int, exit_code: int | None, trace: str, killed: str)
 def hung(
     slab: Any, worker: int, limit_s: float, trace: str, starting: bool = False
 ) -> WorkerTimeout:
-    """Return the error of a worker that has not answered, or got its envs ready, in time. trace:
-    its Python stacks.
+    """Return the error of a worker that has not answered, or opened its envs, in time.
+
+    Args:
+        slab: `pv_slab*`.
+        worker: index of the worker.
+        limit_s: the limit that was exceeded, in seconds.
+        trace: the worker's Python stacks.
+        starting: whether the worker was still opening its envs.
     """
     at = work(slab, worker)
     if starting:
@@ -180,7 +194,7 @@ def signal_name(exit_code: int) -> str:
 
 
 def describe_exit(exit_code: int | None, killed: str = "") -> str:
-    """Return what an exit code of multiprocessing means, in words. killed: what SIGKILL may mean."""
+    """Describe an exit code of multiprocessing in words; `killed` explains a SIGKILL."""
     if exit_code is None:
         return "has ended in an unknown way, since the fork server that started it was ended too"
     if exit_code >= 0:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The socket of multiprocessing's fork server, without a name in the file system that a killed
-learner would leave behind.
+"""A socket for multiprocessing's fork server that leaves no file behind.
+
+multiprocessing's own has a name in the file system, which a killed learner would leave.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ HELD = "/proc/self/fd/"
 
 @contextlib.contextmanager
 def unnamed_socket() -> Iterator[None]:
-    """Have a fork server that starts within the block listen on a socket whose file is removed at
-    the end of the block.
+    """Remove the socket file of a fork server that starts in the block when the block ends.
 
-    multiprocessing gives the file a folder that it removes at exit, so one process killed together
-    with its children leaves it. A socket stays reachable through a descriptor of its removed file.
-    Elsewhere than on Linux nothing is changed.
+    multiprocessing puts the file into a folder that it removes at exit, so a process that is killed
+    together with its children leaves it. A socket stays reachable through a descriptor of its
+    removed file. On systems other than Linux nothing is changed.
     """
     if not os.path.isdir(HELD):
         yield

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Applies a function to many items on all usable cores: for what an env prepares once (scenes,
-levels), not for steps.
+"""Parallel map over all usable cores, for preparation (scenes, levels), not for steps.
 
 Runs in the learner before workers start. The processes leave Ctrl-C to the learner and end with it,
 however it ends.
@@ -25,8 +24,7 @@ from puffervec.workers.process.worker_main import HELD_AT_START, Learner, watch_
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Items per message: large enough that messages cost nothing, small enough that Ctrl-C is obeyed
-# soon
+# Items per message: large enough that messages cost nothing, small enough that Ctrl-C acts soon.
 CHUNK = 8
 
 
@@ -37,50 +35,48 @@ def each_on_all_cores(
     most: int | None = None,
     chunk: int = CHUNK,
 ) -> Iterator[Result]:
-    """Yield function(item) of each item in order, computed by as many processes as there are cores,
-    if that is worth it.
+    """Yield function(item) for each item in order, computed on all cores if that pays off.
 
     Args:
-        function, items: both picklable, as are the results. An error of the function is raised
-            here; the first, in the order of the items.
-        least: items per process that are worth starting one. With fewer than two processes' worth
-            all is done here, and also in a daemonic process, which may not have children.
-        most: processes at most; None: as many as there are cores.
-        chunk: items per message; 1 where one of them takes long.
+        function: picklable, as are its results. Its errors are raised here; the first, in the order
+            of the items.
+        items: picklable items.
+        least: number of items that are worth starting a process for. With fewer than two processes'
+            worth all is done in this process, and also in a daemonic process, which may not have
+            children.
+        most: largest number of processes; None: the number of usable cores.
+        chunk: items per message; use 1 if an item takes long.
 
     Raises:
-        PuffervecError: a process was killed, as by a machine that ran out of memory.
+        PuffervecError: a process was killed, for example because memory ran out.
     """
     processes = min(usable_cores() if most is None else most, len(items) // least)
     if processes < 2 or multiprocessing.current_process().daemon:
         yield from map(function, items)
         return
     chunks = [items[start : start + chunk] for start in range(0, len(items), chunk)]
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # a fork would copy locks that the caller's threads hold
+    # Not "fork", which would copy locks that the caller's threads hold.
+    context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context, _begin, (Learner(),)) as pool:
         try:
-            with (
-                hidden_main(),
-                one_math_thread(),
-                stop_signals_held(),
-            ):  # processes start when the first chunks are handed in
+            # Processes start when the first chunks are submitted.
+            with hidden_main(), one_math_thread(), stop_signals_held():
                 results = pool.map(functools.partial(_each, function), chunks)
             yield from itertools.chain.from_iterable(results)
         except BrokenProcessPool as error:
             raise PuffervecError(
-                f"one of {processes} processes that prepare {len(items)} items was killed, as "
-                "when memory runs out; free some and start again"
+                f"one of {processes} processes that prepare {len(items)} items was killed, "
+                "perhaps because memory ran out: free some and start again"
             ) from error
-        # Also a Ctrl-C that was held back, or a caller that stops early: drop what has not begun
+        # Drop what has not begun; also for a Ctrl-C that was held back, or a caller that stops
+        # early.
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def _begin(learner: Learner) -> None:
-    """First thing in a process of the pool."""
+    """Set up a process of the pool: signals and the watch on the learner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     watch_learner(learner)

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Starting, watching and ending worker processes. Runs in the learner.
+"""Worker processes, started, watched and ended by the learner.
 
-Workers are started by multiprocessing, with the user's main module hidden for the moment of the
-start: multiprocessing would otherwise import it in each worker, which is why libraries ask for `if
+Workers are started by multiprocessing, with the user's main module hidden during the start:
+multiprocessing would otherwise import it in each worker, which is why libraries ask for `if
 __name__ == "__main__"` and fail at the prompt.
 """
 
@@ -39,17 +39,17 @@ from puffervec.workers.process.worker_main import (
 
 START_METHODS = ("spawn", "forkserver", "fork")
 AUTO = "auto"  # forkserver for Python envs, spawn for C envs, which need next to nothing of Python
-STATUS_LOST = 255  # what multiprocessing takes for an exit code that its fork server does not tell
+STATUS_LOST = 255  # multiprocessing's exit code if its fork server does not report one
 SLICE_S = 0.02
-_main_lock = (
-    threading.RLock()
-)  # a forked worker is made while it is held, and may make workers of its own
+# Reentrant: a forked worker is made while it is held, and may make workers of its own.
+_main_lock = threading.RLock()
 
 
 @contextlib.contextmanager
 def hidden_main() -> Iterator[None]:
-    """Replace `__main__` by an empty module, so that multiprocessing finds no main script to import
-    in the child.
+    """Replace `__main__` by an empty module within the block.
+
+    multiprocessing then finds no main script to import in the child.
     """
     with _main_lock:
         user_main = sys.modules["__main__"]
@@ -62,10 +62,10 @@ def hidden_main() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_math_thread() -> Iterator[None]:
-    """Tell math libraries in processes that are started now to use one thread: the cores are for
-        the envs.
+    """Make math libraries in processes started in the block use one thread.
 
-    Said before they start, because a fork server imports NumPy before any worker runs.
+    The cores are for the envs. It is set before the processes start, because a fork server imports
+    NumPy before any worker runs.
     """
     unset = [name for name in MATH_THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(unset, "1"))
@@ -80,8 +80,8 @@ def one_math_thread() -> Iterator[None]:
 def _may_have_children() -> Iterator[None]:
     """Let a daemonic process, such as one of a multiprocessing pool, start workers.
 
-    multiprocessing forbids it because daemonic processes are ended without a word, which leaves
-    their children behind. Workers watch their learner, whatever its end, and go with it.
+    multiprocessing forbids it because daemonic processes are killed without warning, which leaves
+    their children behind. Workers watch their learner, however it ends, and end with it.
     """
     process = multiprocessing.current_process()
     daemonic = process.daemon
@@ -94,11 +94,11 @@ def _may_have_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Keep a forked worker from collecting garbage of this process before it has set it aside
-    (worker_main.py).
+    """Disable garbage collection while a worker is forked.
 
-    What is collected there is destroyed there, and a destructor of C code may wait for threads that
-    only this process has.
+    The worker must not collect objects of this process before it has frozen them (worker_main.py):
+    it would destroy them there, and a destructor of C code may wait for threads that only this
+    process has.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -110,8 +110,9 @@ def _no_collection() -> Iterator[None]:
 
 
 def _leave_fork_server() -> None:
-    """Forget a fork server that belongs to the process which this one was forked from: it cannot be
-    waited for here.
+    """Drop a fork server that belongs to the process which this one was forked from.
+
+    This process cannot wait for it.
     """
     server: Any = forkserver._forkserver
     if server._forkserver_pid is None:
@@ -141,13 +142,15 @@ def _context(start_method: str) -> BaseContext:
 
 @contextlib.contextmanager
 def stop_signals_held() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back while a process is started: here, so that none comes between its
-    start and its being noted; and in the worker, which inherits the mask, until it has its own
-    handling (worker_main.py): they would end it, with a traceback, when the learner's whole group
-    is meant. A fork server that is started here holds them back for good; it ends with the learner.
+    """Hold back Ctrl-C and SIGTERM while a process is started.
 
-    Here the mask is not enough: another thread (of a math library) may take a signal, and Python
-    then runs its handler in the main thread all the same.
+    In this process, so that none comes between the start of the process and its being recorded. In
+    the worker, which inherits the mask, until it has its own handling (worker_main.py): they would
+    end it, with a traceback, when the learner's whole group is meant. A fork server that is started
+    here holds them back for good; it ends with the learner.
+
+    In this process the mask is not enough: another thread (of a math library) may take a signal,
+    and Python then runs its handler in the main thread anyway.
     """
     held: list[tuple[int, FrameType | None]] = []
     handlers: dict[int, Any] = {}
@@ -175,10 +178,13 @@ class WorkerProcesses:
         """Start one process per task.
 
         Args:
+            tasks: the parameters of each worker.
+            start_method: "spawn", "forkserver" or "fork".
             preload: modules that a fork server imports before it forks, if it is not running yet.
                 Its workers share their memory, so that more workers than cores do not fill the
                 caches with copies of them (eight workers with eight CartPoles each on two cores:
                 1.5 to 2 times the steps/s of spawned ones), and start at once.
+
         Raises:
             ConfigError: an unusable start method.
         """
@@ -187,7 +193,7 @@ class WorkerProcesses:
             _leave_fork_server()
             multiprocessing.set_forkserver_preload(list(preload))
         if start_method != "fork":
-            # Here, because it lets go of the signals that are held below.
+            # Here, because it unblocks the signals that are held below.
             resource_tracker.ensure_running()
         unnamed_socket = (
             fork_server.unnamed_socket if start_method == "forkserver" else contextlib.nullcontext
@@ -215,10 +221,9 @@ class WorkerProcesses:
             raise
 
     def dead(self, where: Sequence[int]) -> tuple[int, int | None] | None:
-        """Return (worker, exit code) of one in `where` that has ended, None if all live; the code
-        is None where it is lost.
+        """Return (worker, exit code) of one worker in `where` that has ended, or None.
 
-        What the worker has left of its process group is ended.
+        The code is None if it is lost. Processes left in the worker's process group are killed.
         """
         for index in self._ended(where):
             process = self.processes[index]
@@ -231,7 +236,7 @@ class WorkerProcesses:
         return None
 
     def _ended(self, where: Sequence[int], timeout_s: float = 0.0) -> list[int]:
-        """Return which of `where` have ended. Looks at pidfds, or at sentinels, but never at pids."""
+        """Return which of `where` have ended, from pidfds or sentinels, but never from pids."""
         files: dict[Any, int] = {}
         for index in where:
             files[
@@ -240,12 +245,12 @@ class WorkerProcesses:
         return [files[ended] for ended in connection.wait(list(files), timeout=timeout_s)]
 
     def disown(self) -> None:
-        """In a forked child: forget the workers, which are the parent's, so that nothing here ends
-        them.
+        """Drop the workers, which are the parent's; called in a forked child.
+
+        Nothing in this process then ends them.
         """
         for process in self.processes:
-            # multiprocessing ends what it takes for the children of this process when the process
-            # exits.
+            # multiprocessing ends what it considers children of this process when this one exits.
             multiprocessing.process._children.discard(process)  # type: ignore[attr-defined]
         for fd in self._pidfds:
             if fd >= 0:
@@ -261,17 +266,16 @@ class WorkerProcesses:
         self.kill()
 
     def kill(self) -> None:
-        """End all at once, with what their envs have started."""
+        """Kill all at once, with the processes that their envs have started."""
         for index in self._wait(range(len(self.processes)), 0.0):
             self._signal(index, signal.SIGKILL)
-        while (
-            self.processes
-        ):  # one at a time, so that a Ctrl-C leaves a list that can be gone on with
+        # One at a time, so that after a Ctrl-C the rest of the list can still be ended.
+        while self.processes:
             process, pidfd = self.processes[-1], self._pidfds[-1]
             process.join()
-            if (
-                process.exitcode is None
-            ):  # a Ctrl-C took it from waitpid, which tells it once; it would seem to run for ever
+            # waitpid reports an exit code only once, and a Ctrl-C lost it: without this, the
+            # process would seem to run for ever.
+            if process.exitcode is None:
                 process._popen.returncode = STATUS_LOST  # type: ignore[attr-defined]
             _end_group(process.pid)
             self.processes, self._pidfds = self.processes[:-1], self._pidfds[:-1]
@@ -290,8 +294,10 @@ class WorkerProcesses:
         return left
 
     def _signal(self, index: int, number: signal.Signals) -> None:
-        """End a worker that has not ended by itself; first what it has started, while the system
-        knows whose that is.
+        """Signal a worker that has not ended by itself.
+
+        The processes it started are killed first, while the system still knows that they are its
+        own.
         """
         lib.pv_end_descendants(self.processes[index].pid)
         if self._pidfds[index] < 0:
@@ -304,10 +310,10 @@ class WorkerProcesses:
 
 
 def _end_group(group: int | None) -> None:
-    """End what a worker that is dead and gone has left in its process group.
+    """Kill the processes that a dead worker has left in its process group.
 
-    Its number cannot be another process's as long as the group has members. If it is, the group is
-    another, too.
+    The group's number cannot be another process's as long as the group has members. If a process
+    has it, the group is another one too.
     """
     assert group is not None
     with contextlib.suppress(PermissionError):
@@ -327,8 +333,10 @@ def _fork_server_lives() -> bool:
 
 
 def _runs_as_child(pid: int) -> bool:
-    """Return whether a child of this process runs, without waiting for it. Raises:
-    ChildProcessError: it is no child of it.
+    """Return whether a child of this process runs, without waiting for it.
+
+    Raises:
+        ChildProcessError: the process is not a child of this one.
     """
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
@@ -340,4 +348,4 @@ def _runs_as_child(pid: int) -> bool:
             return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         pass
-    raise ChildProcessError(f"process {pid} is no child of process {os.getpid()}")
+    raise ChildProcessError(f"process {pid} is not a child of process {os.getpid()}")

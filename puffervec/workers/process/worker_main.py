@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a worker process does. It imports neither the user's main module nor NumPy nor torch: this
-and the C core are all.
+"""The main function of a worker process.
+
+It imports neither the user's main module nor NumPy nor torch: only this and the C core.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from puffervec.system.output import steady
 
 MATH_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
-HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # By the learner, until `_protect`.
+HELD_AT_START = (signal.SIGINT, signal.SIGTERM)  # the learner blocks them until `_protect`
 
 
 class SharedFile(Descriptor):
-    """A read-only file that the learner has open; workers get the descriptor, so its path may be
-    renamed or deleted.
+    """A read-only file that the learner has open.
+
+    Workers get the descriptor, so its path may be renamed or deleted.
     """
 
     def map(self) -> mmap.mmap:
@@ -39,8 +41,9 @@ class SharedFile(Descriptor):
 
 
 class Learner:
-    """This process as its workers watch it: by a pidfd, where the system has them, since its number
-    may become another's.
+    """The identity of the learner process, which its workers watch.
+
+    They watch a pidfd where the system has them, since the pid may be reused.
     """
 
     def __init__(self) -> None:
@@ -48,8 +51,9 @@ class Learner:
 
 
 def open_pidfd(pid: int) -> int:
-    """Return a descriptor that becomes readable when the process ends, or -1 where the system has
-    none.
+    """Return a descriptor that becomes readable when the process ends.
+
+    The result is -1 if the system has none.
     """
     try:
         return os.pidfd_open(pid)
@@ -66,15 +70,23 @@ def _core_check() -> int:
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """All that a worker is told.
+    """The parameters of a worker process.
 
-    memory: the slab (puffervec.core.shared_memory.SharedMemory). shared_library: where a C env type
-    of another package is.
-    core: the core to run on, or None. pauses: before a wait yields the core (`pv_waiter`). trace:
-    where to leave traces of crashes (puffervec.system.traces.TraceFile). core_check: which build of
-    the C core the learner has. learner: whom to end with. Of Python envs: python, the pickled
-    PythonSource; mailbox (puffervec.workers.python.mailbox.Mailbox); environ and folder, the
-    learner's environment variables and current folder.
+    Attributes:
+        memory: the slab (puffervec.core.shared_memory.SharedMemory).
+        index: number of the worker.
+        env_name: name of the env type.
+        data: the file that every worker maps, or None.
+        core: the core to run on, or None.
+        pauses: number of pauses before a wait yields the core (`pv_waiter`).
+        trace: file for traces of crashes (puffervec.system.traces.TraceFile).
+        learner: the process to end with.
+        shared_library: location of a C env type of another package.
+        python: the pickled PythonSource, for Python envs.
+        mailbox: the worker's puffervec.workers.python.mailbox.Mailbox, for Python envs.
+        environ: the learner's environment variables, for Python envs.
+        folder: the learner's current folder, for Python envs.
+        core_check: checksum of the learner's build of the C core.
     """
 
     memory: Any
@@ -94,22 +106,24 @@ class WorkerTask:
 
 
 def _protect(task: WorkerTask) -> int:
-    """Leave Ctrl-C and SIGTERM to the learner, go before it where memory runs out, and keep traces
-    of crashes.
+    """Prepare the process: signals, process group, crash traces and OOM score.
 
-    Returns the process group that this process was in.
+    Ctrl-C and SIGTERM are left to the learner, and the worker is killed before the learner if
+    memory runs out.
+
+    Returns:
+        the process group that this process was in.
     """
     from puffervec.system import oom
 
     group = os.getpgrp()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(
-        signal.SIGTERM, signal.SIG_DFL
-    )  # a forked worker has the learner's handler, and would not end by it
+    # A forked worker has the learner's handler, which would not end it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with contextlib.suppress(OSError):
         # In its own process group, a worker does not get the Ctrl-C or SIGTERM that is sent to the
-        # learner's group, so that the learner can save; it ends with the learner in any case. What
-        # an env starts is in the group and can be ended with it.
+        # learner's group, so that the learner can save; it ends with the learner in any case.
+        # Processes that an env starts are in the group and can be killed with it.
         os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_AT_START)
     multiprocessing.current_process().daemon = False  # envs may use multiprocessing
@@ -119,23 +133,25 @@ def _protect(task: WorkerTask) -> int:
 
 
 def _end_group(group: int) -> None:
-    """End what the envs have started and left. group: to go to, since a group cannot be ended
-    without its leader.
+    """Kill the processes that the envs have started and left behind.
+
+    Args:
+        group: the process group to move to, since a group cannot be killed without its leader.
     """
     from puffervec._ffi import lib
 
-    lib.pv_end_descendants(os.getpid())  # also what has a group of its own
-    with contextlib.suppress(
-        OSError
-    ):  # the group is empty, or the learner is gone and pv_watch_learner ends everything
+    lib.pv_end_descendants(os.getpid())  # also those with a group of their own
+    # OSError: the group is empty, or the learner is gone and pv_watch_learner ends everything.
+    with contextlib.suppress(OSError):
         if os.getpgrp() == os.getpid() != group:
             os.setpgid(0, group)
             os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def watch_learner(learner: Learner) -> None:
-    """Start the thread that ends this process with the learner; without it a worker might outlive
-    its learner.
+    """Start the thread that ends this process with the learner.
+
+    Without it a worker might outlive its learner.
     """
     from puffervec._ffi import lib
 
@@ -151,19 +167,20 @@ def watch_learner(learner: Learner) -> None:
 
 
 def _require_same_core(task: WorkerTask) -> None:
-    """End this process if its C core is not the learner's, since it may expect another layout of
-    the slab.
+    """End this process if its C core is not the learner's.
+
+    Another core may expect another layout of the slab.
     """
     if task.core_check != _core_check():
         raise SystemExit(
             f"puffervec: worker {task.index} has a C core that was built from other sources "
             f"(checksum {_core_check():#010x}) than the learner's ({task.core_check:#010x}): it "
-            "was built anew since the learner began; start the program again"
+            "was rebuilt after the learner started; start the program again"
         )
 
 
 def _env_type(task: WorkerTask, slab: Any) -> Any:
-    """Return the worker's `const pv_env_type*`; for Python envs after loading what makes them."""
+    """Return the worker's `const pv_env_type*`, after loading the source of Python envs."""
     if task.python is None:
         from puffervec.contract.env_types import find
 
@@ -172,10 +189,8 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
     os.environ.update({**task.environ, **dict.fromkeys(MATH_THREADS, "1")})
     with contextlib.suppress(OSError):
         os.chdir(task.folder)
-    sys.stdout, sys.stderr = (
-        steady(sys.stdout),
-        steady(sys.stderr),
-    )  # what an env prints ends no run
+    # An env's output must not end a run.
+    sys.stdout, sys.stderr = steady(sys.stdout), steady(sys.stderr)
     from puffervec.workers.python import block
     from puffervec.workers.python import env as python_env
 
@@ -185,8 +200,9 @@ def _env_type(task: WorkerTask, slab: Any) -> Any:
 
 
 def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
-    """Answer the learner's first command with an error: this worker could not get as far as opening
-    its envs.
+    """Answer the learner's first command with an error.
+
+    Used when this worker could not get as far as opening its envs.
     """
     from puffervec._ffi import ffi, lib
 
@@ -201,10 +217,11 @@ def _refuse(task: WorkerTask, slab: Any, error: Exception) -> None:
 
 
 def main(task: WorkerTask) -> None:
-    """Open the envs, serve commands until told to close. Runs without the GIL and without Python
-    per step.
+    """Open the envs and serve commands until told to close.
+
+    Runs without the GIL and without Python per step.
     """
-    gc.freeze()  # what a forked worker has inherited is the learner's to destroy
+    gc.freeze()  # objects inherited by a fork are the learner's to destroy
     gc.enable()  # it was off while this process was started
     group = _protect(task)
     try:
@@ -220,7 +237,7 @@ def _serve(task: WorkerTask) -> None:
     anywhere = ffi.new("pv_cores*")
     lib.pv_cores_read(anywhere)
     if task.core is not None:
-        with contextlib.suppress(OSError):  # the core may have been taken away since
+        with contextlib.suppress(OSError):  # the core may have been taken away meanwhile
             os.sched_setaffinity(0, {task.core})
     slab = ffi.from_buffer("uint8_t[]", task.memory.buffer)
     mapped = task.data.map() if task.data is not None else None

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Python envs behind the function table of csrc/env.h: the C worker loop calls them as it calls a C
-env.
+"""Python envs behind the function table of csrc/env.h, so that the C worker loop can call them.
 
-So channel, slab, errors, timing and backends are the same for both. A turn costs one call into
-Python, whatever the number of envs. Runs in worker processes, and in the learner for the Serial
-backend.
+Channel, slab, errors, timing and backends are therefore the same as for C envs. A turn costs one
+call into Python, whatever the number of envs. Runs in worker processes, and in the learner for the
+Serial backend.
 """
 
 from __future__ import annotations
@@ -38,10 +37,12 @@ from puffervec.workers.python.mailbox import Mailbox, Slot
 
 @dataclass(frozen=True)
 class BlockContext:
-    """What a block has besides its rows.
+    """The resources of a block besides its rows.
 
-    command: the learner's line to it (`pv_line*`). memory: the slab's bytes, and base: where they
-        begin.
+    Attributes:
+        command: the learner's line to the block (`pv_line*`).
+        memory: the slab's bytes.
+        base: address of the slab.
     """
 
     question: Slot
@@ -52,16 +53,19 @@ class BlockContext:
     base: int
 
 
-# By token; the last dict holds the row of each innermost env by its id, to find one env that stands
-# for two rows.
+# By token; the last dict holds the row of each innermost env by its id, to detect one env that is
+# used for two rows.
 _sources: dict[int, tuple[PythonSource, dict[int, BlockContext], dict[int, int]]] = {}
 _blocks: dict[int, Block] = {}
 _now = global_random.now
 
 
 def register(source: PythonSource, contexts: Mapping[int, BlockContext]) -> None:
-    """Make a source known in this process before its workers are opened. contexts: by the first env
-    of each block.
+    """Make a source known in this process before its workers are opened.
+
+    Args:
+        source: the source of the envs.
+        contexts: the context of each block, by the first env of the block.
     """
     _sources[source.token] = (source, dict(contexts), {})
 
@@ -82,7 +86,14 @@ def envs_of(source: PythonSource) -> list[Any]:
 def block_contexts(
     slab: Any, buffer: memoryview, worker: int, mailbox: Mailbox
 ) -> dict[int, BlockContext]:
-    """Return the contexts of a worker's blocks. slab: `pv_slab*`; buffer: its bytes."""
+    """Return the contexts of a worker's blocks, by the first env of each.
+
+    Args:
+        slab: `pv_slab*`.
+        buffer: the bytes of the slab.
+        worker: index of the worker.
+        mailbox: the worker's mailbox.
+    """
     contexts = {}
     for half, question in mailbox.questions.items():
         span = lib.pv_slab_span(slab, worker, half)
@@ -98,15 +109,14 @@ class Block:
     """A worker's Python envs of one half."""
 
     def __init__(self, block: Any) -> None:
-        """Make the envs. Args: block: `pv_block*`."""
+        """Make the envs of `block`, a `pv_block*`."""
         token = ffi.cast("const uint64_t*", block.context.config)[0]
         self.source, contexts, self._known = _sources[token]
         self.context = contexts[block.first_env]
         self.first_env, self.count = block.first_env, block.env_count
         at = _address(block.error_env) - self.context.base
-        self._at = self.context.memory[at : at + 4].cast(
-            "I"
-        )  # the env at work: named if this process dies there
+        # The current env, which the error names if this process dies in it.
+        self._at = self.context.memory[at : at + 4].cast("I")
         observation, action = (
             ObservationPlan(self.source.observation_space),
             ActionPlan(self.source.action_space),
@@ -160,13 +170,15 @@ class Block:
         return made
 
     def reset(self, mask: Any, seeds: Any) -> None:
-        """Reset the envs whose mask byte is 1, all if mask is NULL; seeds NULL: with no seed."""
+        """Reset the envs whose mask byte is 1, or all if mask is NULL.
+
+        If seeds is NULL, they are reset without a seed.
+        """
         turn = self.context.command.turn
-        if turn != self._reset_turn:  # a turn resets in two parts where only some envs get a seed
+        if turn != self._reset_turn:  # a turn resets in two parts if only some envs get a seed
             self._head["native"] = 0
-            asked = (
-                self.context.question.take()
-            )  # actions, if a step that was interrupted was never sent
+            # Holds actions if a step was interrupted before it was sent.
+            asked = self.context.question.take()
             self._reset_turn, self._options = turn, None if isinstance(asked, Native) else asked
             self.infos.begin()
         which = [env for env in range(self.count) if mask == ffi.NULL or mask[env]]
@@ -182,8 +194,9 @@ class Block:
         self._post_others()
 
     def _take_native(self) -> Any:
-        """Return the actions of the turn that rows cannot hold, one per row; None where they stand
-        in the rows.
+        """Return the actions of the turn that rows cannot hold, one per row.
+
+        The result is None if the rows hold them.
         """
         if not self._head["native"]:
             return None
@@ -192,8 +205,9 @@ class Block:
         return list(found.entries) if isinstance(found, Native) else None
 
     def _post_others(self) -> None:
-        """Send infos other than numbers, each by itself, so that an error in sending or reading
-        names its env.
+        """Send infos other than numbers.
+
+        Each is sent by itself, so that an error in sending or reading names its env.
         """
         if not self.infos.others:
             return
@@ -208,7 +222,10 @@ class Block:
         global_random.remove()
 
     def call(self) -> None:
-        """Answer a question about the envs: (verb, name, args, kwargs); verb is call, get or set."""
+        """Answer a question about the envs: (verb, name, args, kwargs).
+
+        The verb is "call", "get" or "set".
+        """
         verb, name, args, kwargs = self.context.question.take()
         results = []
         for env, made in enumerate(self.envs):
@@ -224,14 +241,15 @@ class Block:
 
 
 def _check_spaces(env: Any, source: PythonSource) -> None:
-    """Raise ConfigError unless the env's rows look like the driver env's: other bounds are fine,
-    other shapes are not.
+    """Raise ConfigError unless the env's rows look like the driver env's.
+
+    Other bounds are allowed, other shapes are not.
     """
     found = spaces_of(env, source.kind)
     if source.kind == PARALLEL and tuple(env.possible_agents) != source.possible_agents:
         raise ConfigError(
             f"this env has agents {list(env.possible_agents)}, the first one "
-            f"{list(source.possible_agents)}: give them alike"
+            f"{list(source.possible_agents)}: give all envs the same agents"
         )
     kinds: tuple[type[ObservationPlan] | type[ActionPlan], ...] = (ObservationPlan, ActionPlan)
     for space, wanted, plan in zip(
@@ -241,8 +259,8 @@ def _check_spaces(env: Any, source: PythonSource) -> None:
             own, first = plan(space), plan(wanted)
             if own.dtype != first.dtype or own.row_shape != first.row_shape:
                 raise ConfigError(
-                    f"this env has the {first.noun} space {space}, the first one {wanted}: all "
-                    "envs need equal rows"
+                    f"this env has the {first.noun} space {space}, the first one {wanted}: give "
+                    "all envs the same space"
                 )
 
 
@@ -273,7 +291,7 @@ def _rows(
         size = count * int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
         if not size:
             return np.zeros((count, *shape), dtype)
-        # On the memoryview, which keeps the slab mapped for as long as anybody holds one of these.
+        # On the memoryview, which keeps the slab mapped as long as one of these arrays exists.
         elements = size // np.dtype(dtype).itemsize
         return np.frombuffer(
             context.memory, dtype, elements, _address(pointer) - context.base
@@ -296,16 +314,16 @@ def _rows(
 
 
 def _guarded(block: Any, run: Callable[[Block], None]) -> int:
-    """Run a function of a block; an exception goes to the error slot as text, and as itself into
-    the mailbox.
+    """Run a function of a block and report an exception.
+
+    It goes to the error slot as text, and as an object into the mailbox.
     """
     made = _blocks.get(_address(block))
     outside = _now.generators
     try:
         if made is None:
-            made = object.__new__(
-                Block
-            )  # so that a failing constructor can be reported with its env
+            # Split, so that a failing constructor can be reported with its env.
+            made = object.__new__(Block)
             made.__init__(block)  # type: ignore[misc]
             _blocks[_address(block)] = made
         else:
@@ -360,8 +378,10 @@ def _close(block: Any) -> None:
 
 
 def _escaped(kind: type[BaseException], error: BaseException, trace: Any) -> int:
-    """Report what no `try` can catch: a Ctrl-C that arrived in C is raised at the first bytecode of
-    the callback, and one that arrives at the end of `_guarded` leaves it before it is done.
+    """Report an exception that no `try` can catch.
+
+    A Ctrl-C that arrived in C is raised at the first bytecode of the callback, and one that arrives
+    at the end of `_guarded` leaves it before it is done.
     """
     guarded = trace.tb_next.tb_frame.f_locals if trace.tb_next is not None else {}
     _now.generators = guarded.get("outside", _now.generators)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The loops over a worker's Python envs of one half: how each kind of env is reset and stepped, and
-its rows written.
+"""The loops that reset and step a worker's Python envs of one half and write their rows.
 
-They are written for speed: everything per row is looked up once; rewards are collected in a list
-and written together; flags are only touched where an episode ends; observations are compared with
-the space once per env, at its first reset and step, and after that only by shape.
+There is one loop per kind of env. They are written for speed: everything per row is looked up once;
+rewards are collected in a list and written together; flags are only touched when an episode ends;
+observations are compared with the space once per env, at its first reset and step, and after that
+only by shape.
 """
 
 from __future__ import annotations
@@ -38,8 +38,14 @@ _BUFFERS = ("observations", "rewards", "terminals", "truncations", "masks")  # o
 class Rows:
     """Views on the slab's rows of a block: N rows, env by env.
 
-    observations, final_observations (N, *row_shape) or None; actions (N, *row_shape); rewards (N,)
-    float32; the flags (N,) uint8.
+    Attributes:
+        observations: (N, *row_shape).
+        actions: (N, *row_shape).
+        rewards: (N,) float32.
+        terminals: (N,) uint8.
+        truncations: (N,) uint8.
+        masks: (N,) uint8.
+        final_observations: (N, *row_shape) or None.
     """
 
     observations: np.ndarray
@@ -53,10 +59,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class CurrentEnv:
-    """Where the index of the env at work is stored, so that it can be named if it fails or kills
-    the process.
+    """The place where the index of the current env is stored.
 
-    at: (1,) uint32, its index among all envs. first: the index of the block's first env.
+    An error can then name the env if it fails or kills the process.
+
+    Attributes:
+        at: (1,) uint32, its index among all envs.
+        first: the index of the block's first env.
     """
 
     at: memoryview
@@ -64,7 +73,7 @@ class CurrentEnv:
 
 
 class EnvLoop:
-    """The envs of one block."""
+    """The loop over the envs of one block."""
 
     def __init__(
         self,
@@ -76,8 +85,16 @@ class EnvLoop:
         autoreset: str,
         place: CurrentEnv,
     ) -> None:
-        """Args: envs: in order; rows: theirs; observation, action: plans of one row; infos: where
-        infos go; autoreset: the mode; place: where to note the env at work.
+        """Prepare the loop.
+
+        Args:
+            envs: the envs, in order.
+            rows: the rows of the envs.
+            observation: the plan of one observation row.
+            action: the plan of one action row.
+            infos: the writer of infos.
+            autoreset: the mode.
+            place: the place where the current env is stored.
         """
         self.envs, self.rows, self.infos = envs, rows, infos
         self.resets = [reset_of(env) for env in envs]
@@ -93,8 +110,9 @@ class EnvLoop:
         self.write_rewards = RewardWriter(rows.rewards)
 
     def reset(self, which: Sequence[int], seeds: Sequence[int | None], options: Any) -> None:
-        """Reset the envs in `which` (positions) with the seed of each, and the same options. Infos
-        have begun.
+        """Reset the envs in `which` (positions), each with its seed, and the same options.
+
+        The infos of this turn have been cleared already.
         """
         for env, seed in zip(which, seeds, strict=True):
             self.at[0] = self.first + env
@@ -105,28 +123,29 @@ class EnvLoop:
         raise NotImplementedError
 
     def step(self, native: list[Any] | None) -> None:
-        """Step all envs with `native`, one action per row, or, where that is None, with the actions
-        that stand in the rows.
+        """Step all envs.
+
+        Args:
+            native: one action per row; None for the actions in the rows.
         """
         raise NotImplementedError
 
 
 class GymnasiumLoop(EnvLoop):
-    """gymnasium.Env: one row each."""
+    """The loop for gymnasium.Env: one row each."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         count = len(self.envs)
-        self._steps = [
-            checked_step(env.step) for env in self.envs
-        ]  # until the first step has been taken
+        # Checked until the first step has been taken.
+        self._steps = [checked_step(env.step) for env in self.envs]
         self._over = [False] * count
         self._ended: list[int] = []
         self._reset_checked, self._step_checked = [False] * count, False
         self._rewards = [0.0] * count
         self._pack_exact = struct.Struct(f"={count}d").pack_into
         self._readers = None if self.action.is_plain else self.action.readers(self.rows.actions)
-        # A plain observation is assigned to its row right in the loop, which spares the call of a
+        # A plain observation is assigned to its row in the loop itself, which saves the call of a
         # writer.
         self._flat = (
             FlatRows(self.rows.observations, self.observation) if self.observation.is_flat else None
@@ -198,7 +217,7 @@ class GymnasiumLoop(EnvLoop):
         self._keep_exact()
 
     def _actions(self) -> list[Any]:
-        """Return the actions that stand in the rows; envs may keep them."""
+        """Return the actions in the rows; envs may keep them."""
         if self._readers is not None:
             return [read() for read in self._readers]
         rows = self.rows.actions
@@ -207,10 +226,10 @@ class GymnasiumLoop(EnvLoop):
     def _end(
         self, env: int, observation: Any, terminated: Any, truncated: Any, info: Any
     ) -> tuple[Any, Any]:
-        """Note the end of an episode and return the observation and the info of this turn's row.
+        """Record the end of an episode and return the observation and the info of this turn's row.
 
-        In same-step mode these are the first ones of the next episode; the last observation is kept
-        aside.
+        In same-step mode these are the first ones of the next episode; the last observation is
+        stored separately.
         """
         rows = self.rows
         rows.terminals[env], rows.truncations[env] = bool(terminated), bool(truncated)
@@ -224,7 +243,7 @@ class GymnasiumLoop(EnvLoop):
         return self._begin(env)
 
     def _forget_ends(self) -> None:
-        """Clear the flags of the turn before."""
+        """Clear the flags of the previous turn."""
         for env in self._ended:
             self.rows.terminals[env] = self.rows.truncations[env] = 0
         self._ended.clear()
@@ -238,11 +257,10 @@ class GymnasiumLoop(EnvLoop):
                 self.write_rewards.one(env, reward)
 
     def _keep_exact(self) -> None:
-        """Keep the rewards in the precision in which they were returned, which rows do not have."""
+        """Store the rewards in their original precision, which rows do not have."""
         try:
-            self._pack_exact(
-                self.infos.area.rewards.data, 0, *self._rewards
-            )  # half the time that NumPy takes for a list
+            # Takes half the time that NumPy takes for a list.
+            self._pack_exact(self.infos.area.rewards.data, 0, *self._rewards)
         except struct.error:  # arrays of one number, which some envs return
             self.infos.area.rewards[:] = [
                 np.asarray(reward).reshape(-1)[0] for reward in self._rewards
@@ -250,10 +268,12 @@ class GymnasiumLoop(EnvLoop):
 
 
 class ParallelLoop(EnvLoop):
-    """PettingZoo ParallelEnv: a row per possible agent; agents that are not there have zero rows
-        and mask 0.
+    """The loop for PettingZoo ParallelEnv: a row per possible agent.
 
-    absent_terminal: the terminal flag of their rows.
+    Absent agents have zero rows and mask 0.
+
+    Attributes:
+        absent_terminal: the terminal flag of absent agents' rows.
     """
 
     absent_terminal = False
@@ -343,8 +363,9 @@ class ParallelLoop(EnvLoop):
                 rows.final_observations[row] = rows.observations[row]  # type: ignore[index]
 
     def _end(self, env: int) -> None:
-        """Note that no agent is left; in same-step mode begin the next episode, with rewards and
-        flags of the last step.
+        """Record that no agent is left.
+
+        In same-step mode, begin the next episode, but with rewards and flags of the last step.
         """
         if not self.same_step:
             self._over[env] = True
@@ -360,12 +381,11 @@ class ParallelLoop(EnvLoop):
 
 
 class PufferLoop(EnvLoop):
-    """PufferEnv: the env has adopted the rows as its buffers and writes them itself, resets
-        included.
+    """The loop for PufferEnv: the env has adopted the rows as its buffers and writes them itself.
 
-    Its actions are the exception: they are int32 where they are indices, as PufferLib's C envs read
-    them, and so are copied. Arrays that an env has made itself, because its creator did not pass
-    `buf` on, are copied too.
+    That includes resets. Its actions are the exception: they are int32 if they are indices, as
+    PufferLib's C envs read them, and so are copied. Arrays that an env has made itself, because its
+    creator did not pass `buf` on, are copied too.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -394,7 +414,8 @@ class PufferLoop(EnvLoop):
         actions = self.rows.actions
         for env, puffer in enumerate(self.envs):
             self.at[0] = self.first + env
-            # A subclass of an emulation wrapper, whose caller resets it; a PufferEnv is never done
+            # Only a subclass of an emulation wrapper, which its caller resets; a PufferEnv is never
+            # done.
             if puffer.done:
                 self.reset_one(env, None, None)
                 continue
@@ -404,15 +425,16 @@ class PufferLoop(EnvLoop):
             self._put(env, infos)
 
     def _adopt(self, env: int, arrays: Sequence[Any]) -> None:
-        """Copy arrays that the env returned without having written them in place, and what it has
-        outside of the rows.
+        """Copy arrays that are not in the rows already.
+
+        These are arrays that the env returned without having written them in place, and those that
+        it keeps outside of the rows.
         """
         puffer = self.envs[env]
         for array, name in zip(arrays, _BUFFERS, strict=False):
             own = getattr(puffer, name)
-            if (
-                array is not None and array is not own and not isinstance(array, dict)
-            ):  # by agent: the rows have it
+            # A dict is by agent: the rows have its contents already.
+            if array is not None and array is not own and not isinstance(array, dict):
                 own[...] = np.asarray(array).reshape(own.shape)
         for name in self._outside[env]:
             getattr(self.rows, name)[self._span(env)] = getattr(puffer, name)
@@ -426,7 +448,10 @@ class PufferLoop(EnvLoop):
 
 
 def close_all(envs: Sequence[Any]) -> None:
-    """Close every env. Exceptions are printed to stderr, since the learner no longer listens."""
+    """Close every env.
+
+    Exceptions are printed to stderr, since the learner no longer listens.
+    """
     for env in envs:
         try:
             close = getattr(env, "close", None)

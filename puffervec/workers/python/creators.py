@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Turns what a user passes to `make` into callables that make one env each. Used by the learner and
-by workers.
+"""Conversion of the argument of `make` into callables that make one env each.
+
+Used by the learner and by workers.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 
-PACKAGES = {
-    "ALE": "ale_py"
-}  # By the namespace of their ids, where it is not the package's own name.
+# Packages by the namespace of their ids, if that is not the package's own name.
+PACKAGES = {"ALE": "ale_py"}
 
 
 @dataclass(frozen=True)
 class Creator:
-    """Makes one env: `function(*args, **kwargs)`, with `buf` and `seed` where the function names
-    them (PufferLib's convention).
+    """A callable that makes one env: `function(*args, **kwargs)`.
 
-    always: pass both, None too, where the function takes any keywords (**kwargs), as PufferLib
-        does. Its vector env also shows agents that are not there as terminal.
+    It passes `buf` and `seed` if the function has parameters of these names (PufferLib's
+    convention).
+
+    Attributes:
+        always: whether to pass both, also as None, to a function that takes any keywords
+            (**kwargs), as PufferLib does. Its vector env also shows absent agents as terminal.
     """
 
     function: Callable[..., Any]
@@ -37,7 +40,12 @@ class Creator:
     always: bool = False
 
     def make(self, seed: int | None = None, buf: Any = None) -> Any:
-        """Return a new env. buf: rows for a PufferEnv to write into; None lets it make its own."""
+        """Return a new env.
+
+        Args:
+            seed: the seed to pass, or None.
+            buf: rows for a PufferEnv to write into; None lets it make its own.
+        """
         kwargs = dict(self.kwargs or {})
         named, takes_any = _free_parameters(self.function, len(self.args))
         for name, value in (("buf", buf), ("seed", seed)):
@@ -51,10 +59,11 @@ class Creator:
 def _free_parameters(
     function: Callable[..., Any], taken: int
 ) -> tuple[set[str], Callable[[str], bool]]:
-    """Look at what can be given by name, after `taken` arguments by position.
+    """Return the parameters that can be passed by name after `taken` positional arguments.
 
     Returns:
-        the parameters' names, and whether a name that is none of the parameters may be given.
+        the parameters' names, and a function that says whether a name other than these may be
+        passed.
     """
     try:
         every = list(inspect.signature(function).parameters.values())
@@ -64,9 +73,8 @@ def _free_parameters(
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     spoken_for = {p.name for p in every}
     if isinstance(function, type) and open_ended:
-        for base in function.__mro__[
-            1:
-        ]:  # a class that passes **kwargs on to a base that names them
+        # The class may pass **kwargs on to a base that names them.
+        for base in function.__mro__[1:]:
             if base is not object and "__init__" in vars(base):
                 named |= set(inspect.signature(vars(base)["__init__"]).parameters)
     if isinstance(function, functools.partial):
@@ -77,8 +85,10 @@ def _free_parameters(
 
 @dataclass(frozen=True)
 class GymnasiumMaker:
-    """Makes a registered Gymnasium env. spec: its EnvSpec, which tells a worker what only the
-    learner has registered.
+    """A callable that makes a registered Gymnasium env.
+
+    Attributes:
+        spec: the env's EnvSpec, for workers that lack the learner's registrations.
     """
 
     spec: Any
@@ -98,16 +108,19 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
     Args:
         given: a callable, a Gymnasium id, "module:factory", a Creator (its function gets the
             arguments given here), or a sequence of num_envs of these.
-        env_args, env_kwargs: for all envs; where `given` is a sequence, also a sequence with one
-            entry per env.
+        env_args: positional arguments for all envs; if `given` is a sequence, also a sequence with
+            one entry per env.
+        env_kwargs: keyword arguments, in the same forms.
+        num_envs: number of envs.
+
     Raises:
-        ConfigError: something that makes no env, or sequences of other lengths.
+        ConfigError: `given` does not make envs, or a sequence has another length.
     """
     if isinstance(given, (list, tuple)):
         if len(given) != num_envs:
             raise ConfigError(
-                f"{len(given)} env creators for num_envs={num_envs}: give one per env, or a "
-                "single one"
+                f"there are {len(given)} env creators for num_envs={num_envs}: give one per env, "
+                "or a single one"
             )
         args = _one_each("env_args", env_args, num_envs, (list, tuple))
         kwargs = _one_each("env_kwargs", env_kwargs, num_envs, (Mapping,))
@@ -116,8 +129,9 @@ def creators(given: Any, env_args: Any, env_kwargs: Any, num_envs: int) -> list[
 
 
 def _one_each(name: str, given: Any, count: int, kinds: tuple[type, ...]) -> list[Any]:
-    """Return a list with one entry per env from one value for all, None, or a sequence of values of
-    these kinds.
+    """Return a list with one entry per env.
+
+    `given` is one value for all, None, or a sequence of values of these kinds.
     """
     if (
         isinstance(given, Sequence)
@@ -151,10 +165,10 @@ def _creator(given: Any, args: Any, kwargs: Any) -> Creator:
 
 
 def resolve(name: str) -> Callable[..., Any]:
-    """Return what makes the env of that name: "module:factory", or a Gymnasium id.
+    """Return a callable that makes the env named "module:factory" or by a Gymnasium id.
 
     Raises:
-        ConfigError: neither; the message says what was tried.
+        ConfigError: the name is neither; the message says what was tried.
     """
     module, _, attribute = name.partition(":")
     if attribute and attribute.isidentifier():
@@ -183,15 +197,16 @@ def resolve(name: str) -> Callable[..., Any]:
 
 def _import(module: str) -> Any:
     if os.getcwd() not in sys.path:
-        sys.path.insert(
-            0, os.getcwd()
-        )  # a console script does not look into the current folder; nor do its workers
+        # A console script and its workers do not search the current folder.
+        sys.path.insert(0, os.getcwd())
     return importlib.import_module(module)
 
 
 def named(name: str) -> Any:
-    """Return what "module:attribute" names. Raises: ConfigError where it is not there; whatever the
-    module itself raises.
+    """Return the object that "module:attribute" names.
+
+    Raises:
+        ConfigError: it does not exist. Errors of the module itself are passed on.
     """
     module, _, attribute = name.partition(":")
     try:

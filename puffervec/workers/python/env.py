@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Envs written in Python, as the learner sees them: their kind, their spaces as rows, and what
-workers need to make them.
+"""Envs written in Python, as the learner sees them, the counterpart of native.py.
 
-The counterpart of native.py. Workers step them in block.py, behind the same function table as a C
-env.
+Their kind, their spaces as rows, and what workers need to make them. Workers step them in block.py,
+behind the same function table as a C env.
 """
 
 from __future__ import annotations
@@ -34,16 +33,20 @@ _tokens = itertools.count(1)
 
 @dataclass(frozen=True)
 class PythonSource:
-    """What makes and describes the envs of one vector env; travels to the workers as bytes
-    (travel.py).
+    """The creators and the description of the envs of one vector env.
+
+    It travels to the workers as bytes (travel.py).
 
     Attributes:
         kind: "gymnasium", "parallel" (PettingZoo) or "puffer" (PufferEnv: writes rows itself).
-        creators: one per env. agents: rows per env. possible_agents: of a parallel env.
-        observation_space, action_space: of one row, as the env gives them. seed: for creators that
-            take one; env i gets seed + i. entropy: for the global generators of envs without a seed
-            (global_random.py).
-        absent_terminal: agents that are not there are terminal, as in PufferLib.
+        creators: one per env.
+        agents: number of rows per env.
+        possible_agents: the agents of a parallel env.
+        observation_space: space of one row, as the env declares it.
+        action_space: space of one row's action, as the env declares it.
+        seed: seed for creators that take one; env i gets seed + i.
+        entropy: seed for the global generators of envs without a seed (global_random.py).
+        absent_terminal: whether absent agents are terminal, as in PufferLib.
     """
 
     token: int
@@ -63,8 +66,8 @@ def dump_source(env: PythonEnv) -> bytes:
     """Pickle an env's source for workers, and the Gymnasium ids that this process knows.
 
     Raises:
-        ConfigError: an env creator that cannot be pickled; the message names it and what it holds.
-            Creators that return the env they hold for several rows.
+        ConfigError: an env creator cannot be pickled (the message names it and what it holds), or
+            creators return the env that they hold for several rows.
     """
     from puffervec.workers.python import registry
 
@@ -74,7 +77,7 @@ def dump_source(env: PythonEnv) -> bytes:
     except Exception as error:
         raise ConfigError(
             f"the env creator {_unsendable(source.creators)!r} cannot be sent to worker processes "
-            f"({type(error).__name__}: {error}): make what it holds inside of it, or use "
+            f"({type(error).__name__}: {error}): create what it holds inside the creator, or use "
             "backend='serial'"
         ) from error
     if held:
@@ -83,11 +86,14 @@ def dump_source(env: PythonEnv) -> bytes:
 
 
 def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
-    """Raise where creators return one env for two rows. Different workers would each get a copy, so
-    it would go unnoticed.
+    """Raise if creators return one env for two rows.
 
-    held: the envs that were found in the creators. The first two creators that hold the same one
-        are called.
+    Different workers would each get a copy, so it would go unnoticed.
+
+    Args:
+        env: the env whose creators to check.
+        held: the envs that were detected in the creators. The first two creators that hold the same
+            one are called.
     """
     creators, holders = env.source.creators, dict[int, list[int]]()
     for row, creator in enumerate(creators):
@@ -108,23 +114,26 @@ def _refuse_held(env: PythonEnv, held: Sequence[Any]) -> None:
 
 
 def refuse_twice(made: Any, row: int, rows: dict[int, int]) -> dict[int, int]:
-    """Raise ConfigError if `made` is the env of another row, or holds it. Returns {id of a living
-    env: row}.
+    """Raise ConfigError if `made` is the env of another row, or holds it.
+
+    Returns:
+        {id of a living env: row}.
     """
     for inner in reversed(list(envs_in(made))):
         other = rows.setdefault(id(inner), row)
         if other != row:
             raise ConfigError(
                 f"envs {other} and {row} are one object ({type(inner).__name__}), whose episodes "
-                "would mix: make a new env in the function of each, as in [lambda: "
+                "would mix: make a new env in each creator, as in [lambda: "
                 "gymnasium.make('CartPole-v1')] * 2"
             )
     return rows
 
 
 def envs_in(env: Any) -> Iterator[Any]:
-    """Yield the env, and those that it and they hold in their attributes: wrapped ones, and those
-    inside of adapters.
+    """Yield the env, and those that it and they hold in their attributes.
+
+    These are wrapped envs, and those inside of adapters.
     """
     seen, found = {id(env)}, [env]
     while found:
@@ -137,7 +146,7 @@ def envs_in(env: Any) -> Iterator[Any]:
 
 
 def close_quietly(env: Any) -> None:
-    """Close an env that was only looked at; some cannot be closed before a reset."""
+    """Close an env that was only inspected; some cannot be closed before a reset."""
     close = getattr(env, "close", None)
     if close is not None:
         with contextlib.suppress(Exception):
@@ -145,8 +154,9 @@ def close_quietly(env: Any) -> None:
 
 
 def load_source(data: bytes) -> PythonSource:
-    """Return the source that `dump_source` has pickled in the learner, whose Gymnasium ids are
-    known here from now on.
+    """Return the source that `dump_source` has pickled in the learner.
+
+    The learner's Gymnasium ids are known in this process from then on.
     """
     from puffervec.workers.python import registry
 
@@ -156,7 +166,7 @@ def load_source(data: bytes) -> PythonSource:
 
 
 def _unsendable(creators: Sequence[Creator]) -> Any:
-    """Return the first function that cannot be pickled, by itself or for its arguments."""
+    """Return the first function that cannot be pickled, by itself or with its arguments."""
     for creator in creators:
         try:
             travel.dumps(creator)
@@ -166,10 +176,14 @@ def _unsendable(creators: Sequence[Creator]) -> Any:
 
 
 class PythonEnv:
-    """Python envs of one kind with equal spaces; one driver env is made here to see them.
+    """A set of Python envs of one kind with equal spaces.
+
+    One driver env is made here to read the spaces.
 
     Attributes:
-        name: for messages. driver: the driver env. source: what workers get.
+        name: name for messages.
+        driver: the driver env.
+        source: the part that workers get.
     """
 
     training = Training()
@@ -177,23 +191,30 @@ class PythonEnv:
     config = type(None)
 
     def __init__(self, creators: Sequence[Creator], autoreset: str, seed: Any) -> None:
-        """Make the driver env and look at it.
+        """Make the driver env and read its kind and spaces.
 
         Raises:
-            ConfigError: no env, a space that fits no row, or a mode that this kind of env cannot
-                do. Whatever the creator raises.
+            ConfigError: the creator did not make an env, a space does not fit a row, or this kind
+                of env does not support the mode. Errors of the creator are passed on.
         """
         first = seed if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) else None
         token = next(_tokens)
-        entropy = global_random.entropy(token)  # before an env may draw
+        entropy = global_random.entropy(token)  # before any env can draw
         self.driver = creators[0].make(seed=None if first is None else int(first))
         try:
             kind, agents, possible = _look(self.driver, autoreset)
             self.source = PythonSource(
-                token, kind, creators, agents, possible, *spaces_of(unwrapped(self.driver), kind), autoreset,
-                None if first is None else int(first), entropy,
+                token,
+                kind,
+                creators,
+                agents,
+                possible,
+                *spaces_of(unwrapped(self.driver), kind),
+                autoreset,
+                None if first is None else int(first),
+                entropy,
                 creators[0].always or vars(type(self.driver)).get("emulates") == PARALLEL,
-            )  # fmt: skip
+            )
             self.observation_plan = ObservationPlan(self.source.observation_space)
             self.action_plan = ActionPlan(self.source.action_space)
         except BaseException:
@@ -203,10 +224,10 @@ class PythonEnv:
 
     @property
     def preload(self) -> list[str]:
-        """Modules that a fork server may import for its workers: ours, and those of Gymnasium that
-            the env is made of.
+        """Modules that a fork server may import for its workers.
 
-        Not the user's own: they may start threads or open devices, which do not survive a fork.
+        They are ours, and those of Gymnasium that the env is made of. Not the user's own: they may
+        start threads or open devices, which do not survive a fork.
         """
         found = {"puffervec.workers.python.block"}
         env = unwrapped(self.driver)
@@ -219,16 +240,17 @@ class PythonEnv:
 
     @property
     def takes_native(self) -> bool:
-        """Whether the envs take `puffervec.core.actions.Native`: a PufferEnv reads its actions from
-        rows.
+        """Whether the envs take `puffervec.core.actions.Native`.
+
+        A PufferEnv does not, because it reads its actions from rows.
         """
         return self.source.kind != PUFFER
 
     def configure(self, settings: Any) -> None:
-        """Take no settings: creators have theirs."""
+        """Refuse settings: Python envs have none, since creators have theirs."""
         if settings:
             raise ConfigError(
-                f"{self.name} is a Python env: its settings go to its creator (env_kwargs)"
+                f"{self.name} is a Python env: pass its settings to its creator (env_kwargs)"
             )
 
     def build(self, config: None) -> EnvData:
@@ -236,7 +258,7 @@ class PythonEnv:
         return EnvData()
 
     def pack(self, config: None) -> bytes:
-        """Return what the env blocks find as their config: the token of their source."""
+        """Return the config of the env blocks: the token of their source."""
         return struct.pack("<Q", self.source.token)
 
     def describe(
@@ -282,10 +304,10 @@ def _name(env: Any) -> str:
 
 
 def unwrapped(env: Any) -> Any:
-    """Return the env inside a wrapper that only emulates: it would copy every row a second time.
+    """Return the env inside a wrapper that only emulates, which would copy every row a second time.
 
-    Such a class says of which kind the env in it is: `emulates`. A subclass stays: what it
-        overrides has to count.
+    Such a class has an attribute `emulates` with the kind of its env. A subclass is kept: what it
+    overrides has to take effect.
     """
     return env.env if "emulates" in vars(type(env)) else env
 
@@ -301,9 +323,8 @@ def _look(driver: Any, autoreset: str) -> tuple[str, int, tuple[Any, ...]]:
         kind, agents = PUFFER, env.num_agents
         if autoreset != "next_step":
             raise ConfigError(_resets_itself(env, autoreset))
-    elif (
-        isinstance(env, gymnasium.Env) or getattr(type(driver), "emulates", "") == GYMNASIUM
-    ):  # in it, one may only look like it
+    # An emulation wrapper may hold an env that only looks like a gymnasium.Env.
+    elif isinstance(env, gymnasium.Env) or getattr(type(driver), "emulates", "") == GYMNASIUM:
         kind = GYMNASIUM
     elif hasattr(env, "possible_agents") and not hasattr(env, "agent_iter"):
         kind, possible = PARALLEL, tuple(env.possible_agents)
@@ -330,7 +351,7 @@ def _resets_itself(env: Any, autoreset: str) -> str:
         why = "a PufferEnv: it resets itself and overwrites its last observation"
     else:
         why = "a subclass of an emulation wrapper, which writes its rows itself"
-    return f"{given}{why}; use 'next_step', which leaves it alone"
+    return f"{given}{why}; use 'next_step', which does not reset it"
 
 
 def _no_env(env: Any) -> str:
@@ -341,8 +362,10 @@ def _no_env(env: Any) -> str:
 
 
 def shared_spaces(env: Any, possible: Sequence[Any]) -> tuple[Any, Any]:
-    """Return the spaces that all agents of a parallel env share. Raises ConfigError if they differ,
-    or there are no agents.
+    """Return the spaces that all agents of a parallel env share.
+
+    Raises:
+        ConfigError: they differ, or there are no agents.
     """
     if not possible:
         raise ConfigError(f"{_name(env)} has no possible_agents: rows need a fixed list of them")

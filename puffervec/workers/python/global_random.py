@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Gives each Python env its own global generators, `np.random` and `random`, in the process that
-steps it.
+"""Separate global generators, `np.random` and `random`, for each Python env of a process.
 
 Otherwise the envs of a worker would draw from the same two generators, and rows would depend on the
-number of workers. An env's reset seeds its own ones, as `np.random.seed(seed)` and
+number of workers. An env's reset seeds its own generators, as `np.random.seed(seed)` and
 `random.seed(seed)` would. Envs that do not draw cost nothing, since nothing happens before a draw:
 
-    np.random.rand()     takes its generator's lock, which is ours: if another env is at work than drew last, states are swapped
-    random.random()      asks the one instance behind the module's functions, whose class is ours: it passes the call on
+    np.random.rand()     takes its generator's lock, which is ours: if the current env is not the
+                         one that drew last, states are swapped
+    random.random()      asks the one instance behind the module's functions, whose class is ours:
+                         it passes the call on
 
 Outside of a turn both are the process's own, as before.
 """
@@ -29,14 +30,24 @@ class EnvGenerators:
     """The global generators of the envs of one block."""
 
     def __init__(self, at: memoryview, entropy: int) -> None:
-        """Args: at: (1,) uint32, index of the env at work. entropy: for envs without a seed."""
+        """Start without any generator.
+
+        Args:
+            at: (1,) uint32, index of the current env.
+            entropy: seed for envs without a seed.
+        """
         self.at, self._entropy = at, entropy
         self._seeds: dict[int, int] = {}
         self.of_numpy: dict[int, Any] = {}  # states of np.random by env
         self._of_random: dict[int, random.Random] = {}
 
     def seed(self, env: int, seed: int) -> None:
-        """Let the generators of an env begin anew. env: its index. seed: at least 0."""
+        """Restart the generators of an env.
+
+        Args:
+            env: index of the env.
+            seed: at least 0.
+        """
         self._seeds[env] = seed
         self.of_numpy.pop(env, None)
         self._of_random.pop(env, None)
@@ -50,7 +61,7 @@ class EnvGenerators:
         return made.get_state(legacy=False)
 
     def random(self) -> random.Random:
-        """Return what stands for the `random` module of the env at work."""
+        """Return the replacement of the `random` module for the current env."""
         env = self.at[0]
         found = self._of_random.get(env)
         if found is None:
@@ -62,11 +73,9 @@ class EnvGenerators:
 
 
 def entropy(number: int) -> int:
-    """Return 32 bits that follow from the state of np.random in this process, without drawing from
-    it, and from `number`.
+    """Return 32 bits derived from `number` and the state of np.random, without drawing from it.
 
-    So that envs without a seed repeat where a script has called np.random.seed, and differ where it
-    has not.
+    Envs without a seed thus repeat if a script has called np.random.seed, and differ if not.
     """
     state: Any = np.random.get_state(legacy=False)["state"]
     text = (
@@ -77,11 +86,11 @@ def entropy(number: int) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little")
 
 
-# ---- whose turn it is ----------------------------------------------------------------------------
+# ---- the current generators ----------------------------------------------------------------------
 
 
 class _Now:
-    """Whose generators are the global ones: None for the process's own."""
+    """The generators that are currently the global ones; None for the process's own."""
 
     __slots__ = ("generators",)
 
@@ -93,10 +102,10 @@ now = _Now()  # written around each turn, so without a call
 
 # ---- np.random -----------------------------------------------------------------------------------
 
-# Whose state np.random holds now: (generators, env); the process's own: (None, 0); of an env that
-# was seeded since: None.
+# Owner of the state that np.random holds: (generators, env); (None, 0) for the process's own; None
+# if it is that of an env that was seeded since.
 _holder: tuple[EnvGenerators | None, int] | None = (None, 0)
-_outside: Any = None  # the state of the process's own while an env's is there
+_outside: Any = None  # the process's own state while an env's is in place
 _swapping = False
 _STATE_BYTES = 625 * 4  # mt19937_state: uint32 key[624]; int pos
 
@@ -108,13 +117,13 @@ def _forget(generators: EnvGenerators, env: int) -> None:
 
 
 def _swap_in() -> None:
-    """Give np.random the state of the env at work, or that of the process's own."""
+    """Give np.random the state of the current env, or the process's own."""
     global _holder, _outside, _swapping
     coming = now.generators
     wanted = (None, 0) if coming is None else (coming, coming.at[0])
     if wanted == _holder or _swapping:
         return
-    _swapping = True  # what follows takes the lock, too
+    _swapping = True  # the calls below take the lock too
     try:
         if _holder is not None:
             state, (generators, env) = np.random.get_state(legacy=False), _holder
@@ -147,7 +156,7 @@ class _Lock:
 
 
 class MT19937(np.random.MT19937):
-    """NumPy's, by the same name, since states name the class that they are for."""
+    """A bit generator with NumPy's name, since states name the class that they are for."""
 
     lock = _Lock()  # type: ignore[assignment]
 
@@ -157,8 +166,9 @@ class MT19937(np.random.MT19937):
 
     @property
     def state(self) -> Any:
-        """The state of the env at work. While states are swapped, its bytes, since NumPy's own form
-        takes 50 us to make.
+        """The state of the current env.
+
+        While states are swapped it is raw bytes, since NumPy's own form takes 50 us to make.
         """
         if _swapping:
             return {
@@ -217,7 +227,7 @@ class _Shared(random.Random):
 
 
 def _rebind() -> None:
-    """Let the functions of the `random` module be methods of its instance as that is now."""
+    """Rebind the functions of the `random` module to its instance in its current class."""
     instance: Any = random._inst
     for name, function in list(vars(random).items()):
         if getattr(function, "__self__", None) is instance:
@@ -231,8 +241,9 @@ _own: Any = None  # the bit generator of np.random
 
 
 def install() -> None:
-    """Put both in place; to be called once per block. Not np.random's where the user has given it
-    another kind of generator.
+    """Install both generators; call it once per block.
+
+    np.random is left alone if the user has given it another kind of generator.
     """
     global _blocks, _own, _holder
     _blocks += 1
@@ -248,7 +259,7 @@ def install() -> None:
 
 
 def remove() -> None:
-    """Take both away again with the last block."""
+    """Restore both generators with the last block."""
     global _blocks, _own
     _blocks -= 1
     if _blocks:

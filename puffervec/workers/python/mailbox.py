@@ -1,15 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The side channel between the learner and a worker with Python envs, for everything but rows and
-numbers.
+"""The side channel between the learner and a worker with Python envs, for all but rows and numbers.
 
-One message at a time each way: the learner posts a question (options, a call), the worker an answer
-per half (infos that are no numbers, results, an exception). Turns (csrc/channel.h) decide who may
-touch which slot when, so there is no lock and nobody waits here. Between processes a slot is an
-unnamed file in memory, of any size; in one process it is just a reference.
+There is one message at a time each way: the learner posts a question (options, a call), the worker
+an answer per half (infos that are not numbers, results, an exception). Turns (csrc/channel.h)
+decide which side may touch which slot when, so there is no lock and no waiting here. Between
+processes a slot is an unnamed file in memory, of any size; in one process it is just a reference.
 
-Messages are pickled. Both ends are this program: nothing that comes from outside is ever read from
-here.
+Messages are pickled. Both ends are this program: nothing that comes from outside is ever read here.
 """
 
 from __future__ import annotations
@@ -28,25 +26,25 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Slot:
-    """Holds at most one message; this kind within one process, where nothing is copied."""
+    """A place for at most one message, within one process, where nothing is copied."""
 
     def __init__(self) -> None:
         self._message: Any = None
 
     def encode(self, message: Any) -> Any:
-        """Return the message as `put` takes it. Raises: whatever pickling raises."""
+        """Return the message in the form that `put` takes; pickling errors are passed on."""
         return message
 
     def decode(self, encoded: Any) -> Any:
-        """Return what was encoded. Raises: whatever unpickling raises."""
+        """Return the message that was encoded; unpickling errors are passed on."""
         return encoded
 
     def put(self, encoded: Any) -> None:
-        """Put what `encode` returned in place of whatever is there."""
+        """Store what `encode` returned, in place of the current message."""
         self._message = encoded
 
     def read(self) -> Any:
-        """Return the message and leave it there; None if the slot is empty."""
+        """Return the message without removing it; None if the slot is empty."""
         return self._message
 
     def clear(self) -> None:
@@ -54,8 +52,9 @@ class Slot:
         self._message = None
 
     def post(self, message: Any) -> None:
-        """Encode a message and put it in place of whatever is there. Raises as `encode`; the slot
-        is then as it was.
+        """Encode a message and store it in place of the current one.
+
+        It raises like `encode`; the slot is then unchanged.
         """
         self.put(self.encode(message))
 
@@ -67,8 +66,9 @@ class Slot:
 
 
 class SharedSlot(MemoryFile, Slot):
-    """A slot between two processes: an unnamed file in memory (memfd), passed on by
-    multiprocessing.
+    """A slot between two processes: an unnamed file in memory (memfd).
+
+    multiprocessing passes it on.
     """
 
     def __init__(self) -> None:
@@ -113,13 +113,16 @@ def _read(fd: int, size: int) -> bytes:
 
 
 def dumps(message: Any, *, to_learner: bool = False) -> bytes:
-    """Pickle a message; by value (travel.py) what plain pickle cannot, and what a worker cannot
-    find by its name.
+    """Pickle a message.
+
+    What plain pickle cannot handle, and what a worker cannot find by its name, goes by value
+    (travel.py).
 
     Args:
-        to_learner: a worker writes to its learner, which has all that the worker's `__main__` has,
-            and the originals: a class that came back by value would take the place of the
-            original's methods.
+        message: the message.
+        to_learner: whether a worker writes to its learner, which has all that the worker's
+            `__main__` has, and the originals: a class that came back by value would take the place
+            of the original's methods.
     """
     with contextlib.suppress(Exception):
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -129,24 +132,29 @@ def dumps(message: Any, *, to_learner: bool = False) -> bytes:
 
 
 class Mailbox:
-    """All slots of one worker: a question and an answer per half that it serves."""
+    """The slots of one worker: a question and an answer per half that it serves."""
 
     def __init__(self, halves: Iterable[int], shared: bool) -> None:
-        """Args: halves: those that the worker serves; shared: the worker is another process."""
+        """Make the slots.
+
+        Args:
+            halves: the halves that the worker serves.
+            shared: whether the worker is another process.
+        """
         kind = SharedSlot if shared else Slot
         self.shared = shared
         self.questions: dict[int, Slot] = {half: kind() for half in halves}
         self.answers: dict[int, Slot] = {half: kind() for half in halves}
 
     def exception(self, half: int | None = None) -> BaseException | None:
-        """Empty all answers and return the exception of `half`, or any among them; None if it could
-        not be sent.
+        """Empty all answers and return the exception of `half`, or any among them.
+
+        The result is None if it could not be sent.
         """
         found: list[BaseException] = []
         for answer in sorted(self.answers, key=lambda of: of != half):
-            with contextlib.suppress(
-                Exception
-            ):  # what can be pickled cannot always be made again from its pickle
+            # Some objects can be pickled, but not unpickled.
+            with contextlib.suppress(Exception):
                 message = self.answers[answer].take()
                 found += [message] if isinstance(message, BaseException) else []
         return found[0] if found else None

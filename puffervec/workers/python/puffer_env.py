@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Base class of Python envs that hold many agents and write their rows in place, with PufferLib's
-interface.
+"""The base class of Python envs with many agents that write their rows in place.
+
+Its interface is PufferLib's.
 
     class Env(PufferEnv):
         def __init__(self, num_agents=8, buf=None, seed=0):
             self.single_observation_space, self.single_action_space = Box(...), Discrete(...)
             self.num_agents = num_agents
-            super().__init__(buf)               # makes or adopts observations, actions, rewards, terminals, truncations, masks
+            # makes or adopts observations, actions, rewards, terminals, truncations, masks
+            super().__init__(buf)
 
 Such an env is its own vector env: it resets its agents by itself.
 """
@@ -40,20 +42,29 @@ class AgentRows:
 
     @property
     def driver_env(self) -> Self:
-        """The env itself, as a vector env would show the env that it asks for spaces."""
+        """The env itself, for code that asks a vector env for the env with its spaces."""
         return self
 
 
 class PufferEnv(AgentRows):
     """An env with A agents in rows.
 
-    Attributes (the first three are set by the subclass):
-        single_observation_space: a Box. single_action_space: Discrete, MultiDiscrete or Box.
+    The subclass sets the first three attributes. The arrays alias `buf` if it was passed.
+
+    Attributes:
+        single_observation_space: a Box.
+        single_action_space: Discrete, MultiDiscrete or Box.
         num_agents: A.
-        observations: (A, *shape). actions: (A, *shape), int32 unless a Box. rewards: (A,) float32.
-        terminals, truncations, masks: (A,) bool. These alias `buf` where it was given.
-        observation_space, action_space: of all agents. agent_ids: (A,) 0 to A - 1. infos: of the
-            last async call.
+        observations: (A, *shape).
+        actions: (A, *shape), int32 unless a Box.
+        rewards: (A,) float32.
+        terminals: (A,) bool.
+        truncations: (A,) bool.
+        masks: (A,) bool.
+        observation_space: space of all agents.
+        action_space: space of all agents' actions.
+        agent_ids: (A,) 0 to A - 1.
+        infos: infos of the last async call.
     """
 
     emulated = False  # the rows are the env's own
@@ -62,8 +73,10 @@ class PufferEnv(AgentRows):
     single_action_space: gymnasium.Space[Any]
 
     def __init__(self, buf: Any = None) -> None:
-        """Check what the subclass has set, then make the buffers or adopt those of `buf` (a
-        mapping, or attributes).
+        """Check the subclass's attributes, then make the buffers or adopt those of `buf`.
+
+        Args:
+            buf: a mapping, or an object with attributes.
 
         Raises:
             APIUsageError: a required attribute is missing or of the wrong kind, or `buf` has other
@@ -88,7 +101,7 @@ class PufferEnv(AgentRows):
                     f"{type(self).__name__} sets {name}: set single_{name}, the space of one agent"
                 )
         if self.num_agents < 1:
-            raise APIUsageError(f"num_agents is {self.num_agents}: at least 1")
+            raise APIUsageError(f"num_agents is {self.num_agents}: use at least 1")
         if not isinstance(self.single_observation_space, spaces.Box):
             raise APIUsageError(
                 f"single_observation_space is {self.single_observation_space}: use a Box"
@@ -103,45 +116,58 @@ class PufferEnv(AgentRows):
 
     @property
     def agents_per_batch(self) -> int:
-        """Rows of one `recv`: all."""
+        """Number of rows of one `recv`, which are all."""
         return self.num_agents
 
     agent_per_batch = agents_per_batch  # as PufferLib calls it here
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, list[dict[str, Any]]]:
-        """Begin all episodes; to be written by the subclass. Returns `observations` and a list of
-        infos.
+        """Begin all episodes; implemented by the subclass.
+
+        Returns:
+            `observations` and a list of infos.
         """
         raise NotImplementedError(f"{type(self).__name__} has no reset(seed)")
 
     def step(
         self, actions: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        """Step all agents; to be written by the subclass.
+        """Step all agents; implemented by the subclass.
 
         Args:
             actions: (A, *shape) in the order of the rows.
+
         Returns:
             observations, rewards, terminals, truncations (the buffers) and a list of infos.
         """
         raise NotImplementedError(f"{type(self).__name__} has no step(actions)")
 
     def close(self) -> None:
-        """Free what the env holds; to be written by the subclass where there is something."""
+        """Free the env's resources; implemented by the subclass if it has any."""
 
     def async_reset(self, seed: int | None = None) -> None:
-        """Reset; `recv` gives the rows. Raises APIUsageError where `reset` gives no list of infos."""
+        """Reset all agents; `recv` returns the rows.
+
+        Raises:
+            APIUsageError: `reset` does not return a list of infos.
+        """
         _, infos = self.reset(seed)
         self.infos = self._info_list(infos)
 
     def send(self, actions: Any) -> None:
-        """Step; `recv` gives the rows. Raises APIUsageError where `step` gives no list of infos."""
+        """Step all agents; `recv` returns the rows.
+
+        Raises:
+            APIUsageError: `step` does not return a list of infos.
+        """
         *_, infos = self.step(actions)
         self.infos = self._info_list(infos)
 
     def recv(self) -> tuple[Any, ...]:
-        """Return observations, rewards, terminals, truncations, infos, agent_ids, masks: the
-        buffers themselves.
+        """Return the buffers themselves, in the order of `VectorEnv.recv`.
+
+        Returns:
+            observations, rewards, terminals, truncations, infos, agent_ids, masks.
         """
         return (
             self.observations,
@@ -156,8 +182,8 @@ class PufferEnv(AgentRows):
     def _info_list(self, infos: Any) -> list[dict[str, Any]]:
         if not isinstance(infos, list):
             raise APIUsageError(
-                f"{type(self).__name__} gave infos of type {type(infos).__name__}: give a list of "
-                "dicts"
+                f"{type(self).__name__} returned infos of type {type(infos).__name__}: return a "
+                "list of dicts"
             )
         return infos
 
@@ -166,19 +192,17 @@ NAMES = ("observations", "actions", "rewards", "terminals", "truncations", "mask
 
 
 def set_buffers(env: Any, buf: Any = None, action_dtype: Any = None) -> None:
-    """Give `env` its arrays `observations`, `actions`, `rewards`, `terminals`, `truncations` and
-    `masks`.
+    """Set the arrays `observations`, `actions`, `rewards`, `terminals`, `truncations` and `masks`.
 
     Args:
         env: has `num_agents` (A), `single_observation_space` and `single_action_space`.
         buf: arrays to adopt, a mapping or an object with these attributes; None to make new ones:
-            zeros, masks all True.
-            observations: (A, *observation shape) of the space's dtype. actions: (A, *action shape).
-            rewards: (A,) float32.
-            terminals, truncations, masks: (A,) bool. They alias the caller's memory for as long as
-                the env lives.
-        action_dtype: of new action rows; None for the Box's own, else int32 (as native envs
+            zeros, masks all True. observations: (A, *observation shape) of the space's dtype.
+            actions: (A, *action shape). rewards: (A,) float32. terminals, truncations, masks: (A,)
+            bool. They alias the caller's memory for as long as the env lives.
+        action_dtype: dtype of new action rows; None for the Box's own, else int32 (as native envs
             expect).
+
     Raises:
         APIUsageError: an array of `buf` is missing or has another shape, or observations have
             another dtype.

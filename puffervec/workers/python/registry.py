@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Copies the learner's Gymnasium registry to its workers, so that `gymnasium.make(id)` works there
-as it does in the script.
+"""Copies of the learner's Gymnasium registry for its workers.
 
-Most specs are plain data and are sent as they are. Specs with functions, classes or other objects
-get a proxy that unpickles them when an env is made, so that workers import no module of an env that
-nobody asks for.
+`gymnasium.make(id)` then works there as it does in the script. Most specs are plain data and are
+sent unchanged. Specs with functions, classes or other objects get a proxy that unpickles them when
+an env is made, so that workers import no module of an env that is not used.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ def packed() -> bytes:
 
 
 def adopt(data: bytes) -> None:
-    """Register what `packed` returned elsewhere; ids that are known here too become the learner's."""
-    # A module that registers its envs when it is imported, which may be when the first of them is
-    # made, finds them there.
+    """Register the specs that `packed` returned in the learner, replacing existing ids."""
+    # A module that registers its envs when it is imported, perhaps when the first of them is made,
+    # will find them registered already.
     warnings.filterwarnings(
         "ignore", ".*Overriding environment .* already in registry", UserWarning
     )
@@ -40,11 +39,15 @@ def adopt(data: bytes) -> None:
 
 
 class EntryPointProxy:
-    """An entry point for envs whose own one is not a string, or whose arguments are not plain data."""
+    """An entry point for envs whose own is not a string, or whose arguments are not plain data."""
 
     def __init__(self, env_id: str, packed: bytes, problem: str) -> None:
-        """Args: packed: the spec, for `travel.loads`; empty where it cannot be sent, with the
-        reason in `problem`.
+        """Store the spec.
+
+        Args:
+            env_id: the id of the env.
+            packed: the spec, for `travel.loads`; empty if it cannot be sent.
+            problem: the reason why it cannot be sent, or "".
         """
         self.env_id, self.packed, self.problem = env_id, packed, problem
 
@@ -52,7 +55,7 @@ class EntryPointProxy:
     def _real(self) -> EnvSpec:
         if self.problem:
             raise ConfigError(
-                f"the env {self.env_id!r} cannot be made in a worker: what was registered cannot "
+                f"the env {self.env_id!r} cannot be made in a worker: its registered spec cannot "
                 f"be pickled ({self.problem}): register an entry point such as 'module:Class', or "
                 "use backend='serial'"
             )
@@ -69,14 +72,14 @@ class EntryPointProxy:
         return creator(**{**self._real.kwargs, **kwargs})
 
     def __getattr__(self, name: str) -> Any:
-        """Show Gymnasium the metadata of the env's class, if it has any."""
+        """Return the metadata of the env's class for Gymnasium, if it has any."""
         if name != "metadata" or self.problem:
             raise AttributeError(name)
         return self._creator.metadata
 
 
 def _sendable(spec: EnvSpec) -> EnvSpec:
-    """Return the spec itself, or one with a stand-in."""
+    """Return the spec itself, or a copy with a proxy."""
     if (
         _is_entry(spec.entry_point)
         and _is_entry(spec.vector_entry_point)
@@ -102,14 +105,14 @@ def _is_plain_wrapped(spec: EnvSpec) -> bool:
 
 
 def _is_entry(entry_point: Any) -> bool:
-    """Whether every process finds it by its name."""
+    """Return whether every process can import the entry point by its name."""
     return entry_point is None or (
         isinstance(entry_point, str) and entry_point.partition(":")[0] not in travel.MAIN_MODULES
     )
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether it is made of numbers, texts, lists and dicts."""
+    """Return whether the value is made of numbers, texts, lists and dicts."""
     if isinstance(value, Mapping):
         return all(map(_is_plain, value.values()))
     return all(map(_is_plain, value)) if isinstance(value, (list, tuple)) else type(value) in _PLAIN

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Checks what `reset` and `step` of Python envs return, and writes it into rows.
+"""Checks for what `reset` and `step` of Python envs return, and writers into rows.
 
-Used by the loops of cells.py, in workers. Errors say what was found and what is expected.
+Used by the loops of cells.py, in workers. Errors name the value and what is expected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
 
     Raises:
         ConfigError: the result is an observation alone, as envs of the old Gym interface return it,
-            or no pair.
+            or not a pair.
     """
     try:
         plan.check(result)
@@ -34,15 +34,20 @@ def first_reset_pair(result: Any, plan: ObservationPlan) -> tuple[Any, Any]:
 
 
 def reset_pair(result: Any) -> tuple[Any, Any]:
-    """Return (observations, infos) of a reset. Raises ConfigError if the result is not a pair."""
+    """Return (observations, infos) of a reset.
+
+    Raises:
+        ConfigError: the result is not a pair.
+    """
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise _old("reset", _kind(result), "(observation, info)")
     return result[0], result[1]
 
 
 def checked_step(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `step` with a look at what it returns: five values. The function raises ConfigError
-    for anything else.
+    """Return `step` with a check that it returns five values.
+
+    The returned function raises ConfigError for anything else.
     """
 
     def checked(action: Any) -> Any:
@@ -66,29 +71,35 @@ def _old(name: str, found: str, wanted: str) -> ConfigError:
 
 
 class FlatRows:
-    """Takes observations that are plain arrays into their rows, and refuses other shapes, which
-    NumPy would spread.
+    """The rows of observations that are plain arrays.
 
-    `targets[env][:] = observation` is for the loop. It raises one of `misfits` where `other` has to
-    be called instead, and is faster than NumPy's assignment: at first a target is a memoryview,
-    which takes arrays of one axis and of the row's dtype. Arrays of another dtype get an array of
-    their own, from which `finish` copies all rows at once; all else a Python object.
+    It refuses other shapes, which NumPy would broadcast. `targets[env][:] = observation` is for the
+    loop. It raises one of `misfits` if `other` has to be called instead, and is faster than NumPy's
+    assignment: at first a target is a memoryview, which takes arrays of one axis and of the row's
+    dtype. Arrays of another dtype get a buffer of that dtype, from which `finish` copies all rows
+    at once; everything else gets a Python object.
     """
 
     misfits = (TypeError, ValueError, BufferError, NotImplementedError)
 
     def __init__(self, rows: np.ndarray, plan: ObservationPlan) -> None:
-        """Args: rows: (N, *shape). plan: of one row."""
+        """Make the targets.
+
+        Args:
+            rows: (N, *shape).
+            plan: the plan of one row.
+        """
         self.targets: list[Any] = [rows[row, ...].data for row in range(len(rows))]
-        self.copies: list[
-            tuple[np.ndarray, Any]
-        ] = []  # arrays (N, D) of other dtypes, and which of their rows are in use
-        self._lies: dict[int, np.ndarray] = {}  # where a row lies that has another dtype
+        # Arrays (N, D) of other dtypes, and which of their rows are in use.
+        self.copies: list[tuple[np.ndarray, Any]] = []
+        self._lies: dict[int, np.ndarray] = {}  # the array of each row with another dtype
         self._rows, self._plan = rows, plan
 
     def other(self, row: int, observation: Any) -> None:
-        """Write an observation that its target did not take, and find it another target. Raises
-        SpaceMismatchError.
+        """Write an observation that its target did not take, and choose another target for the row.
+
+        Raises:
+            SpaceMismatchError: the observation does not fit the space.
         """
         plain = type(observation) is np.ndarray and observation.ndim == 1
         lies = self._lies.pop(row, None)
@@ -122,7 +133,7 @@ class FlatRows:
 
 
 class _AnyRow:
-    """A target for whatever NumPy can make an array of."""
+    """A target for anything that NumPy can convert to an array."""
 
     __slots__ = ("_plan", "_view")
 
@@ -136,12 +147,13 @@ class _AnyRow:
 
 
 class RewardWriter:
-    """Writes rewards into rows. `struct` does it in half the time that NumPy takes for a list, and
-    knows overflows.
+    """A writer of rewards into rows.
+
+    `struct` takes half the time that NumPy takes for a list, and detects overflows.
     """
 
     def __init__(self, rewards: np.ndarray) -> None:
-        """Args: rewards: (N,) float32, the rows."""
+        """Prepare to write into `rewards`, the rows: (N,) float32."""
         self._memory = rewards.data
         self._pack_all, self._pack_one = (
             struct.Struct(f"={len(rewards)}f").pack_into,
@@ -149,8 +161,10 @@ class RewardWriter:
         )
 
     def all(self, rewards: list[Any]) -> None:
-        """Write all rewards. Raises one of REWARD_ERRORS if one is not a number or does not fit;
-        `one` finds out which.
+        """Write all rewards.
+
+        It raises one of REWARD_ERRORS if a reward is not a number or does not fit; `one` then
+        identifies which.
         """
         self._pack_all(self._memory, 0, *rewards)
 
@@ -158,13 +172,13 @@ class RewardWriter:
         """Write one reward: a number, or an array of one.
 
         Raises:
-            ConfigError: no number, or a finite one beyond float32.
+            ConfigError: the reward is not a number, or a finite one beyond float32.
         """
         try:
             self._pack_one(self._memory, 4 * row, reward)
         except OverflowError:
             raise ConfigError(
-                f"the reward is {reward!r}: rewards are float32, so at most 3.4e38; scale it"
+                f"the reward is {reward!r}: rewards are float32, at most 3.4e38, so scale it"
             ) from None
         except struct.error:
             array = np.asarray(reward)

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sends Python objects from the learner to its workers, which never import the user's main module.
+"""Python objects pickled by the learner for its workers, which never import the user's main module.
 
 Functions and classes of the main module travel by value (cloudpickle), and the worker's own
 `__main__` gets them under the names that they have in the script. So an env can pickle objects of
 the script's classes, and an entry point "__main__:MyEnv" leads to the class. In a process that
 multiprocessing has spawned, the main module is called `__mp_main__`; it is treated alike.
 
-    data: the message | names {name: object} | names that these brought along | ...        pickles, one after another
+    data: pickles, one after another:
+    the message | names {name: object} | names that these brought along | ...
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _ENTRY_POINTS = ("entry_point", "vector_entry_point")
 
 
 class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles, and notes the names of the main module that are on board, and the envs."""
+    """A pickler that records the names of the main module and the envs that it has packed."""
 
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream, pickle.HIGHEST_PROTOCOL)
@@ -36,7 +37,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         self._main = vars(sys.modules["__main__"])
 
     def reducer_override(self, obj: Any) -> Any:
-        """Look at each object on its way; called by pickle for all but plain data."""
+        """Inspect each object before pickling; pickle calls it for all but plain data."""
         if isinstance(obj, (type, types.FunctionType)):
             if obj.__module__ in MAIN_MODULES and "<locals>" not in obj.__qualname__:
                 self._note(obj.__qualname__)
@@ -61,7 +62,7 @@ def _spec_types() -> tuple[type, ...]:
 
 
 def is_env(obj: Any) -> bool:
-    """Whether an object has the methods of an env."""
+    """Return whether an object has the methods of an env."""
     return callable(getattr(type(obj), "step", None)) and callable(
         getattr(type(obj), "reset", None)
     )
@@ -82,12 +83,10 @@ def _main_by_value() -> Iterator[None]:
 
 
 def pack(message: Any) -> tuple[bytes, list[Any]]:
-    """Pickle a message for a worker.
+    """Pickle a message for a worker; pickling errors are passed on.
 
     Returns:
-        the bytes, and the envs (whatever has `reset` and `step`) that were met on the way.
-    Raises:
-        whatever pickling raises.
+        the bytes, and the envs (anything with `reset` and `step`) in the message.
     """
     stream = io.BytesIO()
     with _main_by_value():
@@ -96,26 +95,28 @@ def pack(message: Any) -> tuple[bytes, list[Any]]:
         sent: set[str] = set()
         while new := {name: found for name, found in packer.names.items() if name not in sent}:
             sent.update(new)
-            packer.dump(new)  # its memo knows what the message has brought already
+            packer.dump(new)  # its memo skips what the message contains already
     return stream.getvalue(), packer.envs
 
 
 def dumps(message: Any) -> bytes:
-    """Pickle a message for a worker. Raises whatever pickling raises."""
+    """Pickle a message for a worker; pickling errors are passed on."""
     return pack(message)[0]
 
 
 def dumps_for_learner(message: Any) -> bytes:
-    """Pickle a worker's message that plain pickle cannot; without names, since the learner has the
-    originals.
+    """Pickle a worker's message that plain pickle cannot.
+
+    Names are left out, since the learner has the originals.
     """
     with _main_by_value():
         return cloudpickle.dumps(message)  # type: ignore[no-any-return]
 
 
 def loads(data: bytes) -> Any:
-    """Return a message of `dumps`, or of plain pickle, and put the names that came with it into
-    this process's `__main__`.
+    """Return a message of `dumps`, or of plain pickle.
+
+    The names that came with it are put into this process's `__main__`.
     """
     stream = io.BytesIO(data)
     unpickler = pickle.Unpickler(stream)

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Actions of a Python env as flat rows: the learner writes rows, workers read native actions out of
-them (`readers`).
+"""Actions of a Python env as flat rows: the learner writes rows, workers read native actions.
 
 A row always holds a member of `emulated_space`, so the values of discrete actions include the
 space's `start`: row = index of the choice + `low`.
@@ -10,7 +9,7 @@ space's `start`: row = index of the choice + `low`.
     Discrete                               one number                   discrete
     MultiDiscrete, MultiBinary             (D,)                         multi_discrete
     Dict/Tuple of these                    (D,) int64                   multi_discrete
-    Box                                    as it is                     continuous
+    Box                                    unchanged                    continuous
     Dict/Tuple of Boxes of one dtype       (D,) of that dtype           continuous
     Dict/Tuple of Boxes and others         (bytes,) uint8               bytes
 
@@ -44,17 +43,18 @@ _INT64 = np.dtype(np.int64)
 
 
 class ActionPlan(RowPlan):
-    """How actions of one space stand in rows.
+    """The layout of actions of one space in rows.
 
     Attributes:
-        kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module's
-        head).
-        is_plain: a row is an action of the space itself, not of a flattened form of it.
+        kind: "discrete", "multi_discrete", "continuous" or "bytes" (see the table in the module
+            docstring).
+        is_plain: whether a row is an action of the space itself, not of a flattened form of it.
         sizes: choices per dimension, () for continuous and bytes.
-        low, high: (*row_shape) least and greatest value of a row (both included), row_dtype; -inf
-            and inf where unbounded.
+        low: (*row_shape) smallest value of a row, row_dtype; -inf if unbounded.
+        high: (*row_shape) largest value of a row (included), row_dtype; inf if unbounded.
 
-    >>> plan = ActionPlan(spaces.Dict(gear=spaces.Discrete(3, start=-1), lights=spaces.MultiBinary(2)))
+    >>> gear, lights = spaces.Discrete(3, start=-1), spaces.MultiBinary(2)
+    >>> plan = ActionPlan(spaces.Dict(gear=gear, lights=lights))
     >>> plan.emulated_space.nvec, plan.low
     (array([3, 2, 2]), array([-1,  0,  0]))
     >>> plan.decode(np.array([1, 0, 1]))
@@ -71,13 +71,15 @@ class ActionPlan(RowPlan):
         self.sizes, self.low, self.high = _limits(emulated, kind)
 
     def readers(self, rows: np.ndarray) -> list[Reader]:
-        """Return one function per row that gives the native action standing there now.
+        """Return one function per row that returns the row's current native action.
 
         Args:
             rows: (N, *row_shape) row_dtype. The readers keep views on it.
+
         Returns:
-            N functions. Each call gives fresh arrays, which the env may keep; Discrete gives a
+            N functions. Each call returns fresh arrays, which the env may keep; Discrete returns a
             NumPy integer.
+
         Raises:
             ConfigError: rows of another shape or dtype.
         """
@@ -91,12 +93,15 @@ class ActionPlan(RowPlan):
         return _reader(self.tree, self.as_bytes(np.asarray(row)[None]))()
 
     def encode(self, action: Any, row: np.ndarray) -> None:
-        """Write a native action into one row, (*row_shape) row_dtype (for Discrete a view such as
-        `rows[i, ...]`).
+        """Write a native action into one row.
+
+        Args:
+            action: the native action.
+            row: (*row_shape) row_dtype; for Discrete a view such as `rows[i, ...]`.
 
         Raises:
             SpaceMismatchError: the action has other keys, shapes or kinds of numbers; nothing was
-            written.
+                written.
             ConfigError: a row of another shape or dtype.
         """
         self.check(action)
@@ -129,8 +134,9 @@ def _emulate(space: gymnasium.Space[Any]) -> tuple[gymnasium.Space[Any], np.dtyp
 
 
 def _choices(space: gymnasium.Space[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the number of choices and the least value of each element of a discrete leaf, both
-    flat int64.
+    """Return the number of choices and the smallest value of each element of a discrete leaf.
+
+    Both are flat int64.
     """
     if isinstance(space, spaces.Discrete):
         return np.array([space.n], np.int64), np.array([space.start], np.int64)

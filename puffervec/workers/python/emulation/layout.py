@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where each leaf of a nested space stands in a row of bytes. Planned once, by the learner and by
-each worker.
+"""The position of each leaf of a nested space in a row of bytes.
+
+The learner and each worker compute it once.
 
     Dict(a=Box(3,) uint8, b=Tuple(Discrete(5), Box(2,) float32))
 
@@ -30,9 +31,9 @@ NUMBER_KINDS = "biuf"
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One Box, Discrete, MultiDiscrete or MultiBinary at `offset` bytes from the start of the row.
+    """A Box, Discrete, MultiDiscrete or MultiBinary at `offset` bytes from the start of the row.
 
-    `dtype` is how the values stand in the row; `space.dtype` is how the env sees them.
+    `dtype` is the type of the values in the row; `space.dtype` is the type that the env uses.
     """
 
     path: tuple[Any, ...]
@@ -63,7 +64,7 @@ class Node:
 
 
 def path_text(path: tuple[Any, ...]) -> str:
-    """Return the path as one would write it after a variable's name.
+    """Return the path as it would be written after a variable's name.
 
     >>> path_text(("camera", 0))
     "['camera'][0]"
@@ -72,9 +73,10 @@ def path_text(path: tuple[Any, ...]) -> str:
 
 
 def field_names(space: gymnasium.Space[Any]) -> tuple[str, ...]:
-    """Return the names of a Dict's or Tuple's fields: keys as they are; f<index> for Tuple entries
-    and for keys that are not strings, or are empty (with underscores added where that name is
-    taken).
+    """Return the names of a Dict's or Tuple's fields.
+
+    These are the keys unchanged; f<index> for Tuple entries and for keys that are not strings, or
+    are empty (with underscores added if that name is taken).
     """
     if isinstance(space, spaces.Tuple):
         return tuple(f"f{i}" for i in range(len(space.spaces)))
@@ -129,7 +131,10 @@ def struct_dtype(
     """Return the dtype of a row: aligned structured, or a subarray dtype for a leaf.
 
     Args:
-        number: the dtype of all leaves where it is not to be each leaf's own.
+        space: the space.
+        number: the dtype of all leaves; None for each leaf's own.
+        path: path of the space, for messages.
+
     Raises:
         ConfigError: a space that has no fixed number of bytes; the message names it and its path.
 
@@ -146,8 +151,9 @@ def struct_dtype(
 def plan(
     space: gymnasium.Space[Any], dtype: np.dtype[Any], offset: int = 0, path: tuple[Any, ...] = ()
 ) -> Node | Leaf:
-    """Return the tree of leaves of `space` in a row of `dtype` (from `struct_dtype`), with their
-    offsets in bytes.
+    """Return the tree of leaves of `space` in a row of `dtype` (from `struct_dtype`).
+
+    Leaves have their offsets in bytes.
     """
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
         return Leaf(path, space, dtype.base, space.shape or (), offset)
@@ -161,7 +167,7 @@ def plan(
 
 
 def leaves(tree: Node | Leaf) -> Iterator[Leaf]:
-    """Yield all leaves in the order in which they stand in the row."""
+    """Yield all leaves in their order in the row."""
     if isinstance(tree, Leaf):
         yield tree
     else:
@@ -170,14 +176,17 @@ def leaves(tree: Node | Leaf) -> Iterator[Leaf]:
 
 
 def flatten_space(space: gymnasium.Space[Any]) -> list[gymnasium.Space[Any]]:
-    """Return the leaf spaces of a nested Dict or Tuple, depth first; a leaf gives a list of itself."""
+    """Return the leaf spaces of a nested Dict or Tuple, depth first.
+
+    For a leaf it is a list of the leaf itself.
+    """
     if not isinstance(space, (spaces.Dict, spaces.Tuple)):
         return [space]
     return [leaf for _, child in children_of(space) for leaf in flatten_space(child)]
 
 
 def get_dtype_bounds(dtype: Any) -> tuple[Any, Any]:
-    """Return the least and the greatest finite value of a number type.
+    """Return the smallest and the largest finite value of a number type.
 
     >>> get_dtype_bounds("uint8")
     (0, 255)

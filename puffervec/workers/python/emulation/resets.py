@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How an env's `reset` wants to be called: with a seed and options, with one of them, or bare. Runs
-in workers, once per env.
+"""Adapters for the signatures of envs' `reset`: with a seed and options, one of them, or neither.
 
-Gymnasium asks for reset(seed=, options=); many envs written for other libraries take less. What an
-env takes is read from the signature once, and the returned function does not look again.
+Runs in workers, once per env. Gymnasium asks for reset(seed=, options=); many envs written for
+other libraries take less. The signature is read once, and the returned function does not read it
+again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from puffervec.errors import ConfigError
 Reset = Callable[["int | None", Any], Any]
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_OPTIONAL = {"seed": False, "options": False}  # both are taken, none is required
+_OPTIONAL = {"seed": False, "options": False}  # both are taken, neither is required
 
 
 def reset_of(env: Any) -> Reset:
-    """Return a function (seed, options) that resets `env` with as much of the two as its `reset`
-    takes.
+    """Return a function (seed, options) that resets `env` with what its `reset` takes.
 
-    None is passed on only where a value is required. A wrapper that takes **kwargs takes what the
-    env in it takes. Where no seed is taken, a given one goes to `env.seed(seed)`, as in the old Gym
+    None is passed on only if a value is required. A wrapper that takes **kwargs takes what its
+    inner env takes. If no seed is taken, the seed goes to `env.seed(seed)`, as in the old Gym
     interface, and is dropped if there is no such method. A PufferEnv gets its seed by position.
 
     >>> import gymnasium
@@ -36,7 +35,7 @@ def reset_of(env: Any) -> Reset:
 
     Returns:
         the function; it returns what `env.reset` returns. It raises ConfigError for options that
-        are not None where `reset` takes none, and whatever the env raises.
+        are not None if `reset` takes none, and whatever the env raises.
     """
     from puffervec.workers.python.puffer_env import PufferEnv  # it imports this package
 
@@ -50,15 +49,14 @@ def reset_of(env: Any) -> Reset:
 
 
 def _keywords(env: Any) -> dict[str, bool]:
-    """Return which of "seed" and "options" the env's `reset` takes by name, and whether they are
-    required.
+    """Return which of "seed" and "options" the env's `reset` takes by name.
+
+    The values say whether they are required.
     """
     try:
         parameters = inspect.signature(env.reset).parameters.values()
-    except (
-        TypeError,
-        ValueError,
-    ):  # a function of C that tells nothing: take it for what Gymnasium asks for
+    # A C function without a signature: assume the one that Gymnasium asks for.
+    except (TypeError, ValueError):
         return _OPTIONAL
     named = (p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
     takes = {p.name: p.default is p.empty for p in named if p.name in _OPTIONAL}
@@ -69,8 +67,9 @@ def _keywords(env: Any) -> dict[str, bool]:
 
 
 def _seed_method(env: Any) -> Callable[[int], Any] | None:
-    """Return the `seed` method of the old Gym interface, of the env or of the first env inside that
-    has one.
+    """Return the `seed` method of the old Gym interface.
+
+    It is that of the env or of the first env inside that has one.
     """
     while env is not None:
         found = getattr(env, "seed", None)
@@ -85,8 +84,8 @@ def _first_by_position(reset: Callable[..., Any]) -> inspect.Parameter | None:
     return next((p for p in parameters if p.kind in _BY_POSITION), None)
 
 
-# Partial functions of these can be copied and pickled together with their env, which closures could
-# not. They look `reset` up at each call, since it may be replaced.
+# Partial functions of these can be copied and pickled together with their env, unlike closures.
+# They look `reset` up at each call, since it may be replaced.
 
 
 def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
@@ -100,8 +99,9 @@ def _reset_with_both(env: Any, seed: int | None, options: Any) -> Any:
 
 
 def _refuse_old(env: Any, error: TypeError) -> None:
-    """Raise where wrappers give an env what its `reset` does not take: Gymnasium's hand on both,
-    whatever they get.
+    """Raise if wrappers pass an env an argument that its `reset` does not take.
+
+    Gymnasium's wrappers pass both on, whatever they get.
     """
     while hasattr(inner := getattr(env, "__dict__", {}).get("env"), "reset"):
         env = inner

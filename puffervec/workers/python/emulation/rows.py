@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Values of a space as flat rows: views on rows, writers that copy a nested value leaf by leaf, and
-the plan of observations.
+"""Values of a space as flat rows: views, writers, and the plan of observations.
 
-A writer is made once per row. It holds the leaf views of that row and the keys that lead to the
-values, so that a step costs one look-up and one copy per leaf, and builds nothing. Writers trust
-what they get: NumPy would broadcast a wrong shape and cut off decimals without a word, so an env's
-first observations are checked (`check_value`).
+A writer copies a nested value into a row leaf by leaf. It is made once per row and holds the leaf
+views of that row and the keys that lead to the values, so that a step costs one look-up and one
+copy per leaf, and builds nothing. Writers trust their input: NumPy would silently broadcast a wrong
+shape and cut off decimals, so an env's first observations are checked (`check_value`).
 """
 
 from __future__ import annotations
@@ -32,12 +31,14 @@ from puffervec.workers.python.emulation.layout import (
 
 
 def check_space(data: Any, space: gymnasium.Space[Any]) -> bool:
-    """Return True, or raise SpaceMismatchError (an APIUsageError) unless `space` contains `data`,
-    bounds included.
+    """Return True if `space` contains `data`, bounds included.
+
+    Raises:
+        SpaceMismatchError: it does not (an APIUsageError).
     """
     try:
         contained = space.contains(data)
-    except Exception as error:  # a custom space may fall over what it does not expect
+    except Exception as error:  # a custom space may fail on unexpected data
         raise SpaceMismatchError(
             f"{data!r} cannot be compared with {space} ({type(error).__name__}: {error})"
         ) from error
@@ -50,8 +51,10 @@ def check_value(tree: Node | Leaf, value: Any, noun: str, batch: tuple[int, ...]
     """Raise SpaceMismatchError unless `value` fits `tree`.
 
     Args:
-        noun: what the message calls the value. batch: the axes that stand before those of each
-            leaf.
+        tree: the tree of the space.
+        value: the value to check.
+        noun: word for the value in messages.
+        batch: axes that precede those of each leaf.
     """
     if isinstance(tree, Leaf):
         _check_leaf(tree, value, noun + path_text(tree.path), batch)
@@ -115,8 +118,9 @@ def _mismatch(leaf: Leaf, wanted: tuple[int, ...], found: str) -> SpaceMismatchE
 
 
 def _fits(array: np.ndarray, dtype: np.dtype[Any]) -> bool:
-    """Whether the values keep their meaning in `dtype`: any number in a float (rounded), only equal
-    ones in the others.
+    """Return whether the values keep their meaning in `dtype`.
+
+    A float type takes any number (rounded), other types only equal ones.
     """
     if dtype.kind == "f" or array.dtype == dtype:
         return True
@@ -129,14 +133,17 @@ Writer = Callable[[Any], None]
 
 
 class RowPlan:
-    """How the values of one space stand in rows of memory.
+    """The layout of the values of one space in rows of memory.
 
     Attributes:
-        space: as the env declares it. emulated_space: the flat space of a row.
-        dtype: of one native row: an aligned structured dtype; a subarray dtype where the space is a
-        single leaf.
-        row_dtype, row_shape: of one row as it stands in memory, () for a single number. row_bytes:
-            its size, 0 if empty.
+        space: as the env declares it.
+        emulated_space: the flat space of a row.
+        dtype: dtype of one native row: an aligned structured dtype; a subarray dtype if the space
+            is a single leaf.
+        row_dtype: dtype of one row in memory.
+        row_shape: shape of one row in memory, () for a single number.
+        row_bytes: size of one row in bytes, 0 if empty.
+
     Raises:
         ConfigError: a space without a fixed size (Text, Graph, Sequence, OneOf, custom ones).
     """
@@ -155,15 +162,14 @@ class RowPlan:
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The leaves in the order in which they stand in a row."""
+        """The leaves in their order in a row."""
         return list(leaves(self.tree))
 
     def check(self, value: Any) -> None:
-        """Raise SpaceMismatchError (a ConfigError) unless `value` has the structure, shapes and
-        number kinds of the space.
+        """Raise SpaceMismatchError (a ConfigError) unless `value` fits the space.
 
-        Bounds are not checked. Floats are refused where integers are declared, and integers that do
-        not fit their type.
+        It must have the structure, shapes and number kinds of the space. Bounds are not checked.
+        Floats are refused if integers are declared, and so are integers that do not fit their type.
         """
         check_value(self.tree, value, self.noun)
 
@@ -173,10 +179,12 @@ class RowPlan:
         Args:
             rows: (N, *row_shape) row_dtype. The writers keep views on it. Padding bytes are set to
                 zero here, once.
+
         Returns:
             N functions of one native value. They raise SpaceMismatchError for an array of another
-            shape, which NumPy would spread over the row, and check nothing else: call `check` on
-            the first values.
+                shape, which NumPy would broadcast over the row, and check nothing else: call
+                `check` on the first values.
+
         Raises:
             ConfigError: rows of another shape or dtype.
         """
@@ -186,23 +194,26 @@ class RowPlan:
         return [_writer(self.tree, raw[i : i + 1]) for i in range(len(raw))]
 
     def views(self, rows: np.ndarray) -> Any:
-        """Return the leaves of all rows: dicts and tuples as in the space, each leaf (N,
-            *leaf.shape), views on `rows`.
+        """Return views on the leaves of all rows.
 
         Args:
             rows: (N, *row_shape) row_dtype.
+
+        Returns:
+            dicts and tuples as in the space, each leaf (N, *leaf.shape), views on `rows`.
         """
         return _views(self.tree, self.as_bytes(rows))
 
     def write_batch(self, values: Any, rows: np.ndarray) -> None:
-        """Copy a batch into all rows, one copy per leaf. Padding bytes stay as they are.
+        """Copy a batch into all rows, one copy per leaf. Padding bytes stay unchanged.
 
         Args:
             values: nested as in the space, each leaf (N, *leaf.shape), as Gymnasium batches spaces.
             rows: (N, *row_shape) row_dtype.
+
         Raises:
             SpaceMismatchError: a leaf of another shape or kind of numbers, or another structure;
-            nothing was written.
+                nothing was written.
             ConfigError: rows of another shape or dtype.
         """
         raw = self.as_bytes(rows)
@@ -213,7 +224,7 @@ class RowPlan:
         """Return `rows`, (N, *row_shape) row_dtype, as a view (N, row_bytes) uint8.
 
         Raises:
-            ConfigError: another shape or dtype, or rows whose elements do not lie side by side.
+            ConfigError: another shape or dtype, or rows whose elements are not contiguous.
         """
         count = len(rows) if rows.ndim else 0
         if rows.dtype != self.row_dtype or rows.shape != (count, *self.row_shape):
@@ -227,8 +238,8 @@ class RowPlan:
             return rows.reshape(count, -1).view(np.uint8)
         if not rows[0, ...].flags.c_contiguous:
             raise ConfigError(
-                f"the elements of a row of {self.noun}s must lie side by side: strides are "
-                f"{rows.strides}"
+                f"the strides of a row of {self.noun}s are {rows.strides}: its elements must be "
+                "contiguous"
             )
         flat = np.lib.stride_tricks.as_strided(
             rows,
@@ -239,8 +250,9 @@ class RowPlan:
 
 
 def leaf_view(leaf: Leaf, raw: np.ndarray) -> np.ndarray:
-    """Return one leaf of all rows, (N, *leaf.shape) leaf.dtype: a view on `raw`, (N, row_bytes)
-    uint8.
+    """Return one leaf of all rows, (N, *leaf.shape) leaf.dtype.
+
+    It is a view on `raw`, (N, row_bytes) uint8.
     """
     if leaf.size == 0:
         return np.empty((len(raw), *leaf.shape), leaf.dtype)
@@ -319,8 +331,10 @@ def _flat_writer(
 
 
 class ObservationPlan(RowPlan):
-    """How observations of one space stand in rows. A plain Box stays as it is (`is_flat`); anything
-    else becomes a vector: of the leaves' dtype if all agree, else of bytes.
+    """The layout of observations of one space in rows.
+
+    A plain Box is kept unchanged (`is_flat`); anything else becomes a vector: of the leaves' dtype
+    if all agree, else of bytes.
 
     >>> plan = ObservationPlan(spaces.Dict(speed=spaces.Box(-1, 1, (2,)), gear=spaces.Discrete(5)))
     >>> plan.emulated_space
@@ -339,16 +353,17 @@ class ObservationPlan(RowPlan):
         super().__init__(space, space if self.is_flat else _flat_box(space, dtype), dtype)
 
     def nativize(self, row: np.ndarray) -> Any:
-        """Return the observation that stands in `row`, (*row_shape) row_dtype.
+        """Return the observation in `row`, (*row_shape) row_dtype.
 
-        Arrays are views on the row. Discrete gives a NumPy integer (a copy).
+        Arrays are views on the row. Discrete returns a NumPy integer (a copy).
         """
         return native(self.tree, self.as_bytes(np.asarray(row)[None]))
 
 
 def native(tree: Node | Leaf, raw: np.ndarray) -> Any:
-    """Return the native value of the one row in `raw`, (1, row_bytes) uint8; arrays are views where
-    dtypes allow it.
+    """Return the native value of the one row in `raw`, (1, row_bytes) uint8.
+
+    Arrays are views if dtypes allow it.
     """
     if isinstance(tree, Leaf):
         view = leaf_view(tree, raw)[0, ...].astype(tree.space.dtype, copy=False)
@@ -358,9 +373,7 @@ def native(tree: Node | Leaf, raw: np.ndarray) -> Any:
 
 
 def _flat_box(space: gymnasium.Space[Any], dtype: np.dtype[Any]) -> spaces.Box:
-    """Return the Box of one emulated row: as PufferLib shows it, with the bounds of the row's
-    dtype.
-    """
+    """Return the Box of one emulated row, as in PufferLib, with the bounds of the row's dtype."""
     dtypes = {leaf.dtype for leaf in leaves(plan(space, dtype))}
     common = dtypes.pop() if len(dtypes) == 1 else np.dtype(np.uint8)
     low, high = get_dtype_bounds(common)
