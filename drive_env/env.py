@@ -15,7 +15,7 @@ import numpy as np
 
 from drive_env.actions import action_params
 from drive_env.config import DriveConfig
-from drive_env.evaluate.columns import MEANS, MORE_RATES
+from drive_env.evaluate.columns import MEANINGS, MEANS, MORE_RATES
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.rewards import reward_params
 from puffervec.contract.evaluation import Evaluation, Recorder
@@ -62,6 +62,15 @@ PRESET: dict[str, dict[str, Any]] = {
     "policy": {"hidden": (128, 128), "normalize": False},
 }
 
+# What is in the log of training, besides the columns of evaluations (csrc/drive/records.h)
+RECORD_MEANINGS = {
+    "goal_steps": "steps to the goal per agent; 0 for those that did not reach it",
+    "contacts": "contacts with other objects per agent",
+    "departures": "times per agent that it began to touch a road edge",
+    "progress_m": "metres by which the goal came nearer, per agent",
+    "complete": "1 for an episode that ended by itself, 0 for one that a new bundle cut short",
+    "goals_again": "goals that were reached after the first one",
+}
 TRAINING = Training(
     preset=PRESET,
     metric="env/score",
@@ -73,6 +82,7 @@ TRAINING = Training(
         **{name: name for name in ("goal_steps", "contacts", "departures", "progress_m")},
     },
     more_rates={**MORE_RATES, **MEANS},
+    meanings={**MEANINGS, **RECORD_MEANINGS},
     search={
         "train.gamma": "0.95:0.99",
         "policy.hidden": "64,64/128,128/256,256",

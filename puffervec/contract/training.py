@@ -26,6 +26,7 @@ class Training:
             become rates per agent; the record `agents` says how many one stands for. "sum/count"
             divides by the sums of another record instead.
         more_rates: the same, for records that only some settings produce.
+        meanings: the meaning of each of these numbers, by its name in the log, in a few words.
         search: additional settings that `puffer-train sweep` searches, by name: "LOW:HIGH",
             "LOW:HIGH:log" or "ONE/TWO/...".
         warpdrive: names in WarpDrive's run configs that mean this env, each with the settings that
@@ -41,3 +42,4 @@ class Training:
     search: Mapping[str, str] = field(default_factory=dict)
     warpdrive: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     solved_after: int = 0
+    meanings: Mapping[str, str] = field(default_factory=dict)

@@ -71,3 +71,9 @@ def test_bad_scenes_are_refused_before_anything_starts(tmp_path: Path, cache: Pa
         with pytest.raises(error):
             puffervec.make("drive", env_kwargs=settings, num_envs=2, num_workers=2)
     assert not cache.exists()
+
+
+def test_all_that_the_log_shows_has_a_meaning() -> None:
+    training = puffervec.envs.get("drive").training
+    shown = {*training.rates, "complete", "goals_again"}
+    assert shown <= set(training.meanings)

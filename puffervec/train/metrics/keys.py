@@ -58,11 +58,11 @@ def _key(
 STEP = _key("step", "agent-steps", "valid transitions so far, over all resumes")
 UPDATE = _key("update", "updates", "updates so far, over all resumes")
 ELAPSED_S = _key("elapsed_s", "s", "time of training so far, over all resumes")
-SPAN_S = _key("span_s", "s", "time since")
+SPAN_S = _key("span_s", "s", "time since the previous line")
 
 _ENDED = "once an episode has ended"
 EPISODE_RETURN = _key(
-    RETURN, "sum of rewards", "mean return of the latest episodes (see below)", _ENDED, usual=True
+    RETURN, "sum of rewards", "mean return of the latest episodes", _ENDED, usual=True
 )
 _key(
     f"{RETURN}/*",
@@ -118,14 +118,14 @@ _key(
 AGENT_STEPS_PER_S = _key(
     "charts/agent_steps_per_s",
     "agent-steps/s",
-    "valid transitions per second since",
+    "valid transitions per second since the previous line",
     averaged=True,
     usual=True,
 )
 ENV_STEPS_PER_S = _key(
     "charts/env_steps_per_s",
     "env-steps/s",
-    "transitions of envs per second since, for any number of agents",
+    "transitions of envs per second since the previous line, for any number of agents",
     averaged=True,
 )
 SECONDS_LEFT = _key(

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,15 +174,17 @@ def ranked(keys: Iterable[str]) -> list[str]:
     )
 
 
-def told_of(key: str) -> dict[str, Any]:
+def told_of(key: str, own: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What a page says of a metric: its unit, its meaning, and whether it is shown where nobody
     chose.
+
+    Args: own: what the env says of the numbers that it records (`Training.meanings`).
     """
     known = METRICS.get(base(key))
     usual = key.startswith(ENV) or (known is not None and known.usual)
     return {
         "unit": unit_of(base(key)),
-        "meaning": known.meaning if known is not None else "",
+        "meaning": known.meaning if known else (own or {}).get(key.removeprefix(ENV), ""),
         "usual": usual,
     }
 

@@ -16,6 +16,7 @@ from typing import Any
 from puffervec.contract.evaluation import Actor, Report
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import TrainConfig
+from puffervec.train.config.target import training_of
 from puffervec.train.metrics.log import METRICS_FILE
 from puffervec.viewing.web.board import (
     curve_keys,
@@ -58,13 +59,23 @@ def report_page(
     """Return the page. Args: run: its folder. config: of the run as it was evaluated. date: to
     stand on it.
     """
-    return page(
-        f"{config.target}: {name_of(run)}", SCRIPTS, STYLES, contents(run, found, replays, date)
-    )
+    meanings = training_of(config.target).meanings
+    data = contents(run, found, replays, date, meanings)
+    return page(f"{config.target}: {name_of(run)}", SCRIPTS, STYLES, data)
 
 
-def contents(run: Path, found: Evaluated, replays: Sequence[Replay], date: str) -> dict[str, Any]:
-    """Return what static/report.js shows. Raises: ConfigError: the run's metrics cannot be read."""
+def contents(
+    run: Path,
+    found: Evaluated,
+    replays: Sequence[Replay],
+    date: str,
+    meanings: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return what static/report.js shows.
+
+    Args: meanings: what the env says of the numbers that it records.
+    Raises: ConfigError: the run's metrics cannot be read.
+    """
     metrics = followed(run)
     keys = ranked(curve_keys(metrics))
     about = read_json(run, "run.json")
@@ -84,7 +95,7 @@ def contents(run: Path, found: Evaluated, replays: Sequence[Replay], date: str) 
             {name: value for name, value in start.items() if name not in NOT_TOLD} for start in told
         ],
         "curves": metrics.curves(keys),
-        "metrics": {key: told_of(key) for key in keys},
+        "metrics": {key: told_of(key, meanings) for key in keys},
         "time": time_shares(metrics),
         "meanings": time_meanings(),
         "last": newest(metrics),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
+from puffervec.train.metrics.keys import METRICS
 from puffervec.train.metrics.log import JsonLog
 from puffervec.viewing.web.board import (
     Board,
@@ -149,6 +150,8 @@ def test_metrics_have_units_and_an_order() -> None:
         "meaning": "entropy of the policy",
         "usual": True,
     }
+    own = told_of("env/speed_mps", {"speed_mps": "mean speed"})
+    assert own == {"unit": "m/s", "meaning": "mean speed", "usual": True}
     assert told_of("env/speed_mps") == {"unit": "m/s", "meaning": "", "usual": True}
     assert not told_of("usage/worker_cores")["usual"]
     assert ranked(["losses/value", "episode/return", "env/b", "env/a"]) == [
@@ -161,3 +164,10 @@ def test_metrics_have_units_and_an_order() -> None:
 
 def test_a_name_that_is_no_text_is_shown_as_it_can_be(tmp_path: Path) -> None:
     assert name_of(tmp_path / "a\udcffb") == "a\ufffdb"
+
+
+def test_meanings_say_all_when_they_stand_alone() -> None:
+    """A page shows them without the text of docs/run-folder.md around them."""
+    for key, metric in METRICS.items():
+        assert not metric.meaning.endswith("since") and "see below" not in metric.meaning, key
+        assert "since," not in metric.meaning, key
