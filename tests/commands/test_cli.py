@@ -190,7 +190,7 @@ def test_init_from_begins_a_run_with_the_policies_of_another(
     )
     assert code == 0, err  # the memory is that of the first run, and in the second one's settings
     for arguments, word in (
-        (["--init-from", "none"], "none is no folder"),
+        (["--init-from", "none"], "none is not a folder"),
         (["--init-from", str(tmp_path / "one"), "--policy.hidden", "32"], "do not fit"),
         (
             ["--init-from", str(tmp_path / "one"), "--resume", str(tmp_path / "one")],

@@ -263,7 +263,7 @@ def test_latest_does_not_follow_links(run: Path, capsys: pytest.CaptureFixture[s
     runs = run.parent / "runs"
     runs.mkdir()
     (runs / "evil").symlink_to(run)
-    assert "no run in runs has a whole checkpoint" in refused(["eval", "latest"], capsys)
+    assert "no run in runs has a complete checkpoint" in refused(["eval", "latest"], capsys)
     run.rename(runs / "mine")
     assert cli.main(["eval", "latest", "--episodes", "1"]) == 0
     assert "runs/mine" in capsys.readouterr().out

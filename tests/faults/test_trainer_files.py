@@ -56,7 +56,7 @@ def test_a_run_folder_that_is_a_file(
     assert "r exists already: choose another name" in refused(
         ["--log.folder", str(tmp_path), "--run-name", "r"], capsys
     )
-    assert f"cannot make {tmp_path}/r/" in refused(["--log.folder", str(tmp_path / "r")], capsys)
+    assert f"cannot create {tmp_path}/r/" in refused(["--log.folder", str(tmp_path / "r")], capsys)
     with pytest.raises(ConfigError, match="cannot write to the run folder .*r: File exists"):
         Trainer(small(), folder=tmp_path / "r")
 
@@ -197,7 +197,7 @@ def test_a_run_that_is_deleted_under_its_trainer(small: Small) -> None:
             rundir.RunLock(trainer.folder)
     said = [note for note in notes.notes if "was deleted" in note]
     assert said == [
-        f"the run folder {trainer.folder} was deleted: it was made again, without what was in it"
+        f"the run folder {trainer.folder} was deleted: it was recreated without its old content"
     ]
     found = ckpt.newest(trainer.folder / "checkpoints")
     assert (

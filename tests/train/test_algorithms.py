@@ -241,4 +241,4 @@ def test_its_policies_act_where_it_is_not_installed(
     assert cli.main(["eval", run, "--episodes", "1"]) == 0
     capsys.readouterr()
     assert cli.main(["--resume", run]) == 2
-    assert "'my_losses:STILL': code that would be imported" in capsys.readouterr().err
+    assert "'my_losses:STILL', code that would be imported" in capsys.readouterr().err

@@ -151,7 +151,7 @@ def test_what_is_passed_over_is_named(tmp_path: Path, name: str) -> None:
     notes: list[str] = []
     assert ckpt.newest(tmp_path, notes.append) == good
     (note,) = notes
-    assert note.startswith(f"passed over the checkpoint {bad}: ") and name in note
+    assert note.startswith(f"skipped the checkpoint {bad}: ") and name in note
     notes.clear()
     ckpt.write(
         tmp_path, some(3), keep=2
@@ -299,10 +299,10 @@ def test_heads_that_lie_are_refused(tmp_path: Path, data: bytes) -> None:
 def test_sizes_beyond_memory_are_refused_before_they_are_taken(tmp_path: Path) -> None:
     path = crafted(tmp_path, head("{}"), size=2**42)
     with pytest.raises(
-        CheckpointError, match="4398046511104 bytes, and .* of memory are available"
+        CheckpointError, match="4398046511104 bytes and needs .* bytes are available"
     ):
         ckpt.read(path)
-    with pytest.raises(CheckpointError, match=f"with a head of {2**41}"):
+    with pytest.raises(CheckpointError, match=f"states a header of {2**41}"):
         ckpt.read(crafted(tmp_path, head("{}", 2**41), size=2**42))
 
 

@@ -40,7 +40,7 @@ def test_numbers_from_the_env_are_traced_to_it(bad: str, tmp_path: Path) -> None
     of = storage()
     of.tensors()[bad][1, 2] = math.inf
     text, stats = left(tmp_path, of)
-    assert f"default.{bad} came from the env so, first in row 2 of step 1" in text
+    assert f"the env returned a non-finite default.{bad}, first in row 2 of step 1" in text
     assert stats[f"default.{bad}"]["finite"] < 1
 
 

@@ -64,7 +64,7 @@ def test_weights_that_are_not_finite_are_refused(
         next(policy.parameters()).data.view(-1)[3] = float("nan")
         path = trainer.save()
     with pytest.raises(
-        CheckpointError, match=f"weight of '{name}' is not finite: take an older checkpoint"
+        CheckpointError, match=f"weight of '{name}' is not finite: use an older checkpoint"
     ):
         ev.load_policies(path, CPU)
 

@@ -333,7 +333,7 @@ def test_a_folder_alone_runs_no_code(small: Small, tmp_path: Path) -> None:
     observation = envs.Guess().reset(seed=0)[0]
     assert policy.act(observation).tolist() == named.act(observation).tolist()
     assert repr(policy) == f"LoadedPolicy('tests.train.envs:Guess', '{tmp_path}/best')"
-    with pytest.raises(CheckpointError, match="give a run folder, a checkpoint in it, or latest"):
+    with pytest.raises(CheckpointError, match="name a run folder, a checkpoint in it, or latest"):
         load_policy(tmp_path / "none")
 
 
@@ -363,7 +363,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(small: Small) -> Non
     text = (damaged / "manifest.json").read_text().replace('"sequence": 1', '"sequence": 2')
     (damaged / "manifest.json").write_text(text)
     (damaged / "default.safetensors").write_bytes(b"torn")
-    with pytest.warns(UserWarning, match="passed over the checkpoint"):
+    with pytest.warns(UserWarning, match="skipped the checkpoint"):
         assert load_policy(run).checkpoint != damaged
 
 

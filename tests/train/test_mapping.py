@@ -75,7 +75,7 @@ def test_a_function_gives_each_agent_its_policy(small: Small) -> None:
         trainer.train()
         folder = trainer.folder
     assert list(load_policy(folder).policies) == ["b", "a"], "nothing needs the function any more"
-    with pytest.raises(ConfigError, match="policy map is 'os:getcwd': code that would be imported"):
+    with pytest.raises(ConfigError, match="policy map is 'os:getcwd', code that would be imported"):
         config_from_tables({"target": "tag_grid", "policy": {"map": ["os:getcwd"]}})
 
 
@@ -143,7 +143,7 @@ def test_a_policy_that_is_not_to_be_trained_stays_as_it_is(small: Small) -> None
         assert "losses/runner/policy" in trainer.update(), (
             "it may begin to learn when the run goes on"
         )
-    with pytest.raises(ConfigError, match="none of the policies taggers, runner is to be trained"):
+    with pytest.raises(ConfigError, match="none of the policies taggers, runner learns"):
         Trainer(config.merged({"policies": {"taggers": {"to_train": False}}}))
     with pytest.raises(
         ConfigError,
@@ -192,7 +192,7 @@ def test_a_policy_that_is_not_to_be_trained_stays_as_it_is(small: Small) -> None
             "tag_grid",
             {},
             ("optimizer=agents",),
-            "'optimizer' has a name that its weights cannot be saved under",
+            "'optimizer' has a name that cannot be a file name",
         ),
     ],
 )
@@ -220,7 +220,7 @@ def test_two_policies_of_one_group_from_training_to_the_file(
     assert (tmp_path / "found.json").is_file()
     with pytest.raises(
         CheckpointError,
-        match=r"policy.map is \[\], of the checkpoint \['taggers=tagger', 'runner=runner'\]",
+        match=r"policy.map is \[\], but \['taggers=tagger', 'runner=runner'\] in the checkpoint",
     ):
         Trainer(
             config.merged({"policy": {"map": ()}}),

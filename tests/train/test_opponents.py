@@ -220,11 +220,17 @@ def test_what_cannot_play_is_refused(
     with Trainer(chase(log={"name": "wide"}, policy={"hidden": (9,)})) as trainer:
         wide = trainer.save()
     refused(
-        "policies.runner.opponent: .*nothing is no folder: give a run", str(tmp_path / "nothing")
+        "policies.runner.opponent: .*nothing is not a folder: name a run", str(tmp_path / "nothing")
     )
-    refused("policies.runner.opponent: .* is of cartpole with other observations", str(pole))
-    refused("policies.runner.opponent: .* is of tag_grid with other observations", str(partial))
-    refused("the networks of .* differ: a pool has networks of one kind", [str(league), str(wide)])
+    refused(
+        "policies.runner.opponent: .* is a checkpoint of cartpole whose observations", str(pole)
+    )
+    refused(
+        "policies.runner.opponent: .* is a checkpoint of tag_grid whose observations", str(partial)
+    )
+    refused(
+        "the networks of .* differ: use networks of one kind in a pool", [str(league), str(wide)]
+    )
     refused(
         "'runner' is played by an opponent",
         str(league),
@@ -233,11 +239,13 @@ def test_what_cannot_play_is_refused(
     swapped = chase(
         policy={"map": ("runner=0", "rest=1,2,3")}, policies={"runner": {"opponent": str(league)}}
     )
-    refused("no policy of .* acts for its agents: it has taggers, runner", config=swapped)
+    refused(
+        "no policy of .* acts for the agents of 'runner': it has taggers, runner", config=swapped
+    )
     with Trainer(chase(policies={"runner": {"opponent": str(wide)}})) as trainer:
         path = trainer.save()
     refused(
-        "policies.runner.opponent is .*league.* only a new run takes another",
+        "policies.runner.opponent is .*league.* only a new run can have another",
         str(league),
         checkpoint=path,
     )

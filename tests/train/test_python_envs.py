@@ -283,7 +283,7 @@ def test_a_module_in_the_current_folder(
             in capsys.readouterr().err
         )
     assert cli.main(["my_envs:make", "--resume", "latest", "--total-timesteps", "3200"]) == 0
-    assert "goes on with new episodes" in capsys.readouterr().out
+    assert "resumes with new episodes" in capsys.readouterr().out
     assert cli.main(["eval", "runs/r", "--env", "my_envs:make", "--episodes", "16"]) == 0
     assert "2.00 [2.00, 2.00]" in capsys.readouterr().out
     assert cli.main(["my_envs:make", "--env.lenth", "4"]) == 2

@@ -213,7 +213,7 @@ def test_resume_is_exact(small: Small, case: str) -> None:
         go_on(trainer, UPDATES)
         resumed, counters_then, lines_then = everything(trainer)
     new_episodes = [
-        "goes on with new episodes: env states were not saved (this env cannot save them)"
+        "resumes with new episodes: env states were not saved (this env cannot save them)"
     ]
     assert notes.notes == (new_episodes if config.python else [])
     assert counters == counters_then and lines == lines_then and len(lines) == UPDATES

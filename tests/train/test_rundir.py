@@ -114,11 +114,11 @@ def test_finding_checkpoints(small: Small, tmp_path: Path) -> None:
     assert find.find_checkpoint(runs / "one", runs) == saved[0]
     assert find.find_checkpoint(saved[0], runs) == saved[0]
     assert find.run_folder_of(saved[0]) == runs / "one"
-    with pytest.raises(CheckpointError, match="is no folder"):
+    with pytest.raises(CheckpointError, match="is not a folder"):
         find.find_checkpoint(runs / "three", runs)
     (saved[1] / "manifest.json").write_text("{}")
     assert find.find_checkpoint("latest", runs) == saved[0]  # the newest one that is whole
-    with pytest.raises(CheckpointError, match="no whole checkpoint"):
+    with pytest.raises(CheckpointError, match="no complete checkpoint"):
         find.find_checkpoint(runs / "two", runs)
 
 
@@ -267,7 +267,7 @@ def test_no_command_imports_what_a_run_folder_names(
     foreign.unlink()
     for args in (["eval", run], ["export", run, "--format", "pt2"], ["--resume", run]):
         assert cli.main(args) == 2
-        assert f"{name!r}: code that would be imported" in capsys.readouterr().err
+        assert f"{name!r}, code that would be imported" in capsys.readouterr().err
     assert not foreign.exists() and "foreign_code" not in sys.modules
     assert cli.main(["eval", run, f"--{kind}", name, "--episodes", "1"]) == 0
     assert foreign.exists()
@@ -289,7 +289,7 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
     path, value = find.read_newest(tmp_path / "run", tmp_path, read)
     assert value == 2.0 and len(looked) == 2 and path.name == "000000000002"
     (path / "default.safetensors").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="no whole checkpoint"):
+    with pytest.raises(CheckpointError, match="no complete checkpoint"):
         find.read_newest(tmp_path / "run", tmp_path, read)
 
 

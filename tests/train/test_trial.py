@@ -76,19 +76,19 @@ def test_what_fits_is_taken(actions: str) -> None:
         ((None,), "fails at 2 rows of zeros: .*unpack"),
         (
             (heads_of((4,)), torch.zeros(2), ()),
-            r"gave heads of \(2, 4\) for 2 rows; expected .*for a multi-discrete action",
+            r"returned heads of \(2, 4\) for 2 rows: must be .*for a multi-discrete action",
         ),
-        ((torch.zeros(2, 4), torch.zeros(2), ()), "gave heads of .*expected"),
-        ((None, torch.zeros(2), ()), "gave heads of NoneType"),
+        ((torch.zeros(2, 4), torch.zeros(2), ()), "returned heads of .*must be"),
+        ((None, torch.zeros(2), ()), "returned heads of NoneType"),
         (
             ("right", torch.zeros(2, 1), ()),
-            r"gave value of \(2, 1\) for 2 rows; expected \(2,\), one number per row",
+            r"returned value of \(2, 1\) for 2 rows: must be \(2,\), one number per row",
         ),
         (
             ("right", torch.zeros(2), (torch.zeros(2, 3),)),
-            r"gave state of \(2, 3\) for 2 rows; expected nothing, as initial",
+            r"returned state of \(2, 3\) for 2 rows: must be nothing, as from initial",
         ),
-        (("right", torch.zeros(2), None), "gave state of NoneType for 2 rows; expected nothing"),
+        (("right", torch.zeros(2), None), "returned state of NoneType for 2 rows: must be nothing"),
     ],
 )
 def test_what_does_not_fit_is_named(given: tuple[Any, ...], words: str) -> None:
@@ -125,7 +125,8 @@ def test_a_policy_that_overlooks_joint_is_refused_before_anything_starts(tmp_pat
     )
     config = TrainConfig.of("probe", env={"mode": 1}, policy=policy, log=log)
     with pytest.raises(
-        ConfigError, match=r"the policy NotJoint gave heads of .*for a joint action of \d+ x \d+"
+        ConfigError,
+        match=r"the policy NotJoint returned heads of .*for a joint action of \d+ x \d+",
     ):
         Trainer(config)
     assert not (tmp_path / "runs").exists()
@@ -150,9 +151,9 @@ def test_trying_leaves_policy_and_random_numbers_alone() -> None:
         ({"scouts": Given()}, "no rows for a policy 'scouts': known are default"),
         (
             {"default": nn.Linear(3, 3)},
-            r"'default' is a Linear: give an nn.Module with initial_state\(rows\)",
+            r"'default' is a Linear: use an nn.Module with initial_state\(rows\)",
         ),
-        ({"default": "a name"}, "'default' is a str: give an nn.Module"),
+        ({"default": "a name"}, "'default' is a str: use an nn.Module"),
     ],
 )
 def test_given_policies_that_cannot_be_meant_are_refused(

@@ -2,30 +2,34 @@
 # SPDX-License-Identifier: MIT
 """Checkpoint format 1: a folder of safetensors and JSON files. Nothing in it can run code.
 
-    checkpoints/000001234567/        named by agent-steps
-        manifest.json                format_version, env id, spec hash, config, counters, policies, sha256 of every other file;
-                                     sequence: the how many-th checkpoint of its folder it is, the
-                                         highest is the newest
-        <policy>.safetensors         the weights alone, as torch names them
-        optimizer.safetensors        <policy>/<parameter index>/<name>
-        random.safetensors           states of the random generators
-        pool.safetensors             <policy>/<number>/<name>: of pools of opponents those beside the newest
-        returns.safetensors          what rewards are scaled by; only where they are
-        episodes.safetensors         finished episodes that the log's means are over; not in checkpoints of older versions
-        envs.safetensors             one entry per env (`vec.save`), and the last step of the roll-out; absent where the run was
-                                     stopped inside a roll-out: resuming then starts new episodes
-        ahead.safetensors            with train.asynchronous: the roll-out that was collected during the last update, and the
-                                     records of the episodes that ended in it
-        random-rank1.safetensors     with several ranks: what the second has of these three, and so on
-        envs-rank1.safetensors
+    checkpoints/000001234567/       named by agent-steps
+        manifest.json               format_version, env id, spec hash, config, counters, policies,
+                                    sha256 of every other file; sequence: position in the order of
+                                    saving within the folder, the highest is the newest
+        <policy>.safetensors        the weights alone, under torch's names
+        optimizer.safetensors       <policy>/<parameter index>/<name>
+        random.safetensors          states of the random generators
+        pool.safetensors            <policy>/<number>/<name>: members of opponent pools, except the
+                                    newest
+        returns.safetensors         statistics for reward scaling; only where rewards are scaled
+        episodes.safetensors        finished episodes that the logged means cover; absent in
+                                    checkpoints of older versions
+        envs.safetensors            one entry per env (`vec.save`), and the last step of the
+                                    rollout; absent if the run was stopped inside a rollout, in
+                                    which case resuming starts new episodes
+        ahead.safetensors           with train.asynchronous: the rollout that was collected during
+                                    the last update, and the records of the episodes that ended in
+                                    it
+        random-rank1.safetensors    with several ranks: the same three files for the second rank,
+        envs-rank1.safetensors      and so on
         ahead-rank1.safetensors
 
-A checkpoint is written into a hidden folder beside its place, every file and the folder synced,
-then renamed: what is on disk under the final name is whole. Older ones beyond `keep` are removed
-when the rename is on the disk. The newest one that verifies is taken. Reading allocates no more
-than a few times the size of the files, which is compared with the free memory before. No link is
-followed below the run folder, or below a checkpoint that lies elsewhere (folder.py). Runs in the
-learner.
+A checkpoint is written into a hidden folder in the same parent, every file and the folder are
+synced, and then the folder is renamed: whatever has the final name on disk is complete. Checkpoints
+beyond `keep` are removed once the rename is on disk. Resuming uses the newest checkpoint that
+verifies. Reading allocates no more than a few times the size of the files, and checks that against
+the free memory first. No link is followed below the run folder, or below a checkpoint that lies
+elsewhere (folder.py). Runs in the learner.
 """
 
 from __future__ import annotations
@@ -73,27 +77,36 @@ _KINDS = {
 
 
 class SaveError(PuffervecError, OSError):
-    """A checkpoint could not be written; those before it are untouched. The message says why and
-    what to do.
+    """A checkpoint could not be written; earlier ones are untouched.
+
+    The message states the reason and the remedy.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What is in a checkpoint: the manifest (without file hashes) and named tensors per file stem."""
+    """The content of a checkpoint.
+
+    Attributes:
+        manifest: the manifest, without file hashes where it is still to be written.
+        tensors: named tensors by file stem.
+    """
 
     manifest: dict[str, Any]
     tensors: dict[str, dict[str, Tensor]]
 
 
-# ---------------------------------------------------------------------------------------------------- writing
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Write a checkpoint under `parent` and remove all but the `keep` saved last; return its
-    folder.
+    """Write a checkpoint under `parent` and remove all but the `keep` most recently saved ones.
 
-    Raises: SaveError where the disk refuses; whatever was there before is still there and whole.
+    Returns:
+        The folder of the new checkpoint.
+
+    Raises:
+        SaveError: the file system refuses; earlier checkpoints are still there and complete.
     """
     files = {
         f"{stem}.safetensors": _encoded(tensors) for stem, tensors in checkpoint.tensors.items()
@@ -116,30 +129,32 @@ def write(parent: Path, checkpoint: Checkpoint, keep: int) -> Path:
 
 
 def _encoded(tensors: Mapping[str, Tensor]) -> bytes:
-    # Clones, because the format has no word for weights that two layers share.
+    # Clone, because the format cannot represent weights that two layers share.
     data: bytes = dump_tensors(
         {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     )
     if _head_bytes(data) > HEAD_LIMIT:
         raise SaveError(
-            f"{len(tensors)} tensors have a head of more than {HEAD_LIMIT} bytes: use fewer envs "
-            "or tensors"
+            f"the header of {len(tensors)} tensors is larger than {HEAD_LIMIT} bytes: use fewer "
+            "envs or tensors"
         )
     return data
 
 
 def _head_bytes(data: bytes) -> int:
-    """Return the length of the JSON head that a safetensors file claims in its first 8 bytes."""
+    """Return the JSON header length that a safetensors file states in its first 8 bytes."""
     return int.from_bytes(data[:8], "little")
 
 
 def _write(
     saved: Folder, manifest: Mapping[str, Any], files: Mapping[str, bytes], sequence: int
 ) -> str:
-    """Write the files out of sight, then let them appear. Nothing of it is left where an error is
-    raised before that.
+    """Write the files into a hidden folder, then rename it, and return the final name.
+
+    An error before the rename removes the hidden folder again.
     """
-    saved.sweep(_HIDDEN, REMOVED)  # Of a run that was killed; the run's lock keeps others out.
+    # Leftovers of a run that was killed: the run lock keeps other trainers out.
+    saved.sweep(_HIDDEN, REMOVED)
     final = _free_name(saved, f"{manifest['counters']['agent_steps']:012d}")
     partial = _free_name(saved, f"{_HIDDEN}{os.getpid()}")
     saved.mkdir(partial)
@@ -166,16 +181,19 @@ def _write(
 
 
 def _free_name(saved: Folder, name: str) -> str:
-    """A name that nothing has yet: the same step saved again gets a number, so that nothing whole
-    is ever moved away.
+    """Return `name`, or `name-N` with the smallest N that is free.
+
+    Saving the same step again gets a number, so a complete checkpoint is never moved or replaced.
     """
     names = (f"{name}-{n}" if n else name for n in itertools.count())
     return next(name for name in names if saved.kind(name) == "nothing")
 
 
 def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
-    """Say which checkpoint is still there. before: as `_saved` has found them, None where it could
-    not look.
+    """Return a phrase that says which checkpoint is still there.
+
+    Args:
+        before: the result of `_saved`, None if the folder could not be read.
     """
     if before is None:
         return "earlier ones are untouched"
@@ -184,14 +202,14 @@ def _kept(parent: Path, before: list[tuple[int, str]] | None) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- finding
+# ---- finding -------------------------------------------------------------------------------------
 
 
 def _saved(saved: Folder) -> list[tuple[int, str]]:
-    """Names of checkpoint folders with their sequence, in the order of saving; -1 and first: no
-    readable manifest.
+    """Return (sequence, name) of the checkpoint folders in the order of saving.
 
-    The order is not that of the steps: a run may go on from an older checkpoint than its last.
+    Folders without a readable manifest have the sequence -1 and come first. The order may differ
+    from the order of steps, because a run may resume from an older checkpoint than its last.
     """
     found = []
     for name in saved.names():
@@ -211,8 +229,10 @@ def _sequence(saved: Folder, name: str) -> int:
 
 
 def listed(parent: Path) -> list[Path]:
-    """Return the checkpoints under `parent` in the order of saving; none where it is no folder.
-    Raises: CheckpointError.
+    """Return the checkpoints under `parent` in the order of saving, [] if it is not a folder.
+
+    Raises:
+        CheckpointError: `parent` cannot be read.
     """
     try:
         with Folder(parent) as saved:
@@ -226,19 +246,22 @@ def listed(parent: Path) -> list[Path]:
 
 
 def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | None:
-    """Return the checkpoint under `parent` that was saved last of those that verify, or None.
+    """Return the most recently saved checkpoint under `parent` that verifies, or None.
 
-    Args: note: told of each one that is passed over because it is damaged, with its name.
-    Raises: CheckpointError where `parent` is a link or cannot be looked into.
+    Args:
+        parent: the folder of checkpoints.
+        note: called with a message for each damaged checkpoint that is skipped.
+
+    Raises:
+        CheckpointError: `parent` is a link or cannot be read.
     """
     try:
         with Folder(parent.parent) as run, run.below(parent.name) as saved:
             while True:
                 names = saved.names()
                 found, damaged = _first_whole(saved, _saved(saved))
-                if (
-                    found is not None or names == saved.names()
-                ):  # Else the run that writes here has replaced them meanwhile.
+                # Otherwise the run that writes here has replaced the checkpoints in the meantime.
+                if found is not None or names == saved.names():
                     break
     except FileNotFoundError:
         return None
@@ -253,7 +276,7 @@ def newest(parent: Path, note: Callable[[str], None] | None = None) -> Path | No
 
 
 def _first_whole(saved: Folder, listed: list[tuple[int, str]]) -> tuple[str | None, list[str]]:
-    """The newest that verifies, and what is wrong with those that should have been it."""
+    """Return the newest checkpoint that verifies, and messages about the newer damaged ones."""
     found, damaged = None, []
     for sequence, name in reversed(listed):
         if found is not None and sequence >= 0:
@@ -263,19 +286,23 @@ def _first_whole(saved: Folder, listed: list[tuple[int, str]]) -> tuple[str | No
                 _manifest(folder, verify=True)
             found = name
         except (OSError, CheckpointError) as error:
-            if saved.kind(name) == "folder":  # Otherwise it was removed just now.
-                damaged.append(f"passed over the checkpoint {saved.path / name}: {error}")
+            if saved.kind(name) == "folder":  # Otherwise it has just been removed.
+                damaged.append(f"skipped the checkpoint {saved.path / name}: {error}")
     return found, damaged
 
 
-# ---------------------------------------------------------------------------------------------------- reading
+# ---- reading -------------------------------------------------------------------------------------
 
 
 def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
-    """Return the manifest of a checkpoint folder; `sequence` is 0 where it has none.
+    """Return the manifest of a checkpoint folder; a missing `sequence` is returned as 0.
 
-    Args: verify: also compare the hash of every file.
-    Raises: CheckpointError naming the file and what is wrong with it.
+    Args:
+        path: the checkpoint folder.
+        verify: also compare the hash of every file.
+
+    Raises:
+        CheckpointError: a file is missing or damaged; the message names it.
     """
     with _opened(path) as folder:
         return _manifest(folder, verify)
@@ -283,8 +310,12 @@ def read_manifest(path: Path, verify: bool = False) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Folder]:
-    """Open a checkpoint: from its run folder where it lies in one, else as the user has named it.
-    Raises: CheckpointError.
+    """Open a checkpoint, through its run folder if it lies in one.
+
+    Any other path is opened as the user named it.
+
+    Raises:
+        CheckpointError: the folder cannot be opened.
     """
     try:
         if path.parent.name == CHECKPOINTS:
@@ -304,7 +335,7 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
     with _open(folder, MANIFEST) as (stream, size):
         if size > MANIFEST_LIMIT:
             raise CheckpointError(
-                f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is no checkpoint"
+                f"{file} has {size} bytes, more than {MANIFEST_LIMIT}: this is not a checkpoint"
             )
         data = stream.read(MANIFEST_LIMIT)
     try:
@@ -323,9 +354,8 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
         for name, digest in manifest["files"].items():
             with _open(folder, name) as (stream, size):
                 together += size
-                if (
-                    together > psutil.virtual_memory().total
-                ):  # a file with a hole may claim terabytes
+                # A sparse file may claim terabytes.
+                if together > psutil.virtual_memory().total:
                     raise CheckpointError(
                         f"{folder.path} cannot be read: its files are larger than this machine's "
                         "memory"
@@ -337,9 +367,7 @@ def _manifest(folder: Folder, verify: bool = False) -> dict[str, Any]:
 
 
 def _check_manifest(file: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuse a manifest whose entries are not of the kinds that readers rely on, or that names
-    files elsewhere.
-    """
+    """Raise CheckpointError if an entry has a wrong type or names a file in another folder."""
     missing = [key for key in _KINDS if key not in manifest]
     if missing:
         raise CheckpointError(f"{file} lacks {', '.join(missing)}")
@@ -385,8 +413,10 @@ def _compare(path: Path, found: str, expected: str) -> None:
 
 @contextlib.contextmanager
 def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
-    """Open a plain file, which is never a link, a pipe or a device; yields it and its size. Raises:
-    CheckpointError.
+    """Open a plain file and yield it with its size in bytes.
+
+    Raises:
+        CheckpointError: it cannot be opened, or is a link, a pipe or a device.
     """
     try:
         with os.fdopen(folder.open(name), "rb") as stream:
@@ -399,11 +429,15 @@ def _open(folder: Folder, name: str) -> Iterator[tuple[BufferedReader, int]]:
 
 
 def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
-    """Return a checkpoint with its tensors on the CPU.
+    """Read a checkpoint with its tensors on the CPU.
 
-    Args: only: file stems to load; None: all.
-    Raises: CheckpointError where a file is missing, damaged, larger than the free memory or not
-        what the manifest says.
+    Args:
+        path: the checkpoint folder.
+        only: file stems to load; None loads all.
+
+    Raises:
+        CheckpointError: a file is missing, damaged, too large for the free memory, or differs from
+            the manifest.
     """
     tensors = {}
     with _opened(path) as folder:
@@ -416,27 +450,29 @@ def read(path: Path, only: tuple[str, ...] | None = None) -> Checkpoint:
 
 
 def _decoded(folder: Folder, name: str, digest: str) -> dict[str, Tensor]:
-    """Return the tensors of a file. The library checks shapes, offsets and overlaps against the
-    file's real size.
+    """Return the tensors of a file.
+
+    The library checks shapes, offsets and overlaps against the real size of the file.
     """
     path = folder.path / name
     with _open(folder, name) as (stream, size):
         head = _head_bytes(stream.read(8))
         if size < 8 or head > min(size - 8, HEAD_LIMIT):
             raise CheckpointError(
-                f"{path} is damaged: {size} bytes with a head of {head}, of at most {HEAD_LIMIT}"
+                f"{path} is damaged: it has {size} bytes and states a header of {head}; at most "
+                f"{HEAD_LIMIT} are allowed"
             )
         free = psutil.virtual_memory().available
         if size * _COPIES > free:
             raise CheckpointError(
-                f"{path} has {size} bytes, and {free} bytes of memory are available: twice its "
-                "size is needed"
+                f"{path} has {size} bytes and needs twice as much memory to load: {free} bytes "
+                "are available"
             )
         stream.seek(0)
         data = stream.read(size)
     _compare(path, hashlib.sha256(data).hexdigest(), digest)
     try:
         tensors: dict[str, Tensor] = load_tensors(data)
-    except Exception as error:  # Whatever a file made to do harm can make the library raise.
+    except Exception as error:  # A malicious file may make the library raise anything.
         raise CheckpointError(f"cannot read {path}: {error}") from error
     return tensors

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The part of a trainer that simulates: the vec env, the policies that act in it, and what is known
-of finished episodes.
+"""The simulating part of a trainer: the vec env, the acting policies, finished episodes.
 
-The states of Python envs cannot be saved: a run in them goes on with new episodes. So does one
-whose last step holds numbers that are not finite, which would only come back. Runs in the learner.
+The states of Python envs cannot be saved, so a resumed run starts new episodes. So does a run whose
+last step contains non-finite numbers, because they would only come back. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from puffervec.train.run.tally import Tally, facts_of
 
 
 class Collector(Tally):
-    """Collects roll-outs into the storages of a learner."""
+    """A collector of rollouts, which writes into the storages of a learner."""
 
     def __init__(
         self,
@@ -37,7 +36,15 @@ class Collector(Tally):
         actions: torch.Generator,
         pool: ThreadPool,
     ) -> None:
-        """Args: actions: what they are drawn with; pool: works on the rows of a half."""
+        """Build the slots and the rollout.
+
+        Args:
+            setup: the run.
+            vec: the vec env.
+            learner: owns the policies and storages.
+            actions: generator that actions are drawn with.
+            pool: threads that process the rows of a half.
+        """
         section, learned = setup.config.train, learner.storages
         super().__init__(setup.rows, learned, setup.ranks)
         self.expect(facts_of(vec, tuple(setup.rows), setup.config.python))
@@ -64,7 +71,7 @@ class Collector(Tally):
 
     @property
     def full(self) -> bool:
-        """Whether the next roll-out goes on where one ended; else episodes have to `begin`."""
+        """Whether the next rollout continues a complete one; if False, call `begin` first."""
         return self.rollout.full
 
     def begin(self, seed: int) -> None:
@@ -74,14 +81,15 @@ class Collector(Tally):
             scale.forget()
 
     def collect(self, stop: Callable[[], bool]) -> bool:
-        """Give the learner the next roll-out. Returns: False where `stop()` was true on the way, on
-        any rank.
+        """Collect the next rollout for the learner.
+
+        Returns:
+            False if `stop()` became true before the end, on any rank.
         """
         whole = (self.ahead or self.rollout).collect(stop)
         whole = not self.ranks.agree(not whole)[0]
-        if (
-            whole or self.ahead is None
-        ):  # Else they belong to the roll-out that is kept for a checkpoint.
+        # Otherwise the episodes belong to the rollout that is kept for a checkpoint.
+        if whole or self.ahead is None:
             counted = self.counted(self.rollout.episodes, self.rollout.numeric, whole)
             self.rollout.episodes.clear()
             self.rollout.numeric.clear()
@@ -92,30 +100,31 @@ class Collector(Tally):
         return whole
 
     def go_ahead(self) -> None:
-        """With `train.asynchronous`: begin the next roll-out beside what the learner does now."""
+        """Start the next rollout while the learner updates, with `train.asynchronous`."""
         if self.ahead is not None:
             self.ahead.start()
 
     def wait(self) -> None:
-        """Wait for the roll-out that was begun ahead, if any."""
+        """Wait for the rollout that was started ahead, if any."""
         if self.ahead is not None:
             self.ahead.wait()
 
     def close(self) -> None:
-        """End the thread of roll-outs ahead, if any."""
+        """Stop the thread that collects ahead, if any."""
         if self.ahead is not None:
             self.ahead.close()
 
     @property
     def times(self) -> Times:
-        """Seconds of the learner so far."""
+        """Seconds that the learner has spent on rollouts so far."""
         return self.rollout.times if self.ahead is None else self.ahead.times
 
-    # ------------------------------------------------------------------------------------------------ state
+    # ---- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensors]:
-        """Return the files `returns`, `episodes`, and where the envs can be gone on with `envs` and
-        `ahead`.
+        """Return the files of the collector.
+
+        They are `returns` and `episodes`, and if the envs can be resumed `envs` and `ahead`.
         """
         files = super().state()
         if self.rollout.full and self.vec.spec.save_bytes:
@@ -154,19 +163,19 @@ class Collector(Tally):
         }
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`. Without `envs` in it the caller has to `begin` new episodes."""
+        """Resume from `state`; without `envs` in it the caller must `begin` new episodes."""
         super().load_state(files)
         if "envs" not in files:
             why = (
-                "the run was stopped inside a roll-out"
+                "the run was stopped inside a rollout"
                 if self.vec.spec.save_bytes
                 else "this env cannot save them"
             )
-            return [f"goes on with new episodes: env states were not saved ({why})"]
+            return [f"resumes with new episodes: env states were not saved ({why})"]
         try:
             self._load_envs(files["envs"])
-        except ConfigError as error:  # Before anything was changed.
-            return [f"goes on with new episodes: the env, or its version, is another one ({error})"]
+        except ConfigError as error:  # Raised before anything is changed.
+            return [f"resumes with new episodes: the env or its version has changed ({error})"]
         if self.ahead is not None and "ahead" in files:
             self.ahead.restore(files["ahead"])
         return []
@@ -176,7 +185,7 @@ class Collector(Tally):
             [tensors[f"env/{index}"].numpy().tobytes() for index in range(self.vec.num_envs)]
         )
         for _ in self.rollout.turns:
-            self.vec.recv()  # The rows of the last step: they are in the storage already.
+            self.vec.recv()  # Discard the rows of the last step: the storage has them already.
         for name, slot in self.slots.items():
             for key, value in slot.storage.tensors().items():
                 value[-1].copy_(fitting(tensors, f"last/{name}/{key}", value[-1]))
@@ -193,7 +202,7 @@ class Collector(Tally):
                     for kind in ("state", "before")
                 )
                 for kept, found in zip(now, state, strict=True):
-                    kept.copy_(found)  # in place: a CUDA graph may know where it stands
+                    kept.copy_(found)  # in place: a CUDA graph may have captured its address
         for name, scale in self.return_scales.items():
             scale.returns = (
                 fitting(tensors, f"returns/{name}", torch.from_numpy(scale.returns)).numpy().copy()

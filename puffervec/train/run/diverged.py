@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What is left behind and said where a number of the training is not finite. Runs in the learner.
+"""The files and the error of a run whose training produced a non-finite number.
 
-    diverged.json           statistics of the roll-out that the policies learned from last, the losses and the counters
-    diverged.safetensors    that roll-out: `<policy>.<array>` (T+1, rows, ...), `<policy>.state.<i>` (rows, ...) before step 0,
-                            `<policy>.rows` the numbers of the rows, those first that are not
-                            finite, as many as fit MOST_BYTES
+    diverged.json           statistics of the last rollout that the policies learned from, the
+                            losses and the counters
+    diverged.safetensors    that rollout: `<policy>.<array>` (T+1, rows, ...),
+                            `<policy>.state.<i>` (rows, ...) before step 0,
+                            `<policy>.rows` the row numbers: non-finite rows first, as many rows as
+                            fit into MOST_BYTES
 
-A run that went on and diverged again leaves diverged-2.json and so on; nothing is written over.
+A run that is resumed and diverges again writes diverged-2.json and so on; existing files are not
+overwritten. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,8 +32,8 @@ from puffervec.system.folder import Folder
 from puffervec.train.collect.storage import Storage
 
 ARRAYS = ".safetensors"
-MOST_BYTES = 2**26  # Of the arrays that a divergence leaves.
-MOST_TIMES = 8  # Later ones leave no more arrays: a run may be started again and again.
+MOST_BYTES = 2**26  # size limit of the arrays that one divergence writes
+MOST_TIMES = 8  # divergences that write arrays: a run may be restarted again and again
 
 
 class Diverged(PuffervecError, ArithmeticError):
@@ -44,11 +47,16 @@ def diverged(
     counters: Mapping[str, Any],
     losses: Mapping[str, float],
 ) -> Diverged:
-    """Leave the roll-out's statistics in the file `path` (.json) and its arrays beside it, if the
-    disk lets it.
+    """Write the statistics and arrays of the rollout and return the error to raise.
 
-    Returns the error to raise.
-    Args: bad: names of what is not finite; storages: by policy.
+    A disk that refuses is ignored.
+
+    Args:
+        path: the .json file for the statistics; the arrays go into the same folder.
+        bad: names of the values that are not finite.
+        storages: by policy.
+        counters: of the run.
+        losses: of the last update.
     """
     path, times = _free(path)
     arrays: dict[str, Tensor] = {}
@@ -76,13 +84,13 @@ def diverged(
             folder.write(path.with_suffix(ARRAYS).name, [dump_tensors(_kept(storages))])
     return Diverged(
         f"{', '.join(bad)} is not a finite number after {counters['agent_steps']} agent-steps: "
-        f"the last checkpoint is kept; statistics of the roll-out are in {path}, its arrays "
-        f"beside it; {_advice(arrays)}"
+        f"the last checkpoint is kept; statistics of the rollout are in {path}, its arrays next "
+        f"to it; {_advice(arrays)}"
     )
 
 
 def _free(path: Path) -> tuple[Path, int]:
-    """Return the first of path, path-2, ... that nothing has yet, and the how many-th it is."""
+    """Return the first free one of path, path-2, ... and its number, counted from 1."""
     names = (
         (path.with_stem(f"{path.stem}-{times}") if times > 1 else path, times)
         for times in itertools.count(1)
@@ -95,7 +103,7 @@ def _free(path: Path) -> tuple[Path, int]:
 
 
 def _kept(storages: Mapping[str, Storage]) -> dict[str, Tensor]:
-    """Return the arrays of roll-outs, of all rows or of those that fit into MOST_BYTES, on the CPU."""
+    """Return the arrays of the rollouts on the CPU, with as many rows as fit into MOST_BYTES."""
     found: dict[str, Tensor] = {}
     for policy, storage in storages.items():
         steps, states = storage.tensors(), dict(enumerate(storage.first_state()))
@@ -114,13 +122,15 @@ def _kept(storages: Mapping[str, Storage]) -> dict[str, Tensor]:
 
 
 def _advice(arrays: Mapping[str, Tensor]) -> str:
-    """Say where numbers that are not finite come from: the env, or else the policy. arrays: (T+1,
-    rows, ...) by name.
+    """Return a hint at the source of non-finite numbers: the env, or otherwise the policy.
+
+    Args:
+        arrays: (T+1, rows, ...) by name.
     """
     for name, tensor in arrays.items():
         if name.partition(".")[2].startswith(("obs", "rewards")) and not bool(
             tensor.isfinite().all()
         ):
             step, row = (~tensor.isfinite()).nonzero()[0, :2].tolist()
-            return f"{name} came from the env so, first in row {row} of step {step}: look there"
+            return f"the env returned a non-finite {name}, first in row {row} of step {step}"
     return "try a smaller train.lr or --train.precision fp32"

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where a run goes on: the newest whole checkpoint of a folder, of the newest run, or of the run
-that a torchrun job began.
+"""Search for the checkpoint that a run resumes from.
+
+It is the newest complete checkpoint of a folder, of the newest run, or of the run that a torchrun
+job began.
 """
 
 from __future__ import annotations
@@ -25,27 +27,31 @@ Result = TypeVar("Result")
 def find_checkpoint(
     where: str | Path, runs: Path, note: Callable[[str], None] | None = None
 ) -> Path:
-    """Return the newest whole checkpoint in `where`: a checkpoint, a run folder, or `latest` for
-    the run in `runs` that was started or resumed last.
+    """Return the newest complete checkpoint in `where`.
 
-    Args: note: told of each damaged checkpoint that is passed over.
-    Raises: CheckpointError where there is none; the message says what was looked at.
+    Args:
+        where: a checkpoint, a run folder, or `latest` for the run in `runs` that was started or
+            resumed last.
+        runs: the folder of runs.
+        note: called with a message for each damaged checkpoint that is skipped.
+
+    Raises:
+        CheckpointError: there is none; the message names the folder that was searched.
     """
     if str(where) == "latest":
         for folder in _newest_first(runs):
             found = newest(folder / CHECKPOINTS, note)
             if found is not None:
                 return found
-        raise CheckpointError(f"no run in {runs} has a whole checkpoint")
+        raise CheckpointError(f"no run in {runs} has a complete checkpoint")
     path = Path(where)
-    if os.path.lexists(
-        path / MANIFEST
-    ):  # which is False where a name cannot be one, while a Path would raise
+    # os.path returns False for an impossible name, where a Path method would raise.
+    if os.path.lexists(path / MANIFEST):
         return path
     found = newest(path / CHECKPOINTS, note) if os.path.isdir(path) else None
     if found is None:
-        state = "has no whole checkpoint" if os.path.isdir(path) else "is no folder"
-        raise CheckpointError(f"{path} {state}: give a run folder, a checkpoint in it, or latest")
+        state = "has no complete checkpoint" if os.path.isdir(path) else "is not a folder"
+        raise CheckpointError(f"{path} {state}: name a run folder, a checkpoint in it, or latest")
     return found
 
 
@@ -55,11 +61,13 @@ def read_newest(
     read: Callable[[Path], Result],
     note: Callable[[str], None] | None = None,
 ) -> tuple[Path, Result]:
-    """Return what `find_checkpoint` finds and what `read` makes of it.
+    """Return the path from `find_checkpoint` and the result of `read` for it.
 
-    Also while the run is under way: a checkpoint that its trainer replaces by a newer one meanwhile
-    is looked for again.
-    Raises: CheckpointError.
+    This works while the run is training: if its trainer replaces the checkpoint by a newer one
+    before it is read, the search starts again.
+
+    Raises:
+        CheckpointError: there is no checkpoint, or it cannot be read.
     """
     while True:
         path = find_checkpoint(where, runs, note)
@@ -71,10 +79,11 @@ def read_newest(
 
 
 def _newest_first(runs: Path) -> list[Path]:
-    """Return the run folders in `runs`, the one that was started or resumed last first.
+    """Return the run folders in `runs`, the most recently started or resumed one first.
 
-    Other commands write into run folders too (plots, evaluations), so only `run.json` tells, which
-    each start replaces. Folders without it come last. Links are left out: nobody has named them.
+    Only the time of `run.json`, which each start replaces, counts: other commands (plots,
+    evaluations) write into run folders too. Folders without it come last. Links are left out,
+    because the user has not named them.
     """
     found = []
     with contextlib.suppress(OSError), Folder(runs) as folder:
@@ -86,24 +95,28 @@ def _newest_first(runs: Path) -> list[Path]:
 
 
 def run_folder_of(checkpoint: Path) -> Path | None:
-    """Return the run folder that a checkpoint lies in; None for one that lies elsewhere, as a copy
-    that was put aside does.
+    """Return the run folder of a checkpoint, None if it lies elsewhere, such as a copy.
 
-    >>> run_folder_of(Path("runs/one/checkpoints/000000000512")), run_folder_of(Path("/models/best"))
-    (PosixPath('runs/one'), None)
+    >>> run_folder_of(Path("runs/one/checkpoints/000000000512"))
+    PosixPath('runs/one')
+    >>> run_folder_of(Path("/models/best"))
     """
-    for path in (checkpoint, checkpoint.resolve()):  # As it was given, if that tells.
+    for path in (checkpoint, checkpoint.resolve()):  # The unresolved path has precedence.
         if path.parent.name == CHECKPOINTS:
             return path.parent.parent
     return None
 
 
 def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | None:
-    """Return the run folder that this job has begun in `runs`, and its newest whole checkpoint;
-    None where there is none.
+    """Return the run folder that this job began in `runs` and its newest complete checkpoint.
 
-    Args: wanted: the job's names. An --rdzv-id counts after a failure only: it may have been used
-        for another job before.
+    Args:
+        runs: the folder of runs.
+        wanted: the names of the job. An --rdzv-id counts only after a failure, because an earlier
+            job may have used the same one.
+
+    Returns:
+        None if the job has not begun a run.
     """
     sought = {
         name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))

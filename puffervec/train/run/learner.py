@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The part of a trainer that learns: policies, each with an updater and the roll-out to learn from;
-and the random generators.
+"""The learning part of a trainer: policies with their updaters and rollouts, random generators.
 
 Runs in the learner.
 """
@@ -32,11 +31,15 @@ from puffervec.train.run.state import POOL, Files, Tensors, fitting
 
 
 def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Return the policies of a run on its device: the given ones, those that the config describes,
-        and opponents.
+    """Return the policies of a run on its device, opponents included.
 
-    Raises: ConfigError where columns of their pictures cannot be shared as `train.tensor_parallel`
-        says.
+    Args:
+        setup: the run.
+        given: policies by name that replace those that the config describes.
+
+    Raises:
+        ConfigError: the columns of their images cannot be split over ranks as
+            `train.tensor_parallel` says.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setup.config.train.seed)
@@ -61,7 +64,7 @@ def build_policies(setup: Setup, given: Mapping[str, nn.Module]) -> dict[str, nn
 
 
 def new_storage(setup: Setup, name: str) -> Storage:
-    """Return room for what an update of a policy learns from."""
+    """Allocate the storage that updates of a policy learn from."""
     config = setup.config
     return storage_of(
         setup.rows[name], config.learned_envs, config.train.horizon, setup.device, setup.bf16
@@ -69,20 +72,20 @@ def new_storage(setup: Setup, name: str) -> Storage:
 
 
 class Generators:
-    """Generators of actions (on the device) and of shuffles (on the CPU), and torch's own.
+    """The generators of actions (on the device) and of shuffles (on the CPU), and torch's own.
 
-    Layers that draw, as dropout does, take from torch's: with such layers of torch's one thread
-    works (policies/registry.py: draws); `nn.functional.dropout` in a policy of one's own needs
-    `train.threads` 1 for it. With `train.asynchronous` roll-out and update draw from it at once,
-    and no two runs of such policies are alike.
+    Layers that draw random numbers, such as dropout, use torch's generator. With such layers of
+    torch only one thread works (policies/registry.py: draws). A custom policy that calls
+    `nn.functional.dropout` needs `train.threads` 1. With `train.asynchronous` rollout and update
+    draw from that generator concurrently, so runs of such policies are not reproducible.
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        """Seed all of them."""
+        """Seed all generators."""
         self.device = device
         self.actions = torch.Generator(device).manual_seed(seed)
         self.shuffle = torch.Generator().manual_seed(seed)
-        torch.manual_seed(seed)  # What layers draw from; nothing else here does.
+        torch.manual_seed(seed)  # Only layers draw from torch's own generator.
 
     def state(self) -> dict[str, Tensors]:
         """Return the file `random`."""
@@ -96,16 +99,16 @@ class Generators:
         return {"random": found}
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`."""
-        if "random" not in files:  # Saved by fewer ranks than there are now.
+        """Resume from `state`."""
+        if "random" not in files:  # Fewer ranks saved than run now.
             return []
         tensors, notes = files["random"], []
         if tensors["actions"].shape == self.actions.get_state().shape:
             self.actions.set_state(tensors["actions"])
-        else:  # The generators of CPU and CUDA are of different kinds.
+        else:  # The states of CPU and CUDA generators differ in size.
             notes = [
-                "actions are drawn anew from the seed: those of the checkpoint were not drawn on "
-                f"{self.device.type}"
+                "the generator of actions starts again from the seed: the checkpoint was not made "
+                f"on {self.device.type}"
             ]
         self.shuffle.set_state(tensors["shuffle"])
         if "torch" in tensors:
@@ -117,17 +120,21 @@ class Generators:
 
 @dataclasses.dataclass(frozen=True)
 class Learned:
-    """What an update did; losses: named `losses/<name>`, with several policies
-    `losses/<policy>/<name>`.
+    """The result of an update.
+
+    Attributes:
+        losses: named `losses/<name>`, with several policies `losses/<policy>/<name>`.
+        valid: number of valid transitions.
+        finished: False if the update was stopped before its end.
     """
 
     losses: dict[str, float]
     valid: int
-    finished: bool  # False where it was stopped on the way
+    finished: bool
 
 
 class Learner:
-    """Improves policies with the roll-outs in its storages; those that do not learn it only keeps."""
+    """The policies of a run, with an updater and a storage for each one that learns."""
 
     def __init__(
         self,
@@ -136,7 +143,14 @@ class Learner:
         shuffle: torch.Generator,
         pool: ThreadPool,
     ) -> None:
-        """Args: policies: by name; pool: works on the microbatches."""
+        """Build an updater for each policy that learns.
+
+        Args:
+            setup: the run.
+            policies: by name.
+            shuffle: generator that minibatches are shuffled with.
+            pool: threads that process the microbatches.
+        """
         self.policies, self.ranks = policies, setup.ranks
         self.seconds = 0.0  # spent in updates
         self.updaters: dict[str, Updater] = {}
@@ -160,23 +174,23 @@ class Learner:
                 setup.team,
                 setup.behind,
             )
-        self._constants = frozenset(
-            self._not_finite()
-        )  # A policy's own infinities, as in a mask of attention.
+        # Infinities that a policy contains by design, such as in an attention mask.
+        self._constants = frozenset(self._not_finite())
 
     @property
     def storages(self) -> dict[str, Storage]:
-        """What is learned from, by policy."""
+        """The storages that updates learn from, by policy."""
         return {name: updater.storage for name, updater in self.updaters.items()}
 
     @property
     def compiled(self) -> bool:
-        """Whether torch.compile has a part in the bytes of an update."""
+        """Whether torch.compile affects the bytes of an update."""
         return any(isinstance(updater.loss, CompiledLoss) for updater in self.updaters.values())
 
     def rates(self, agent_steps: int, used: float) -> dict[str, tuple[float, float]]:
-        """Return step size and weight of the entropy of each policy's next update. Args: as of
-        `TrainSection.lr_at`.
+        """Return (learning rate, entropy coefficient) of the next update of each policy.
+
+        The arguments are those of `TrainSection.lr_at`.
         """
         return {
             name: (section.lr_at(agent_steps, used), value_at(section.entropy_coef, agent_steps))
@@ -184,8 +198,12 @@ class Learner:
         }
 
     def update(self, agent_steps: int, used: float, stop: Callable[[], bool]) -> Learned:
-        """Improve the policies with the roll-out in their storages. Args: as of `rates`; the first
-        rank's hold for all.
+        """Update the policies from the rollout in their storages.
+
+        Args:
+            agent_steps: as for `rates`.
+            used: as for `rates`; the value of the first rank applies to all.
+            stop: the update ends early once it returns True.
         """
         begin = time.perf_counter()
         losses: dict[str, float] = {}
@@ -199,7 +217,7 @@ class Learner:
         return Learned(losses, valid, finished)
 
     def observe(self) -> None:
-        """Let policies that adapt to what they see take in the roll-out."""
+        """Let encoders that normalise observations take in the rollout."""
         begin = time.perf_counter()
         for name, storage in self.storages.items():
             encoder = getattr(self.policies[name], "encoder", None)
@@ -212,17 +230,16 @@ class Learner:
         self.seconds += time.perf_counter() - begin
 
     def outside_bounds(self) -> list[str]:
-        """Return a sentence for each policy whose observations in the roll-out lie outside of their
-        bounds.
-        """
+        """Return a sentence per policy whose observations in the rollout exceed their bounds."""
         found = (
             outside_bounds(self._groups[name], storage) for name, storage in self.storages.items()
         )
         return list(dict.fromkeys(filter(None, found)))
 
     def not_finite(self) -> list[str]:
-        """Return the names of weights, buffers and numbers of the optimizers that are no longer
-        finite: `<file>.<name>`.
+        """Return the names of weights, buffers and optimizer values that are no longer finite.
+
+        Names have the form `<file>.<name>`.
         """
         return [name for name in self._not_finite() if name not in self._constants]
 
@@ -235,9 +252,11 @@ class Learner:
         return [name for name, tensor in named.items() if not bool(tensor.isfinite().all())]
 
     def state(self) -> dict[str, Tensors]:
-        """Return a file per policy with its weights and buffers, `optimizer`: <policy>/<parameter
-        index>/<name>, and with pools of opponents `pool`: <policy>/<number>/<name> of all but the
-        newest.
+        """Return the files of the policies and their optimizers.
+
+        There is one file per policy with its weights and buffers, `optimizer` with
+        <policy>/<parameter index>/<name>, and with opponent pools `pool` with
+        <policy>/<number>/<name> for all members but the newest.
         """
         files: dict[str, Tensors] = {
             name: dict(newest(policy).state_dict()) for name, policy in self.policies.items()
@@ -259,11 +278,10 @@ class Learner:
         return files
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`."""
+        """Resume from `state`."""
         for name, policy in self.policies.items():
-            newest(policy).load_state_dict(
-                files[name]
-            )  # The others of a pool were made with theirs.
+            # The other members of a pool were built with their weights.
+            newest(policy).load_state_dict(files[name])
             if name in self.updaters:
                 _load_optimizer(self.updaters[name].optimizer, name, files["optimizer"])
         return []

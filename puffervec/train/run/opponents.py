@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Frozen policies of other runs that play one side (`[policies.NAME] opponent`): found once, when a
-run begins.
+"""Frozen policies of other runs that act for a policy of this run (`[policies.NAME] opponent`).
 
     opponent = "runs/one"                    the newest checkpoint of a run, or one checkpoint
-    opponent = "runs/one/checkpoints"        a pool: every checkpoint in there, the newest last
+    opponent = "runs/one/checkpoints"        a pool: every checkpoint in it, the newest last
     opponent = ["runs/one", "runs/two"]      a pool
 
-Their weights are part of the run's own checkpoints, so it goes on, and is evaluated and exported,
-when those runs are gone. Runs in the learner.
+They are read once, when a run begins. The run's own checkpoints contain their weights, so it can be
+resumed, evaluated and exported after those runs are deleted. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -37,12 +36,13 @@ from puffervec.train.run.trained import with_weights
 
 @dataclasses.dataclass(frozen=True)
 class Opponents:
-    """What plays for one policy of a run: one network, or a pool with the newest last.
+    """The opponents for one policy of a run: one network, or a pool with the newest last.
 
     Attributes:
-        weights: of each. sources: the checkpoint folder and the SHA-256 of the weights of each, for
-        the manifest.
-        section: what describes the networks.
+        weights: the weights of each network.
+        sources: checkpoint folder, policy name and SHA-256 of the weights of each network, for the
+            manifest.
+        section: the settings of the networks.
     """
 
     weights: tuple[Tensors, ...]
@@ -50,8 +50,14 @@ class Opponents:
     section: PolicySection
 
     def build(self, rows: PolicyRows, seed: int) -> nn.Module:
-        """Return the network, or the pool. seed: of who plays. Raises: CheckpointError where
-        weights do not fit.
+        """Build the network or the pool.
+
+        Args:
+            rows: the rows that the opponents act for.
+            seed: seed for drawing the member of the pool that plays.
+
+        Raises:
+            CheckpointError: the weights do not fit.
         """
         own = dataclasses.replace(
             rows, settings=dataclasses.replace(rows.settings, policy=self.section)
@@ -67,10 +73,12 @@ class Opponents:
 
 
 def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opponents]:
-    """Return the opponents that a new run's settings name, by policy.
+    """Return the opponents that the settings of a new run name, by policy.
 
-    Raises: ConfigError, CheckpointError: there is none, or its observations, actions or rows are
-        not those of this run.
+    Raises:
+        ConfigError: the observations, actions or rows of an opponent differ from those of this
+            run.
+        CheckpointError: a checkpoint is missing or cannot be read.
     """
     found = {}
     for name, rows in policy_rows(spec, config).items():
@@ -82,8 +90,8 @@ def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opp
             ]:
                 both = f"{paths[0]} and {different[0]}"
                 raise ConfigError(
-                    f"policies.{name}.opponent: the networks of {both} differ: a pool has "
-                    "networks of one kind"
+                    f"policies.{name}.opponent: the networks of {both} differ: use networks of "
+                    "one kind in a pool"
                 )
             found[name] = Opponents(
                 tuple(part[0] for part in parts), tuple(part[1] for part in parts), parts[0][2]
@@ -92,9 +100,10 @@ def of_config(config: TrainConfig, spec: EnvSpec, ranks: Ranks) -> dict[str, Opp
 
 
 def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Opponents]:
-    """Return the opponents of a run that goes on, as its checkpoint has them.
+    """Return the opponents of a resumed run from its checkpoint, by policy.
 
-    Raises: CheckpointError where the settings name others, or the checkpoint lacks one.
+    Raises:
+        CheckpointError: the settings name other opponents, or the checkpoint lacks one.
     """
     before = config_from_tables(
         found.manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
@@ -104,8 +113,8 @@ def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Oppo
         now, then = config.of_policy(name).role.opponent, before.of_policy(name).role.opponent
         if now != then:
             raise CheckpointError(
-                f"policies.{name}.opponent is {list(now)}, of the checkpoint {list(then)}: leave "
-                "it as it was; only a new run takes another"
+                f"policies.{name}.opponent is {list(now)}, but {list(then)} in the checkpoint: "
+                "leave it unchanged; only a new run can have another"
             )
         if then:
             sources = tuple(entry.get("opponents", ()))
@@ -125,9 +134,7 @@ def of_checkpoint(config: TrainConfig, found: ckpt.Checkpoint) -> dict[str, Oppo
 
 
 def with_networks(config: TrainConfig, opponents: Mapping[str, Opponents]) -> TrainConfig:
-    """Return the config with what describes the opponents' networks, so that the run's checkpoints
-    say it.
-    """
+    """Return the config with the settings of the opponents' networks, for the checkpoints."""
     common = table_of(config.policy)
     tables = {
         name: {
@@ -148,7 +155,7 @@ def _kinds(config: TrainConfig) -> list[str]:
 
 
 def _listed(name: str, places: Sequence[str], runs: Path, ranks: Ranks) -> list[Path]:
-    """Return the checkpoints that are meant, the same on all ranks."""
+    """Return the checkpoints that the setting names; the first rank resolves them for all."""
     shared: tuple[list[str], str] = ([], "")
     if ranks.first:
         try:
@@ -174,14 +181,16 @@ def _checkpoints(place: str, runs: Path) -> list[Path]:
 def _read(
     path: Path, name: str, rows: PolicyRows, config: TrainConfig, spec: EnvSpec
 ) -> tuple[Tensors, dict[str, str], PolicySection]:
-    """Return weights, source and network of the policy that acts for these rows in the run of a
-    checkpoint.
+    """Read the policy that acts for `rows` in the run of a checkpoint.
+
+    Returns:
+        Its weights, its source for the manifest, and the settings of its network.
     """
     manifest = ckpt.read_manifest(path)
     if manifest["env"] != config.target or manifest["spec_hash"] != spec_hash(spec):
         raise ConfigError(
-            f"policies.{name}.opponent: {path} is of {manifest['env']} with other observations or "
-            "actions than this run has"
+            f"policies.{name}.opponent: {path} is a checkpoint of {manifest['env']} whose "
+            "observations or actions differ from those of this run"
         )
     theirs = config_from_tables(
         manifest["config"], (config.target, *_kinds(config)), config.creator, learns=False
@@ -196,8 +205,8 @@ def _read(
     )
     if own is None or not _acts_for(acting[own], rows):
         raise ConfigError(
-            f"policies.{name}.opponent: no policy of {path} acts for its agents: it has "
-            f"{', '.join(acting)}"
+            f"policies.{name}.opponent: no policy of {path} acts for the agents of {name!r}: it "
+            f"has {', '.join(acting)}"
         )
     digest = manifest["files"][f"{own}.safetensors"]
     return (
@@ -208,7 +217,7 @@ def _read(
 
 
 def _acts_for(theirs: PolicyRows, rows: PolicyRows) -> bool:
-    """Whether a policy acts for the agents of these rows, and perhaps for more."""
+    """Return True if a policy acts for all agents of these rows, and possibly for more."""
     if theirs.group.name != rows.group.name:
         return False
     return theirs.agents is None or (

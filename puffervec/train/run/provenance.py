@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where a run comes from: `run.json` of the run folder, with one entry per start.
+"""The provenance of a run: `run.json` in the run folder, with one entry per start.
 
-Each entry has the command, versions, machine, git commit and seeds, so that a number can be made
-again. docs/run-folder.md lists the keys. Runs in the learner, before any worker starts.
+Each entry has the command, versions, machine, git commit and seeds, so that results can be
+reproduced. docs/run-folder.md lists the keys. Runs in the learner, before any worker starts.
 """
 
 from __future__ import annotations
@@ -29,19 +29,23 @@ from puffervec.system.folder import Folder
 from puffervec.train.device.device import usable_cores
 
 RUN_FILE = "run.json"
-MOST_BYTES = 2**22  # Of the file: some thousand starts.
-_GIT_S = (
-    5.0  # Longer than a repository of any size needs; one on a network that is gone takes for ever.
-)
+MOST_BYTES = 2**22  # size limit of the file: a few thousand starts
+# Seconds for a git command: enough for a repository of any size. Without a limit, one on a network
+# file system that is gone would block forever.
+_GIT_S = 5.0
 
 
 def record_start(folder: Path, facts: dict[str, Any]) -> str:
-    """Add a start to `run.json`, which is replaced as a whole, and return the run's id, 16
-    hexadecimal digits.
+    """Add a start to `run.json` and return the run's id, 16 hexadecimal digits.
 
-    Args: facts: what the caller knows beside what is found here: env, device, seeds, what it is
-    resumed from.
-    Raises: OSError.
+    The file is replaced atomically.
+
+    Args:
+        folder: the run folder.
+        facts: entries that the caller adds: env, device, seeds, the checkpoint it resumes from.
+
+    Raises:
+        OSError: the file cannot be read or replaced.
     """
     with Folder(folder) as opened:
         before = _read(opened)
@@ -58,8 +62,10 @@ def record_start(folder: Path, facts: dict[str, Any]) -> str:
 
 
 def jobs_of(folder: Folder) -> set[str]:
-    """Return the names of the torchrun jobs that a run folder's starts belong to, as ranks.py gives
-    them. Raises: OSError.
+    """Return the names (see ranks.py) of the torchrun jobs that the starts of a run belong to.
+
+    Raises:
+        OSError: `run.json` cannot be read.
     """
     starts = _read(folder).get("starts")
     jobs = (
@@ -73,7 +79,11 @@ def jobs_of(folder: Folder) -> set[str]:
 
 
 def _read(folder: Folder) -> dict[str, Any]:
-    """What is there already; a file that says nothing that we know is begun anew. Raises: OSError."""
+    """Return the content of `run.json`, {} if it is missing or not a JSON object.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
         found = json.loads(folder.read(RUN_FILE, MOST_BYTES))
         if isinstance(found, dict):
@@ -82,7 +92,7 @@ def _read(folder: Folder) -> dict[str, Any]:
 
 
 def circumstances() -> dict[str, Any]:
-    """Return when, how and on what this process was started."""
+    """Return the time, command, versions and machine of this start."""
     return {
         "started": _now(),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
@@ -101,8 +111,9 @@ def circumstances() -> dict[str, Any]:
 
 
 def _now() -> str:
-    """Return the local time with its offset; UTC where TZ has an offset that Python cannot
-    represent, of a day or more.
+    """Return the local time with its UTC offset.
+
+    It is UTC if TZ has an offset of a day or more, which Python cannot represent.
     """
     try:
         now = datetime.datetime.now().astimezone()
@@ -112,12 +123,11 @@ def _now() -> str:
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return the commit that `folder` is at and whether tracked files were changed since; None
-    outside of git.
+    """Return the commit of `folder` and whether tracked files differ; None outside of git.
 
     Runs no program that the repository names (filters, hooks, file-system monitors). `changed` is
-    None where git cannot tell without the repository's settings. A file that a filter rewrites, as
-    those of Git LFS, counts as changed once it has been touched.
+    None if git cannot tell without the repository's settings. A file that a filter rewrites, such
+    as those of Git LFS, counts as changed once it has been touched.
     """
     commit = _git(folder, {}, "rev-parse", "HEAD")
     if not commit:
@@ -131,7 +141,7 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 
 def _changes(commit: str, top: str, objects: str, index: str) -> str | None:
-    """Return what `git status` lists of tracked files when no settings are read.
+    """Return the tracked files that `git status` lists, without reading the repository's settings.
 
     A repository's settings may name programs under arbitrary keys, such as `filter.NAME.clean`, so
     overriding keys one by one cannot be complete. Instead git gets the real files, index and
@@ -156,8 +166,9 @@ def _changes(commit: str, top: str, objects: str, index: str) -> str | None:
 
 
 def _git(folder: Path, environment: dict[str, str], *arguments: str) -> str | None:
-    """Return what git prints, None where it fails or takes long. It writes nothing: no locks, no
-    refreshed index.
+    """Return the output of a git command, None if it fails or takes too long.
+
+    The command writes nothing: no locks, no refreshed index.
     """
     command = [
         "git",
@@ -184,14 +195,14 @@ def _git(folder: Path, environment: dict[str, str], *arguments: str) -> str | No
 
 
 def device_name(device: torch.device) -> str:
-    """Return the device with its model where it is a GPU: `cuda:0 NVIDIA L4`."""
+    """Return the device, with its model if it is a GPU: `cuda:0 NVIDIA L4`."""
     return (
         f"{device} {torch.cuda.get_device_name(device)}" if device.type == "cuda" else str(device)
     )
 
 
 def cpu_name() -> str:
-    """Return the CPU's model as the kernel names it, "" where it does not."""
+    """Return the CPU model that the kernel reports, "" if it reports none."""
     with contextlib.suppress(OSError):
         for line in (
             Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From counters and clocks to a line of metrics per update: to the log, the trackers and the
-dashboard; and notes.
+"""Metrics of a run: one line per update for the log, the trackers and the dashboard; and notes.
 
-The learner's time falls into keys.TIME_PARTS, which are measured one after the other on one clock;
-`other` is what lies between them. It is a difference and never cut off at 0, so a part that were
-counted twice would show. Rates and time left come from what this process did, totals from the run,
-over all its resumes. Runs in the learner.
+The learner's time is divided into keys.TIME_PARTS, which are measured one after the other on one
+clock; `other` is the remainder. It is not clipped at 0, so that a part that is counted twice shows
+up. Rates and the time left refer to this process, totals to the run with all its resumes. Runs in
+the learner.
 """
 
 from __future__ import annotations
@@ -29,15 +28,18 @@ from puffervec.train.run.setup import Setup
 from puffervec.train.run.state import Counters
 
 ESTIMATE_AFTER_S = 20.0
-RATE_WINDOW_S = 30.0  # The time left follows the speed of the last half minute.
+RATE_WINDOW_S = 30.0  # The time left is estimated from the speed over this window.
 
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """Sums since the process was started (times, env turns) or the run (steps).
+    """Sums since the start of the process (times, env turns) or of the run (steps).
 
-    seconds: by name of keys.TIME_PARTS, without log and other. turns: vector steps, each of all
-        halves.
+    Attributes:
+        agent_steps: valid transitions.
+        env_steps: transitions of an env.
+        turns: vector steps, each of all halves.
+        seconds: by name in keys.TIME_PARTS, without log and other.
     """
 
     agent_steps: int
@@ -47,8 +49,10 @@ class Totals:
 
 
 class Reporting:
-    """Where the metrics of a run go. Made last: a process with the threads of trackers is no good
-    one to fork.
+    """The outputs for the metrics of a run.
+
+    It is created after the workers, because trackers start threads and forking a process with
+    threads is unsafe.
     """
 
     def __init__(
@@ -61,8 +65,19 @@ class Reporting:
         dashboard: Dashboard | None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Args: about: the run in one line; dashboard: None: as `config.log.dashboard` says.
-        Raises: ConfigError.
+        """Open the trackers and the dashboard.
+
+        Args:
+            setup: the run.
+            files: the run folder with its log.
+            vec: the vec env.
+            counters: of the run so far.
+            about: describes the run in one line.
+            dashboard: None makes one according to `config.log.dashboard`.
+            clock: returns seconds.
+
+        Raises:
+            ConfigError: a tracker cannot be opened.
         """
         config, log = setup.config, setup.config.log
         self._config, self._log, metric = config, files.log, vec.env.training.metric
@@ -76,7 +91,7 @@ class Reporting:
             setup.device,
             log.print_interval_s,
         )
-        # Where bf16 would have been used and cannot be, say early how long it will take.
+        # On a CPU without bf16 training is slow: print an estimate of the duration early.
         slow = setup.device.type == "cpu" and not setup.bf16
         self._solved_after = vec.env.training.solved_after if slow else 0
         if files.goes_on:
@@ -91,18 +106,19 @@ class Reporting:
         self.restart(Totals(0, 0, 0, {}))
 
     def restart(self, totals: Totals) -> None:
-        """Begin anew with these totals: what was before is in no rate."""
+        """Start measuring from these totals; earlier work does not count in the rates."""
         self._at_s, self.totals, self._log_before_s = self._clock(), totals, self._log_s
         self._points = collections.deque([(self._at_s, totals.agent_steps)])
 
     def since(self) -> float:
-        """Seconds since the last report."""
+        """Return the seconds since the last report."""
         return self._clock() - self._at_s
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the time of the block as `log`: a checkpoint, or a report. `spans` and `restart`
-        must not be called in it.
+        """Count the time of the block as `log`: a checkpoint or a report.
+
+        `spans` and `restart` must not be called inside it.
         """
         begin = self._clock()
         try:
@@ -111,9 +127,7 @@ class Reporting:
             self._log_s += self._clock() - begin
 
     def spans(self, totals: Totals) -> dict[str, float]:
-        """Return what was done since the last report: `span_s`, rates, shares of the time, the
-        overlap; then begin anew.
-        """
+        """Return `span_s`, rates, time shares and overlap since the last report; reset them."""
         now, before = self._clock(), self.totals
         span = max(1e-9, now - self._at_s)
         seconds = {
@@ -134,8 +148,10 @@ class Reporting:
         }
 
     def _overlap(self, seconds: Mapping[str, float], turns: int) -> dict[str, float]:
-        """Time of a roll-out / the longer of: policy, simulation. 1 is perfect; policy and
-        simulation in turn give up to 2.
+        """Return the duration of a rollout divided by the longer of policy and simulation time.
+
+        1 is a perfect overlap; policy and simulation one after the other give up to 2. The result
+        is empty if the simulation time is unknown.
         """
         step_s = step_seconds(self._vec)
         if step_s is None or turns <= 0:
@@ -144,12 +160,12 @@ class Reporting:
         return {keys.OVERLAP: (seconds["env"] + policy_s) / max(policy_s, step_s * turns, 1e-9)}
 
     def speed(self) -> float:
-        """Agent-steps per second of this process, over the last half minute."""
+        """Return the agent-steps per second of this process over the last half minute."""
         (first_s, first), (last_s, last) = self._points[0], self._points[-1]
         return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
 
     def seconds_left(self, agent_steps: int, elapsed_s: float) -> float:
-        """Seconds until the budget is used up, at the speed of now; infinite where nothing moves."""
+        """Return the seconds until the budget is used up at the current speed; inf if that is 0."""
         section, speed = self._config.train, self.speed()
         left = max(0, section.total_timesteps - agent_steps) / speed if speed > 0 else math.inf
         return (
@@ -159,7 +175,7 @@ class Reporting:
         )
 
     def note(self, text: str) -> None:
-        """Show a message that stays."""
+        """Show a message permanently."""
         self.dashboard.note(printable(text))
 
     def report(
@@ -169,14 +185,16 @@ class Reporting:
         values: Mapping[str, float],
         progress: Callable[[], float],
     ) -> dict[str, float]:
-        """Write and show one line of metrics; return it. The time since the last one goes into
-        `counters`.
+        """Write and show one line of metrics, and return it.
 
-        Args: values: the metrics that others than the clocks give; progress: share of the budget
-            that is used up.
+        Args:
+            counters: the time since the last report is added to them.
+            totals: the sums now.
+            values: the metrics that do not come from the clocks.
+            progress: returns the share of the budget that is used up.
         """
         spans = self.spans(totals)
-        with self.counted():  # Of the next span.
+        with self.counted():  # This time belongs to the next span.
             counters.elapsed_s += spans[keys.SPAN_S]
             metrics = {
                 keys.STEP: counters.agent_steps,
@@ -195,8 +213,9 @@ class Reporting:
         return metrics
 
     def _write(self, metrics: Mapping[str, float]) -> None:
-        """Log a line and hand it to the trackers. A lost log is said once: it must not end a run
-        that can still learn.
+        """Log a line and pass it to the trackers.
+
+        A log that cannot be written is reported once; it must not end a run that can still learn.
         """
         lost = not self._log.write(metrics)
         if lost and not self._losing_lines:
@@ -210,7 +229,7 @@ class Reporting:
         self._trackers.write(metrics)
 
     def flush(self) -> None:
-        """Hand over what is held back, and say what was lost."""
+        """Flush the trackers and report dropped lines."""
         self._trackers.flush()
         if self._log.dropped:
             self.note(
@@ -218,17 +237,16 @@ class Reporting:
             )
 
     def close(self) -> None:
-        """Leave the terminal as it was and close the trackers; may be called twice."""
+        """Restore the terminal and close the trackers; may be called twice."""
         self.dashboard.close()
         self._trackers.close()
 
 
 def step_seconds(vec: Any) -> float | None:
-    """Return how long the workers of `vec` took for their last vector step: for each half the
-        slowest of them.
+    """Return the seconds that the workers of `vec` took for their last vector step.
 
-    A sample of one step, and only where there are workers and at least two halves to overlap; else
-    None.
+    This is the sum over the halves of the slowest worker's time: a sample of one step. The result
+    is None if there are no workers, or no second half to overlap with.
     """
     if vec.num_buffers < 2 or not vec.workers.several:
         return None
@@ -242,7 +260,7 @@ def step_seconds(vec: Any) -> float | None:
 
 
 def estimate(target: str, steps: int, agent_steps_per_s: float) -> str:
-    """Return a line on how long the preset will take where the CPU works in float32."""
+    """Return a line that estimates how long the preset takes on a CPU in float32."""
     minutes = steps / max(1.0, agent_steps_per_s) / 60
     return (
         "note: this run works in float32; bf16 needs a CPU with avx512_bf16 or amx_bf16. The "

@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The run folder: where a run leaves config, metrics and checkpoints, and the lock that lets only
-one trainer write there.
+"""The run folder with config, metrics and checkpoints, and the lock for its only trainer.
 
-    runs/drive-20251121-120000-s1/   config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
+    runs/drive-20251121-120000-s1/
+        config.json  run.json  metrics.jsonl  run.lock  checkpoints/<agent-steps>/
 
-docs/run-folder.md says what is in each. A folder may come from a stranger: links in it are never
-followed, special files never opened (folder.py). The run folder itself is what the user has named,
-so its own path may lead through links.
+docs/run-folder.md describes each file. A folder may come from an untrusted source: links in it are
+never followed and special files never opened (folder.py). The user names the run folder itself, so
+its path may lead through links.
 
 Runs in the learner, before any worker starts, so that a folder that cannot be written is refused
-while nothing is lost.
+before there is anything to lose.
 """
 
 from __future__ import annotations
@@ -50,18 +50,15 @@ Result = TypeVar("Result")
 CHECKPOINTS = "checkpoints"
 CONFIG_FILE = "config.json"
 _LOCK_FILE = "run.lock"
-_WRITTEN = (
-    CONFIG_FILE,
-    provenance.RUN_FILE,
-    METRICS_FILE,
-    CHECKPOINTS,
-)  # Looked at before the start.
+# Checked before the start.
+_WRITTEN = (CONFIG_FILE, provenance.RUN_FILE, METRICS_FILE, CHECKPOINTS)
 
 
 def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
-    """Make and return a fresh run folder.
+    """Create a new run folder and return its path.
 
-    Raises: ConfigError where the name is a path, the folder exists already or cannot be made.
+    Raises:
+        ConfigError: the name is a path, or the folder exists already or cannot be created.
     """
     if log.name in (".", "..") or "/" in log.name:
         raise ConfigError(
@@ -74,7 +71,7 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
     for attempt in range(2, 100):
         try:
             path.mkdir(parents=True)
-            for named in (path.parent, path):  # On the disk before anything that is saved in it.
+            for named in (path.parent, path):  # Synced to disk before anything is saved in it.
                 make_folder(named)
             return path
         except FileExistsError:
@@ -82,22 +79,26 @@ def new_run_folder(log: LogSection, target: str, seed: int) -> Path:
                 raise ConfigError(
                     f"log.name: {path} exists already: choose another name, or --resume {path}"
                 ) from None
-            path = log.folder / f"{name}-{attempt}"  # Two runs within one second.
+            path = log.folder / f"{name}-{attempt}"  # Two runs began in the same second.
         except OSError as error:
-            raise ConfigError(f"log.folder: cannot make {path}: {error.strerror}") from error
-    raise ConfigError(f"log.folder: {log.folder / name} and its successors exist already")
+            raise ConfigError(f"log.folder: cannot create {path}: {error.strerror}") from error
+    raise ConfigError(
+        f"log.folder: {log.folder / name} and its numbered successors exist already: set log.name"
+    )
 
 
 class RunLock:
-    """Holds a run folder for this process until closed; the kernel lets go of it when the process
-    ends, however that happens. Children do not hold it: programs they run do not get the
-    descriptor, and forks close it.
+    """A lock on a run folder that this process holds until `close`.
+
+    The kernel releases it when the process ends, even after a crash. Children do not hold it:
+    programs they run do not inherit the descriptor, and forks close it.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock.
+        """Acquire the lock.
 
-        Raises: ConfigError where another trainer holds it or the folder cannot be written.
+        Raises:
+            ConfigError: another trainer holds it, or the folder cannot be written.
         """
         self.folder = folder
         self._path = folder / _LOCK_FILE
@@ -123,7 +124,8 @@ class RunLock:
         except OSError as error:
             self.close()
             raise ConfigError(
-                f"cannot lock {self._path}: {error.strerror}; log.folder must be on a disk that can"
+                f"cannot lock {self._path}: {error.strerror}: choose a log.folder on a file system "
+                "that supports locks"
             ) from error
         _held.add(self)
 
@@ -138,8 +140,9 @@ class RunLock:
 
     @property
     def lost(self) -> bool:
-        """True where the lock's file is no longer the one that was locked: the run folder was
-        deleted or replaced.
+        """True if the lock file is not the one that was locked.
+
+        The run folder was then deleted or replaced.
         """
         try:
             there, mine = os.stat(self._path, follow_symlinks=False), os.fstat(self._fd)
@@ -148,9 +151,10 @@ class RunLock:
         return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._finalizer.alive:
-            with contextlib.suppress(OSError):  # Also for a child that was forked just now.
+            # Unlocking also covers a child that was forked just now and has the descriptor.
+            with contextlib.suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
         self._finalizer()
 
@@ -158,35 +162,40 @@ class RunLock:
 _held: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
-def _let_go_in_fork() -> None:
-    """A forked child shares the lock while it has the descriptor: it could keep a new trainer out
-    after its parent's end.
+def _close_in_fork() -> None:
+    """Close the descriptors of all locks in a forked child.
+
+    The child shares a lock as long as it has the descriptor, and could keep a new trainer out after
+    its parent has ended.
     """
     for lock in list(_held):
-        lock._finalizer()  # Closed, not unlocked: that would be for the parent too.
+        lock._finalizer()  # Closing is enough: unlocking would release the parent's lock too.
 
 
-os.register_at_fork(after_in_child=_let_go_in_fork)
+os.register_at_fork(after_in_child=_close_in_fork)
 
 
 def write_config(folder: Path, config: TrainConfig) -> None:
-    """Leave the resolved config in the run folder; one that is there is replaced as a whole.
-    Raises: OSError.
+    """Write the resolved config into the run folder, replacing an existing file atomically.
+
+    Raises:
+        OSError: the file cannot be written.
     """
     text = json.dumps({"target": config.target, **config.tables()}, indent=2)
     replace_file(folder / CONFIG_FILE, (text + "\n").encode())
 
 
 class RunFiles:
-    """The folder of a run, locked until closed. Ranks beside the first one write nothing there."""
+    """The folder of a run, locked until closed; only the first rank writes there."""
 
     lock: RunLock | None = None
     run_id = ""
 
     def __init__(self, folder: Path, setup: Setup) -> None:
-        """Lock the folder, leave config and start there and open the log.
+        """Lock the folder, write config and start, and open the log.
 
-        Raises: ConfigError where it cannot be written to, or another trainer uses it.
+        Raises:
+            ConfigError: the folder cannot be written, or another trainer uses it.
         """
         self.folder, self._setup = folder, setup
         metrics, first = folder / METRICS_FILE, setup.ranks.first
@@ -206,8 +215,11 @@ class RunFiles:
             raise
 
     def _take(self) -> None:
-        """Make the folder if it is missing, lock it and note config and start. Raises: OSError,
-        ConfigError.
+        """Create the folder if it is missing, lock it, and write config and start.
+
+        Raises:
+            OSError: the folder cannot be created or written.
+            ConfigError: the folder cannot be locked.
         """
         setup = self._setup
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -225,10 +237,13 @@ class RunFiles:
         self.run_id = provenance.record_start(self.folder, facts)
 
     def refind(self, note: Callable[[str], None]) -> None:
-        """Where the folder was deleted under the run, make and lock it again: what was learned must
-            not be lost with it.
+        """Recreate and lock the folder if it was deleted, so that checkpoints can be saved.
 
-        Raises: ConfigError.
+        Args:
+            note: called with a message if the folder was deleted.
+
+        Raises:
+            ConfigError: the folder cannot be created or locked.
         """
         assert self.lock is not None
         if not self.lock.lost:
@@ -240,10 +255,10 @@ class RunFiles:
             raise ConfigError(
                 f"cannot save: the run folder {self.folder} is gone: {said(error)}"
             ) from error
-        note(f"the run folder {self.folder} was deleted: it was made again, without what was in it")
+        note(f"the run folder {self.folder} was deleted: it was recreated without its old content")
 
     def close(self) -> None:
-        """Close the log, then let go of the folder."""
+        """Close the log, then release the folder."""
         self.log.close()
         if self.lock is not None:
             self.lock.close()
@@ -255,15 +270,19 @@ def config_from_tables(
     env: Callable[..., Any] | None = None,
     learns: bool = True,
 ) -> TrainConfig:
-    """Return the config kept in a manifest or config file.
+    """Return the config from the tables of a manifest or config file.
 
-    Args: trusted: names of code as the user has given them. An env "module:factory", a policy
-        "module:Class" and an algorithm "module:NAME" are imported and called with settings from the
-        same file, so the file alone does not decide that. env: what makes the Python env, in place
-        of the name in the file. learns: False: an algorithm that is not installed does not matter,
-        and its settings are left out.
-    Raises: ConfigError for an unknown env, table or key, a value that cannot work, and for code
-        that the user has not named.
+    Args:
+        values: the tables.
+        trusted: names of code that the user has given. An env "module:factory", a policy
+            "module:Class" and an algorithm "module:NAME" are imported and called with settings
+            from the same file, so the file alone must not decide that.
+        env: creates the Python env, in place of the name in the file.
+        learns: if False, an algorithm that is not installed is ignored with its settings.
+
+    Raises:
+        ConfigError: an env, table or key is unknown, a value is not allowed, or the user has not
+            named the code.
     """
     tables = dict(values)
     target = tables.pop("target", None)
@@ -317,11 +336,11 @@ def config_from_tables(
 
 
 def _without_algorithms(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables that algorithms have settings in, with those that every algorithm has."""
+    """Return the train and policies tables with only the settings that all algorithms share."""
     kinds = (TrainSection, PolicySection, RoleSection)
     shared = {field.name for kind in kinds for field in dataclasses.fields(kind)} - {"algorithm"}
 
-    def kept(table: Any) -> Any:
+    def filtered(table: Any) -> Any:
         return (
             {name: value for name, value in table.items() if name in shared}
             if isinstance(table, dict)
@@ -330,32 +349,38 @@ def _without_algorithms(tables: dict[str, Any]) -> dict[str, Any]:
 
     single = tables.get("policies", {})
     cut = (
-        {name: kept(table) for name, table in single.items()}
+        {name: filtered(table) for name, table in single.items()}
         if isinstance(single, dict)
         else single
     )
-    return {"train": kept(tables.get("train", {})), "policies": cut}
+    return {"train": filtered(tables.get("train", {})), "policies": cut}
 
 
 def _check_trusted(what: str, name: str, trusted: Collection[str | None], how: str) -> None:
-    """Raise ConfigError where a run names code that the user has not. how: to allow it, with NAME
-    for the name.
+    """Raise ConfigError if a run names code that the user has not named.
+
+    Args:
+        what: the kind of code.
+        name: the name in the file.
+        trusted: names that the user has given.
+        how: commands that allow it, with NAME in place of the name.
     """
     if ":" in name and name not in trusted:
         raise ConfigError(
-            f"this run's {what} is {name!r}: code that would be imported and called. If you want "
-            "that, name it yourself: " + how.replace("NAME", name)
+            f"this run's {what} is {name!r}, code that would be imported and called: to allow it, "
+            "name it yourself: " + how.replace("NAME", name)
         )
 
 
 def _as_they_were(tables: dict[str, Any]) -> dict[str, Any]:
-    """Return tables of an older version with the values that settings had before there were such
-    settings, and without those that there are no more.
+    """Return tables of an older version adapted to the current settings.
+
+    Settings that did not exist yet get the value that the older version used implicitly; settings
+    that no longer exist are removed.
     """
     train = tables.get("train")
-    if (
-        isinstance(train, dict) and train.get("priority_alpha") == 0
-    ):  # another value is refused: its runs drew rows otherwise
+    # Another value stays and is refused: such runs sampled rows in a way that no longer exists.
+    if isinstance(train, dict) and train.get("priority_alpha") == 0:
         kept = {
             name: value
             for name, value in train.items()

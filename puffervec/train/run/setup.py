@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run is, settled before it starts: config, device, env and the checkpoint that it goes on
-from.
+"""The set-up of a run before it starts: config, device, env and checkpoint.
 
-Bad input is refused here, while no run folder is made, no worker runs and the device is not in use.
-What is `auto` is decided here too (startup.py, for which workers may run for a second). Runs in the
-learner.
+Bad input is refused here, before a run folder is created, a worker runs or the device is in use.
+Settings that are `auto` are decided here too (startup.py, which may run workers for a second). Runs
+in the learner.
 """
 
 from __future__ import annotations
@@ -36,22 +35,25 @@ from puffervec.train.run.opponents import Opponents, of_checkpoint, of_config, w
 from puffervec.train.run.trial import refuse_large_policies, try_policies
 from puffervec.vec.vector_env import VectorEnv
 
-RANK_SEEDS = 1_000_003  # Between the seeds with which ranks draw actions and shuffle.
+RANK_SEEDS = 1_000_003  # distance between the seeds of two ranks for actions and shuffles
 
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """A run before its start. Of one rank; `config` has nothing `auto` left that the run decides.
+    """The set-up of a run on one rank.
 
     Attributes:
-        minibatches: per epoch.
-        checkpoint: the folder to go on from; None: a new run.
-        folder: the run folder that was asked for, or that of the checkpoint; None: a new one is to
-        be made.
-        chosen: what startup.py has measured.
-        rows: what each policy acts for, by its name. team: the ranks that share columns with this
-        one in updates.
-        opponents: what plays for those that do not learn.
+        config: the config; all `auto` settings that the run decides are decided.
+        ranks: all ranks of the run.
+        device: the device of this rank.
+        spec_hash: hash of the env's spec.
+        minibatches: number per epoch.
+        checkpoint: the folder to resume from; None for a new run.
+        folder: the requested run folder, or that of the checkpoint; None to create a new one.
+        chosen: the choices and measurements of startup.py.
+        rows: the rows that each policy acts for, by policy name.
+        team: the ranks that share columns with this one in updates.
+        opponents: the opponents that act for policies that do not learn, by policy name.
     """
 
     config: TrainConfig
@@ -68,22 +70,22 @@ class Setup:
 
     @property
     def bf16(self) -> bool:
-        """Whether hidden layers work in bf16."""
+        """Whether hidden layers compute in bf16."""
         return self.config.train.precision == "bf16"
 
     @property
     def behind(self) -> bool:
-        """Whether roll-outs are older than the weights that learn from them."""
+        """Whether rollouts come from older weights than those that learn from them."""
         return self.config.train.asynchronous or bool(self.config.ray.address)
 
     @property
     def env_seed(self) -> int:
-        """Env i of this rank has env_seed + i: no two of all ranks are alike."""
+        """The seed of env 0 of this rank; env i has env_seed + i, unique over all ranks."""
         return self.config.train.seed + self.ranks.rank * self.config.vec.num_envs
 
     @property
     def own_seed(self) -> int:
-        """What this rank draws actions and shuffles with."""
+        """The seed of this rank for actions and shuffles."""
         return self.config.train.seed + RANK_SEEDS * self.ranks.rank
 
     def make_vec(self) -> VectorEnv:
@@ -91,8 +93,10 @@ class Setup:
         return make_vec(self.config, self.env_seed)
 
     def run_folder(self) -> Path:
-        """Return the folder of the run, of all ranks; a new one is made where none is given.
-        Raises: ConfigError.
+        """Return the run folder, the same on all ranks, after creating it if none was requested.
+
+        Raises:
+            ConfigError: the folder cannot be created.
         """
         folder = self.folder
         if folder is None and self.ranks.first:
@@ -110,12 +114,16 @@ def set_up(
     ranks: Ranks,
     policy_map: AgentMap | None = None,
 ) -> tuple[Setup, ckpt.Checkpoint | None]:
-    """Check everything and decide what is `auto`; return it with what is in the checkpoint. Args,
-    Raises: as of `Trainer`.
+    """Check all input, decide settings that are `auto`, and read the checkpoint.
+
+    Arguments and errors are those of `Trainer`.
+
+    Returns:
+        The set-up, and the content of the checkpoint or None.
     """
     config.check()
     trackers.require(config.log)
-    if not ranks.first:  # Only the first one logs.
+    if not ranks.first:  # Only the first rank logs.
         config = config.merged({"log": {"dashboard": "off", "tensorboard": False, "wandb": "off"}})
     device = choose_device(ranks.device(config.train.device))
     make_current(device)
@@ -143,7 +151,7 @@ def set_up(
         folder, opponents = find.run_folder_of(checkpoint) or folder, of_checkpoint(config, found)
     if mixed := [name for name in opponents if name in policies]:
         raise ConfigError(
-            f"policies: {mixed[0]!r} is played by an opponent: leave it out, or "
+            f"policies: {mixed[0]!r} is played by an opponent: leave out either the policy or "
             f"policies.{mixed[0]}.opponent"
         )
     config = with_networks(config, opponents)
@@ -174,14 +182,14 @@ def _refuse(
     bf16: bool,
     policies: Mapping[str, nn.Module],
 ) -> None:
-    """Raise ConfigError for what the env, this machine or a given policy cannot do."""
+    """Raise ConfigError for settings that the env, this machine or a policy does not support."""
     rows = policy_rows(spec, config)
     if joint := [own.group for own in rows.values() if own.section.joint]:
         refuse_joint(joint)
     if not any(own.settings.role.learns for own in rows.values()):
         raise ConfigError(
-            f"none of the policies {', '.join(rows)} is to be trained: let one have to_train and "
-            "no opponent"
+            f"none of the policies {', '.join(rows)} learns: set to_train for one of them and no "
+            "opponent"
         )
     obs_dtype, copies = torch.bfloat16 if bf16 else None, 2 if config.train.asynchronous else 1
     refuse_large(
@@ -195,19 +203,29 @@ def _refuse(
 
 
 def _read(path: Path, config: TrainConfig, spec_hash: str, rank: int) -> ckpt.Checkpoint:
-    """Return a checkpoint of this env. Raises: CheckpointError."""
+    """Read a checkpoint and check that it is of this env.
+
+    Raises:
+        CheckpointError: it cannot be read, or it is of another env or spec.
+    """
     found = ckpt.read(path, state.stems_for(rank, ckpt.read_manifest(path)))
     if found.manifest["env"] != config.target:
         raise CheckpointError(f"{path} is of env {found.manifest['env']!r}, not {config.target!r}")
     if found.manifest["spec_hash"] != spec_hash:
         raise CheckpointError(
-            f"{path} was made with other observations or actions than these env settings give"
+            f"{path} has other observations or actions than these env settings produce: use the "
+            "settings of its run"
         )
     return found
 
 
 def make_vec(config: TrainConfig, seed: int | None = None) -> VectorEnv:
-    """Start the workers of a run; env i gets seed + i. seed: None: that of the config."""
+    """Start the workers of a run.
+
+    Args:
+        config: of the run.
+        seed: env i gets seed + i; None takes `train.seed`.
+    """
     v = config.vec.resolved(config.python)
     batches = (
         {"batch_size": v.batch_size}

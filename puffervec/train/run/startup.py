@@ -1,16 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run on a CPU decides by measuring, before it begins: precision, and who steps the envs.
+"""Measurements before a run on a CPU that choose the precision and the vec backend.
 
-    precision    updates of one microbatch of the run's own policy in float32 and in bf16, in turn, about 50 ms
-    vec          roll-outs with the run's own envs and policy: stepped in this process, by threads (C envs), by processes
+    precision    updates of one microbatch with the run's own policy, alternately in float32 and
+                 bf16, for about 50 ms
+    vec          rollouts with the run's own envs and policy: stepped in this process, by threads
+                 (C envs), by processes
 
-Only what is auto is measured, and only if the run is so long that it takes no more than a hundredth
-of it. What was chosen is in the config that comes back, and so in config.json and in every
-checkpoint: a resumed run, or another one with that config, does not measure again. Who steps the
-envs does not change what they do, but the number of buffers changes the order in which actions are
-drawn, and the precision changes the last bits: for runs that are the same to the byte say both in
-the settings. Runs in the learner, which is as it was before when this is done.
+Only settings that are `auto` are measured, and only if that takes no more than a hundredth of the
+run. The choice is part of the returned config, and so of config.json and of every checkpoint: a
+resumed run, or another run with that config, does not measure again. The backend does not change
+what the envs do, but the number of buffers changes the order in which actions are drawn, and the
+precision changes the last bits: set both explicitly for byte-identical runs. Runs in the learner,
+whose state is restored afterwards.
 """
 
 from __future__ import annotations
@@ -42,21 +44,18 @@ from puffervec.train.device.device import (
 from puffervec.train.learn.updater import Updater
 from puffervec.train.policies.mapping import PolicyRows, policy_rows
 
-SHARE = 0.01  # Of the run's time that measuring may take.
-MOST_S, LEAST_S = (
-    1.0,
-    0.5,
-)  # Seconds to measure in; a run that allows less than LEAST_S is not measured.
-# No run is expected to be faster, in agent-steps/s: what its total_timesteps are in seconds.
+SHARE = 0.01  # share of the run's time that measuring may take
+# Seconds for measuring; a run that allows less than LEAST_S is not measured.
+MOST_S, LEAST_S = (1.0, 0.5)
+# Upper bounds of the speed in agent-steps/s, to estimate the shortest duration of a run from its
+# total_timesteps.
 FASTEST = {"C": 1_000_000, "Python": 20_000}
-MOST_CORES = 2  # With more of them there is one for the policy beside the workers.
+MOST_CORES = 2  # With more cores, one is left for the policy in addition to the workers.
 PRECISION_S = 0.05
-ROUNDS = 3  # At least so many samples of each variant.
-MOST_STEPS = 32  # Of a measured roll-out.
-SPLIT_ENVS = (
-    "processes, split by envs"  # Tried last, where there is time for more workers to start.
-)
-GAIN = 1.1  # So much faster must be what is not the default, or noise would decide.
+ROUNDS = 3  # least number of samples of each variant
+MOST_STEPS = 32  # of a measured rollout
+SPLIT_ENVS = "processes, split by envs"  # tried last, if there is time to start more workers
+GAIN = 1.1  # least speed-up over the default, so that noise does not decide
 
 Clock = Callable[[], float]
 MakeVec = Callable[[TrainConfig], Any]
@@ -64,8 +63,12 @@ MakeVec = Callable[[TrainConfig], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Chosen:
-    """A run's settings without what startup.py decides. lines: what was measured, for people;
-    measured: for run.json.
+    """The settings of a run after all choices are made.
+
+    Attributes:
+        config: the config without `auto` in the settings that are chosen here.
+        lines: the measurements as text for the user.
+        measured: the measurements for run.json.
     """
 
     config: TrainConfig
@@ -82,16 +85,20 @@ def choose(
     resumed: Mapping[str, Any] | None = None,
     measure: bool = True,
 ) -> Chosen:
-    """Return the config with precision and vec decided. Blocks for up to about a second; starts and
-    ends workers.
+    """Choose precision and vec settings, and return the config with them.
+
+    Blocks for up to about a second; starts and stops workers.
 
     Args:
-        spec: of the env; make_vec: starts the vec env of a config.
-        policies: by group name or `default`, where they are not those that the config describes;
-        copies of them are used.
-        measure: False: decide without (several ranks, which must all decide alike).
-        resumed: the manifest that the run goes on from; what it says is kept (the precision: on the
-            same kind of device).
+        config: of the run.
+        spec: of the env.
+        device: of the run.
+        make_vec: starts the vec env of a config.
+        policies: by group name or `default`, if they differ from those that the config describes;
+            copies of them are used.
+        resumed: the manifest that the run resumes from; its choices are kept (the precision only on
+            the same kind of device).
+        measure: if False, choose without measuring (several ranks must all choose alike).
     """
     if resumed is not None:
         config = _as_before(config, device, resumed)
@@ -106,8 +113,9 @@ def choose(
 def _as_before(
     config: TrainConfig, device: torch.device, manifest: Mapping[str, Any]
 ) -> TrainConfig:
-    """Return the config with what is auto in it as it was: states of halves fit no other number of
-    them.
+    """Return the config with the manifest's choices in place of `auto`.
+
+    The number of buffers must stay the same, because the saved states are those of the halves.
     """
     numerics = manifest.get("numerics")
     if (
@@ -128,12 +136,15 @@ def _as_before(
 
 
 def measuring_s(config: TrainConfig) -> float:
-    """Return the seconds that measuring may take: a hundredth of the shortest time that the run can
-    last, at most MOST_S; 0 where that is too short to tell anything, and for a run that shall be
-    deterministic.
+    """Return the seconds that measuring may take.
 
-    >>> measuring_s(TrainConfig.of("drive")), measuring_s(TrainConfig.of("probe", train={"time_limit_s": 20}))
-    (1.0, 0.0)
+    This is a hundredth of the shortest time that the run can last, at most MOST_S. It is 0 if that
+    is too short for a measurement, and for a deterministic run.
+
+    >>> measuring_s(TrainConfig.of("drive"))
+    1.0
+    >>> measuring_s(TrainConfig.of("probe", train={"time_limit_s": 20}))
+    0.0
     """
     section = config.train
     shortest_s = section.total_timesteps / FASTEST["Python" if config.python else "C"]
@@ -145,8 +156,9 @@ def measuring_s(config: TrainConfig) -> float:
 
 @contextlib.contextmanager
 def _undisturbed(seed: int) -> Iterator[None]:
-    """Give the generators of this process back as they were: envs that are stepped here may draw
-    from them.
+    """Restore the random generators of this process after the block.
+
+    Envs that are stepped in this process may draw from them.
     """
     before, numpy_before = random.getstate(), np.random.get_state()
     try:
@@ -160,7 +172,7 @@ def _undisturbed(seed: int) -> Iterator[None]:
 
 @dataclasses.dataclass
 class _Choice:
-    """What `choose` works on: a config that is less and less auto."""
+    """The working state of `choose`; each step replaces some `auto` in `config`."""
 
     config: TrainConfig
     spec: EnvSpec
@@ -172,14 +184,13 @@ class _Choice:
     measured: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def choose_precision(self) -> None:
-        """Decide the precision."""
+        """Choose the precision."""
         if self.config.train.precision != "auto":
             return
         bf16, line = use_bf16("auto", self.device), ""
         if self.allowed_s and cpu_has_bf16():
-            with contextlib.suppress(
-                Exception
-            ):  # A user's policy that wants other numbers than these: the run will say.
+            # A custom policy may fail on random numbers; the run itself reports real errors.
+            with contextlib.suppress(Exception):
                 fp32_s, bf16_s = self._seconds_of_an_update()
                 bf16 = bf16_s * GAIN < fp32_s
                 line = (
@@ -193,10 +204,9 @@ class _Choice:
             self.lines.append(f"precision: {precision} ({line})")
 
     def _seconds_of_an_update(self) -> tuple[float, float]:
-        """In fp32 and in bf16."""
-        name, rows = next(
-            iter(policy_rows(self.spec, self.config).items())
-        )  # The rows of other groups are alike.
+        """Return the median seconds of an update in fp32 and in bf16."""
+        # One policy is enough: the rows of other groups are alike.
+        name, rows = next(iter(policy_rows(self.spec, self.config).items()))
         updates = {
             precision: _microbatch_update(
                 self.config.vec.num_envs, rows, self.policies.get(name), bf16=precision == "bf16"
@@ -207,7 +217,7 @@ class _Choice:
         return statistics.median(times["fp32"]), statistics.median(times["bf16"])
 
     def choose_vec(self) -> None:
-        """Decide who steps the envs; hosts decide for themselves."""
+        """Choose the vec backend; with `ray.address` each host chooses its own."""
         if self.config.ray.address:
             return
         config, python = self.config, self.config.python
@@ -225,7 +235,7 @@ class _Choice:
         try:
             slots = _slots(config, self.spec, self.policies)
             rates, workers = _measure_vecs(config, slots, self.make_vec, tries, self.allowed_s)
-        # Envs that fail or cannot run in this process: the run itself will say, or not need it.
+        # Envs may fail or be unable to run in this process: the run itself reports real errors.
         except Exception as error:
             self.measured["vec"] = {"failed": f"{type(error).__name__}: {error}"}
             return
@@ -244,8 +254,9 @@ class _Choice:
 def _microbatch_update(
     num_envs: int, own: PolicyRows, given: nn.Module | None, bf16: bool
 ) -> Callable[[], object]:
-    """Return what makes one update (forward, backward, optimizer) of a copy of the policy from rows
-    of random numbers.
+    """Return a function that updates a copy of the policy once from rows of random numbers.
+
+    An update is forward, backward and optimizer step.
     """
     section = dataclasses.replace(
         own.settings.train, update_epochs=1, minibatch_size=0, compile="off"
@@ -284,8 +295,9 @@ def interleaved(
     rounds: int = ROUNDS,
     clock: Clock = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Call the variants in turn until `seconds` are over, at least `rounds` times each after a
-    first call that does not count; return the seconds of every call that does.
+    """Call the variants alternately for `seconds` and return the duration of each call.
+
+    Each variant is called at least `rounds` times, after a first call that does not count.
     """
     for call in variants.values():
         call()
@@ -303,7 +315,7 @@ def interleaved(
 
 
 def to_be_chosen(vec: VecSection, python: bool) -> bool:
-    """True where no setting says who steps the envs, and there is more than one good answer."""
+    """Return True if the settings leave the backend open and there is more than one candidate."""
     nothing_said = (vec.backend, vec.num_workers, vec.num_buffers) == (
         "auto",
     ) * 3 and not vec.batch_size
@@ -311,11 +323,14 @@ def to_be_chosen(vec: VecSection, python: bool) -> bool:
 
 
 def candidates(python: bool, split: str = "workers") -> dict[str, dict[str, Any]]:
-    """Return the vec settings that are tried, the default first. Python's threads step one env at a
-        time: they are not.
+    """Return the vec settings to try, the default first.
 
-    Args: split: the run's; workers that each serve a part of both halves are tried beside those
-        that serve one of them.
+    Threads are left out for Python envs, because they step one env at a time.
+
+    Args:
+        python: whether the env is a Python env.
+        split: of the run; unless it is "envs", workers that each serve a part of both halves are
+            tried in addition to workers that serve one half.
     """
     found = {
         "processes": {"backend": "multiprocessing", "num_buffers": 2},
@@ -342,7 +357,7 @@ def _vec_line(
 
 
 def _short(rate: float) -> str:
-    """31k, 1.2M."""
+    """Return a rate as a short text such as 31k or 1.2M."""
     return (
         f"{rate / 1e6:.1f}M"
         if rate >= 1e6
@@ -359,11 +374,11 @@ def _measure_vecs(
     tries: Mapping[str, Mapping[str, Any]],
     allowed_s: float,
 ) -> tuple[dict[str, float], dict[str, int]]:
-    """Return agent-steps/s and workers of each candidate; nothing where making the envs in this
-    process takes too long.
+    """Return agent-steps/s and number of workers of each candidate.
 
-    Worker processes are started in any case: the start of the default's does not count. SPLIT_ENVS
-    is left out where half of the time is over by then.
+    Both are empty if creating the envs in this process takes more than half of the time. The start
+    of the default's worker processes does not count against the time, because the run needs them
+    anyway. SPLIT_ENVS is left out if half of the time has passed by then.
     """
     begin, default = time.perf_counter(), next(iter(tries))
     rollouts: dict[str, Rollout] = {}
@@ -385,7 +400,7 @@ def _measure_vecs(
             )
             rollouts[name] = Rollout(vec, slots, torch.device("cpu"), bf16, generator, pool)
             rollouts[name].begin(config.train.seed)
-            speed(rollouts[name], 0.0)  # The first turn is slower than the others.
+            speed(rollouts[name], 0.0)  # Warm up: the first turn is slower than the others.
         slice_s = (allowed_s - spent_s) / (ROUNDS * len(rollouts))
         found: dict[str, list[float]] = {name: [] for name in tries if name in rollouts}
         for _ in range(ROUNDS):
@@ -396,10 +411,10 @@ def _measure_vecs(
 
 
 def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) -> float:
-    """Return the agent-steps/s of collecting for about so many seconds: at least one turn, at most
-    one roll-out.
+    """Measure the agent-steps/s of collecting for about `seconds`.
 
-    It is stopped inside of the roll-out, with all halves under way, as they are most of the time.
+    It collects at least one turn and at most one rollout, and stops inside the rollout while all
+    halves are in flight, as they are most of the time.
     """
     halves = len(rollout.turns)
     turns = 0
@@ -413,7 +428,7 @@ def speed(rollout: Rollout, seconds: float, clock: Clock = time.perf_counter) ->
     whole = rollout.collect(stop)
     taken_s = max(1e-9, clock() - begin)
     steps = (turns if whole else turns - 1) / halves
-    # Filler rows stay what they are for an episode, so the first step tells.
+    # Which rows are filler does not change within an episode, so the first step is enough.
     return (
         sum(int(slot.storage.valid()[0].sum()) for slot in rollout.slots.values()) * steps / taken_s
     )

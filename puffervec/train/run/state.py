@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How the state of a run lies in the files of a checkpoint: each part of the trainer says its own,
-by file stem.
+"""The state of a run in the files of a checkpoint; each part of the trainer supplies its own files.
 
-    learner.py      <policy>, optimizer, pool        the same on all ranks: the first one's are kept
-    collector.py    returns, episodes                likewise
-                    envs, ahead                      of each rank: envs-rank1 and so on
-    (Generators)    random                           likewise
+    learner.py      <policy>, optimizer, pool    the same on all ranks: the first rank's are saved
+    collector.py    returns, episodes            likewise
+                    envs, ahead                  one per rank: envs-rank1 and so on
+    (Generators)    random                       likewise
 
-With all of it a resumed run is byte for byte the run that was never stopped, on a CPU of the same
-kind with the same torch: `Saver.numerics` is what the sums depend on. Where `time_limit_s` lets the
-step size fall with the clock (it does not with `train.deterministic`), no two runs are alike; and a
-run that was stopped inside an update lost the rest of it. Runs in the learner.
+With all of them a resumed run is byte-identical to the run that was never stopped, on a CPU of the
+same kind with the same torch; `Saver.numerics` lists everything that the results depend on. There
+are two exceptions. If `time_limit_s` makes the learning rate follow the clock (not with
+`train.deterministic`), no two runs are alike. A run that was stopped inside an update has lost the
+rest of that update. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -44,55 +44,63 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, Tensor]
 Files = Mapping[str, Tensors]
-OWN = ("random", "envs", "ahead")  # File stems of what each rank has of its own.
+OWN = ("random", "envs", "ahead")  # stems of files that each rank has its own of
 _DECISIVE = ("torch", "device", "bf16", "cpu", "compiled", "ranks")  # of Saver.numerics
 POOL = "pool"
-_SHARED = ("optimizer", "returns", "episodes", POOL)  # The other stems beside those of policies.
+_SHARED = ("optimizer", "returns", "episodes", POOL)  # the other stems, except those of policies
 
 
 class Part(Protocol):
-    """A part of the trainer that a checkpoint keeps."""
+    """A part of the trainer whose state is saved in checkpoints."""
 
     def state(self) -> dict[str, Tensors]:
-        """Return the part's state by file stem. Copies where the run would go on writing."""
+        """Return the part's state by file stem, copied if the run goes on writing to it."""
 
     def load_state(self, files: Files) -> list[str]:
-        """Put `state` into a freshly started run; return in words what cannot be gone on with.
+        """Load `state` into a freshly started run and return notes on what cannot be resumed.
 
-        Raises: KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError where it
-            does not fit.
+        Raises:
+            KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError: the state does
+                not fit the run.
         """
 
 
 def fitting(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
-    """Return a tensor of a checkpoint that has the shape of `like`. Raises: KeyError, ValueError."""
+    """Return a tensor of a checkpoint after checking that it has the shape of `like`.
+
+    Raises:
+        KeyError: there is no tensor of that name.
+        ValueError: the shape differs.
+    """
     found = tensors[name]
     if found.shape != like.shape:
-        raise ValueError(f"{name} has the shape {tuple(found.shape)}, not {tuple(like.shape)}")
+        raise ValueError(f"{name} has the shape {tuple(found.shape)}: must be {tuple(like.shape)}")
     return found
 
 
 def check_names(policies: Iterable[str]) -> None:
-    """Raise ConfigError for names of policies (row groups, or in `policy.map`) under which weights
-    cannot be saved.
+    """Raise ConfigError for policy names that cannot be file stems of weights.
+
+    Args:
+        policies: names of row groups, or from `policy.map`.
     """
     for name in policies:
         stem = re.sub(r"-rank\d+$", "", name)
         if stem in (*OWN, *_SHARED) or not re.fullmatch(r"\w[\w.-]{0,99}", name):
             raise ConfigError(
-                f"the row group or policy {name!r} has a name that its weights cannot be saved "
-                "under: use letters, digits, _, - and ., up to 100, and none of "
+                f"the row group or policy {name!r} has a name that cannot be a file name: use up "
+                "to 100 letters, digits, _, - and ., and none of "
                 f"{', '.join((*_SHARED, *OWN))}"
             )
 
 
 def stem_of(stem: str, rank: int) -> str:
-    """Return the file stem of what each rank has of its own: `random`, `envs`, `ahead`."""
+    """Return the file stem of `random`, `envs` or `ahead` for a rank."""
     return f"{stem}-rank{rank}" if rank else stem
 
 
 def stems_for(rank: int, manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the file stems of a checkpoint that a rank goes on from: all but those of other ranks."""
+    """Return the file stems that a rank resumes from: all except those of other ranks."""
     stems = [name.removesuffix(".safetensors") for name in manifest["files"]]
     others = {stem for stem in stems for own in OWN if stem.partition("-rank")[0] == own} - {
         stem_of(own, rank) for own in OWN
@@ -106,19 +114,25 @@ def as_trained(
     manifest: Mapping[str, Any],
     tensors: Mapping[str, Any],
 ) -> TrainConfig:
-    """Return the config of a checkpoint so that it describes the checkpoint's own policies, though
-    defaults have changed.
+    """Return the config adapted to the policies of a checkpoint from before a change of defaults.
 
-    Numbers of C envs were not scaled at first, and all leaves of a Python env beside a picture went
-    to the mlp.
-    Args: groups: of the env; manifest, tensors: of the checkpoint.
-    Raises: CheckpointError where `policy.map` is another.
+    The first versions did not scale the numbers of C envs, and used the mlp for all leaves of a
+    Python env with an image.
+
+    Args:
+        config: of the run.
+        groups: of the env.
+        manifest: of the checkpoint.
+        tensors: of the checkpoint, by file stem.
+
+    Raises:
+        CheckpointError: `policy.map` differs from the checkpoint's.
     """
     before = tuple(manifest["config"].get("policy", {}).get("map", ()))
     if config.policy.map != before:
         raise CheckpointError(
-            f"policy.map is {list(config.policy.map)}, of the checkpoint {list(before)}: leave it "
-            "as it was"
+            f"policy.map is {list(config.policy.map)}, but {list(before)} in the checkpoint: leave "
+            "it unchanged"
         )
     changed: dict[str, Any] = {}
     made = {name: entry["class"] for name, entry in manifest["policies"].items() if name in tensors}
@@ -137,7 +151,8 @@ def as_trained(
 def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:
     """Return a policy's weights from a checkpoint.
 
-    Raises: CheckpointError where the checkpoint has no such policy.
+    Raises:
+        CheckpointError: the checkpoint has no such policy.
     """
     if name not in found.tensors:
         raise CheckpointError(
@@ -148,16 +163,16 @@ def actor_weights(found: Checkpoint, name: str) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class Counters:
-    """What a resumed run goes on from."""
+    """The counters that a resumed run continues."""
 
     agent_steps: int = 0  # valid transitions
-    env_steps: int = 0  # transitions of an env, filler included
+    env_steps: int = 0  # transitions of envs, filler included
     updates: int = 0
     elapsed_s: float = 0.0
 
 
 class Saver:
-    """Writes a run's checkpoints, and puts one into a run that was just started."""
+    """The writer and loader of a run's checkpoints."""
 
     def __init__(
         self,
@@ -168,26 +183,40 @@ class Saver:
         generators: Generators,
         threads: int,
     ) -> None:
-        """Args: threads: of the learner, for the manifest."""
+        """Collect the parts whose state is saved.
+
+        Args:
+            setup: the run.
+            files: the run folder.
+            learner: see learner.py.
+            collector: see collector.py.
+            generators: see learner.py.
+            threads: number of threads of the learner, for the manifest.
+        """
         self._parts: tuple[Part, ...] = (learner, collector, generators)
         self._setup, self._files, self._learner = setup, files, learner
         self._threads = threads
         self._last_s = time.monotonic()
-        self.updates = -1  # that the checkpoint saved last has
+        self.updates = -1  # number of updates in the most recent checkpoint
 
     def due(self) -> bool:
-        """True once `log.checkpoint_interval_s` have passed since the last one."""
+        """Return True once `log.checkpoint_interval_s` has passed since the last checkpoint."""
         return time.monotonic() - self._last_s >= self._setup.config.log.checkpoint_interval_s
 
     def postpone(self) -> None:
-        """Wait for another interval."""
+        """Restart the interval until the next checkpoint is due."""
         self._last_s = time.monotonic()
 
     def save(self, counters: Counters, elapsed_s: float, note: Callable[[str], None]) -> Path:
-        """Write a checkpoint; return its folder. All ranks must call it. Raises:
-        checkpoint.SaveError.
+        """Write a checkpoint and return its folder; all ranks must call it.
 
-        Args: elapsed_s: of the run by now; note: told where the run folder was deleted.
+        Args:
+            counters: of the run.
+            elapsed_s: duration of the run so far.
+            note: called with a message if the run folder was deleted.
+
+        Raises:
+            SaveError: the checkpoint could not be written (checkpoint.py).
         """
         ranks, tensors = self._setup.ranks, self.state()
         path: Path | None = None
@@ -210,8 +239,9 @@ class Saver:
         return Path(shared)
 
     def state(self) -> dict[str, Tensors]:
-        """Return the state of all parts by file stem. All ranks must call it; the first one gets
-        that of all.
+        """Return the state of all parts by file stem.
+
+        All ranks must call it; the first rank receives the state of all ranks.
         """
         files = {stem: tensors for part in self._parts for stem, tensors in part.state().items()}
         if self._setup.ranks.size == 1:
@@ -230,16 +260,17 @@ class Saver:
         return files
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`; return in words what cannot be gone on with. Raises: CheckpointError
-        where it does not fit.
+        """Load `state` and return notes on what cannot be resumed.
+
+        Raises:
+            CheckpointError: the state does not fit the run.
         """
         rank = self._setup.ranks.rank
         mine = {stem: tensors for stem, tensors in files.items() if stem not in OWN}
         mine |= {stem: files[name] for stem in OWN if (name := stem_of(stem, rank)) in files}
         try:
-            if (
-                rank == 0 and "random" not in mine
-            ):  # That of other ranks is missing where fewer of them saved.
+            # For other ranks the file is missing if fewer ranks saved.
+            if rank == 0 and "random" not in mine:
                 raise KeyError("random")
             return [note for part in self._parts for note in part.load_state(mine)]
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError, OverflowError) as error:
@@ -265,9 +296,10 @@ class Saver:
         }
 
     def numerics(self) -> dict[str, Any]:
-        """Return what the bytes of a run depend on beside its config and checkpoint, for the
-        manifest; and, for the reader, the numbers of threads, which they do not depend on
-        (device.py).
+        """Return what the bytes of a run depend on besides its config and checkpoint.
+
+        This goes into the manifest. The numbers of threads are included for information only: the
+        bytes do not depend on them (device.py).
         """
         return {
             "torch": torch.__version__,
@@ -281,10 +313,13 @@ class Saver:
         }
 
     def restore(self, found: ckpt.Checkpoint) -> tuple[Counters, list[str]]:
-        """Put a checkpoint into the run; return its counters, and in words how the run may differ
-        from one never stopped.
+        """Load a checkpoint into the run.
 
-        Raises: CheckpointError where it does not fit.
+        Returns:
+            Its counters, and notes on how the run may differ from one that was never stopped.
+
+        Raises:
+            CheckpointError: the checkpoint does not fit the run.
         """
         notes = self.load_state(found.tensors)
         before, now = found.manifest.get("numerics"), self.numerics()
@@ -293,7 +328,7 @@ class Saver:
             words = ", ".join(f"{key} {str(before[key])[:40]} -> {now[key]}" for key in changed)
             if changed:
                 notes.append(
-                    "goes on, but the last bits of numbers may differ from a run that was never "
+                    "resumes, but the last bits of numbers may differ from a run that was never "
                     f"stopped: {words}"
                 )
         known = {field.name for field in dataclasses.fields(Counters)}

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run knows of the roll-outs behind it: finished episodes, numbers in infos, the scale of
-rewards.
+"""Statistics of past rollouts: finished episodes, numbers in infos, the scale of rewards.
 
-Of roll-outs that this process collects, and of those that hosts send (scale/): these count where
-the envs are, and only sums and rows of numbers travel. Runs in the learner, and on hosts.
+They cover rollouts that this process collects and rollouts that hosts send (wings/ray). Hosts count
+where the envs are, so that only sums and rows of numbers are sent. Runs in the learner and on
+hosts.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ _INFO = "info/"
 
 @dataclasses.dataclass(frozen=True)
 class EpisodeFacts:
-    """What episodes of an env leave. Attributes: records, rates, types, by_place: as of
-    `EpisodeWindow`; agents: as of `InfoMeans`, None of C envs.
+    """A description of the records that the episodes of an env produce.
+
+    Attributes:
+        records: as for `EpisodeWindow`.
+        rates: as for `EpisodeWindow`.
+        types: as for `EpisodeWindow`.
+        agents: as for `InfoMeans`; None for C envs.
+        by_place: as for `EpisodeWindow`.
     """
 
     records: tuple[str, ...] = ()
@@ -41,8 +47,12 @@ class EpisodeFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """A roll-out in numbers that can travel. Attributes: episodes: of `EpisodeWindow.rows`; infos:
-    of `InfoMeans.sums`, as JSON; scales: by policy, of `ReturnScale.sums`.
+    """The statistics of a rollout in a form that can be sent.
+
+    Attributes:
+        episodes: bytes of `EpisodeWindow.rows`.
+        infos: `InfoMeans.sums` as JSON.
+        scales: `ReturnScale.sums` by policy.
     """
 
     episodes: bytes
@@ -51,8 +61,12 @@ class Counted:
 
 
 def facts_of(vec: Any, policies: Sequence[str], python: bool) -> EpisodeFacts:
-    """Return what episodes of a vec env leave. Args: policies: by name; python: its envs are, and
-    keep no records.
+    """Return a description of the records that the episodes of a vec env produce.
+
+    Args:
+        vec: the vec env.
+        policies: names of the policies.
+        python: whether its envs are Python envs, which have no records.
     """
     rates, kinds = ({}, tuple(policies)) if python else (_rates(vec), vec.env.agent_types)
     types = tuple(kinds) if len(kinds) > 1 and not rates else ()
@@ -62,7 +76,7 @@ def facts_of(vec: Any, policies: Sequence[str], python: bool) -> EpisodeFacts:
 
 
 def _rates(vec: Any) -> dict[str, str]:
-    """Return the rates of a C env's records, with those that its settings make it leave."""
+    """Return the rates of a C env's records, including those that depend on its settings."""
     training, names = vec.env.training, set(vec.spec.record_names)
     return {
         **training.rates,
@@ -71,16 +85,20 @@ def _rates(vec: Any) -> dict[str, str]:
 
 
 class Tally:
-    """What a run knows of the roll-outs behind it."""
+    """The statistics of a run's past rollouts."""
 
     def __init__(
         self, rows: Mapping[str, PolicyRows], storages: Mapping[str, Storage], ranks: Ranks
     ) -> None:
-        """Args: rows: by policy; storages: what is learned from, by policy; ranks: whose roll-outs
-        count together.
+        """Build the scales of the rewards.
+
+        Args:
+            rows: by policy.
+            storages: the storages that updates learn from, by policy.
+            ranks: the ranks whose rollouts are counted together.
         """
         self.ranks, self._learned = ranks, storages
-        # By policy: what one kind of agents earns says nothing of another's.
+        # One scale per policy, because the returns of different kinds of agents are unrelated.
         sections = {name: own.settings.train for name, own in rows.items() if name in storages}
         self.return_scales = {
             name: ReturnScale(storages[name].rows, own.gamma)
@@ -89,15 +107,19 @@ class Tally:
         }
 
     def expect(self, facts: EpisodeFacts) -> None:
-        """Say what episodes leave, before any are counted."""
+        """Set which records episodes produce, before any are counted."""
         self.episodes = EpisodeWindow(facts.records, facts.rates, facts.types, facts.by_place)
         self.info_means = None if facts.agents is None else InfoMeans(facts.agents)
 
     def counted(
         self, episodes: Iterable[np.ndarray], numeric: Iterable[NumericInfos], whole: bool = True
     ) -> Counted:
-        """Return a roll-out in numbers: of its episodes and, where a `whole` one is in the
-        storages, of its rewards.
+        """Return the statistics of a rollout.
+
+        Args:
+            episodes: records of its finished episodes.
+            numeric: numbers from its infos.
+            whole: whether the storages contain a complete rollout; only then rewards are included.
         """
         infos = {} if self.info_means is None else self.info_means.sums(numeric)
         scales = {
@@ -110,7 +132,7 @@ class Tally:
         return scale.sums(storage.rewards[1:].cpu().numpy(), storage.valid().cpu().numpy())
 
     def count(self, parts: Sequence[Counted]) -> None:
-        """Count the episodes of a roll-out, or of several that make one. All ranks must call it."""
+        """Count the episodes of a rollout, which may have several parts; all ranks must call it."""
         ended = b"".join(self.ranks.gather(b"".join(part.episodes for part in parts)))
         self.episodes.add_rows(np.frombuffer(ended).reshape(-1, self.episodes.columns))
         if self.info_means is not None:
@@ -119,8 +141,9 @@ class Tally:
                     self.info_means.add_sums(json.loads(data))
 
     def scale_rewards(self, parts: Sequence[Counted]) -> None:
-        """Scale the rewards in the storages; nothing else reads them after the records. All ranks
-        must call it.
+        """Scale the rewards in the storages in place; all ranks must call it.
+
+        The unscaled rewards are not needed any more once the records exist.
         """
         for name, scale in self.return_scales.items():
             totals, counts = zip(*(part.scales[name] for part in parts), strict=True)
@@ -154,11 +177,11 @@ class Tally:
         return files
 
     def load_state(self, files: Files) -> list[str]:
-        """Go on from `state`."""
+        """Resume from `state`."""
         for name, scale in self.return_scales.items():
             mean_square, rollouts = files["returns"][_scale_name(name)].tolist()
             scale.mean_square, scale.rollouts = mean_square, int(rollouts)
-        if "episodes" in files:  # Not in older checkpoints: the means begin anew then.
+        if "episodes" in files:  # Older checkpoints lack it: the means then start empty.
             tensors = files["episodes"]
             ages = tensors["ages"].numpy() if "ages" in tensors else None
             self.episodes.load_state(tensors["window"].numpy(), int(tensors["total"].item()), ages)

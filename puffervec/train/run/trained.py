@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policies of a checkpoint as networks: for evaluation, export and use, and for other runs, to
-train on or as opponents.
+"""The policies of a checkpoint as networks.
 
-A checkpoint may come from a stranger: nothing in it is imported or called that the caller has not
-named. Runs in the learner.
+They serve for evaluation, export and inference, and in other runs for further training or as
+opponents. A checkpoint may come from an untrusted source: only code that the caller has named is
+imported or called. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -33,14 +33,23 @@ def load_policies(
     made: Mapping[str, nn.Module] | None = None,
     adapt: Callable[[TrainConfig], TrainConfig] | None = None,
 ) -> tuple[TrainConfig, dict[str, nn.Module]]:
-    """Return the config and the policies of a checkpoint folder; of a pool of opponents the newest.
+    """Load the config and the policies of a checkpoint folder.
 
-    Args: trusted: names of an own env and policy, code that the checkpoint alone must not have
-        imported; env: what makes the Python env, in place of the name that the checkpoint has for
-        it; made: networks to put the weights into, by policy;
-        adapt: from the run's config to the one that the policies are used with. Only that one's env
-        is looked at: the run's scenes may be gone.
-    Raises: CheckpointError, ConfigError.
+    An opponent pool is loaded as its newest member.
+
+    Args:
+        path: the checkpoint folder.
+        device: for the policies.
+        trusted: names of a custom env and policy that the user has given, because the checkpoint
+            alone must not cause code to be imported.
+        env: creates the Python env, in place of the name in the checkpoint.
+        made: networks to load the weights into, by policy.
+        adapt: maps the run's config to the one that the policies are used with. Only the env of the
+            result is opened, because the run's scenes may be gone.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read or does not fit.
+        ConfigError: the config in it is not valid or names code that is not trusted.
     """
     manifest = ckpt.read_manifest(path)
     config = config_from_tables(manifest["config"], trusted, env, learns=False)
@@ -63,10 +72,14 @@ def load_policies(
 
 
 def initial_policies(path: Path, config: TrainConfig) -> dict[str, nn.Module]:
-    """Return the policies that a new run with this config trains, on the CPU, with the weights that
-    a checkpoint folder has.
+    """Return the policies that a new run trains, on the CPU, with weights of a checkpoint folder.
 
-    Raises: CheckpointError: it has no policy of that name, or one of another size.
+    Args:
+        path: the checkpoint folder.
+        config: of the new run.
+
+    Raises:
+        CheckpointError: it has no policy of that name, or one of another size.
     """
     rows = {
         name: rows
@@ -89,21 +102,31 @@ def with_weights(
     given: nn.Module | None,
     device: torch.device,
 ) -> nn.Module:
-    """Return a policy with weights of a checkpoint, in evaluation mode. Raises: CheckpointError
-    where they do not fit.
+    """Return a policy with weights of a checkpoint, in evaluation mode.
+
+    Args:
+        path: the checkpoint folder, for messages.
+        name: of the policy, for messages.
+        rows: the rows that the policy acts for.
+        weights: by parameter or buffer name.
+        given: the network to load them into; None builds one.
+        device: for the policy.
+
+    Raises:
+        CheckpointError: the weights do not fit or are not finite.
     """
     if given is None:
         _check_sizes(path, rows, weights)
         given = rows.build()
     policy = given.to(device)
-    constants = _not_finite(policy)  # as of a mask
+    constants = _not_finite(policy)  # infinities by design, such as in a mask
     try:
         policy.load_state_dict(weights)
     except RuntimeError as error:
         raise CheckpointError(f"{path}: the weights of {name!r} do not fit: {error}") from error
     if bad := _not_finite(policy) - constants:
         raise CheckpointError(
-            f"{path}: {min(bad)} of {name!r} is not finite: take an older checkpoint of the run"
+            f"{path}: {min(bad)} of {name!r} is not finite: use an older checkpoint of the run"
         )
     return policy.eval()
 
@@ -115,8 +138,9 @@ def _not_finite(policy: nn.Module) -> set[str]:
 
 
 def _check_sizes(path: Path, rows: PolicyRows, weights: Tensors) -> None:
-    """Refuse a config whose policy is not of the size of the weights, before any memory is taken
-    for it.
+    """Raise CheckpointError if the config's policy differs in size from the weights.
+
+    This is checked before any memory is allocated for the policy.
     """
     with torch.device("meta"):
         planned = rows.build().state_dict()
@@ -124,5 +148,5 @@ def _check_sizes(path: Path, rows: PolicyRows, weights: Tensors) -> None:
         name: tuple(w.shape) for name, w in weights.items()
     }:
         raise CheckpointError(
-            f"{path}: the weights do not fit: env or [policy] settings are not those of its run"
+            f"{path}: the weights do not fit: use the env and [policy] settings of its run"
         )

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The trainer: `collect()` a roll-out, `update()` the policies, log, save, repeat. Python first;
-the command line is a thin caller.
+"""The trainer: `collect()` a rollout, `update()` the policies, log, save, repeat.
+
+The command line is a thin layer over this Python interface.
 
     from puffervec.train import Trainer, TrainConfig
 
@@ -11,10 +12,10 @@ the command line is a thin caller.
 The env may be a C env, a Gymnasium id, "module:factory" or a callable (target.py). The parts, in
 the order in which they start:
 
-    setup.py        what is settled before anything is started
+    setup.py        checks and choices before anything is started
     rundir.py       the run folder, locked
-    learner.py      policies and their updates, random generators        )  what a checkpoint keeps: state(), load_state()
-    collector.py    the workers, and roll-outs of them                   )
+    learner.py      policies and their updates, random generators: state(), load_state()
+    collector.py    the vec env and its rollouts: state(), load_state()
     state.py        checkpoints of these two
     reporting.py    metrics and notes
 
@@ -60,12 +61,15 @@ class Trainer:
     """A run: vec env, policies, optimizers and files.
 
     Attributes:
-        config: of the run, with what was `auto` decided; chosen: what was measured for that.
-        ranks, device, folder: the processes that train together, where this one's policies are, the
-        run folder.
+        config: the config of the run with `auto` settings decided.
+        chosen: the measurements for these decisions.
+        ranks: the processes that train together.
+        device: the device of this process's policies.
+        folder: the run folder.
         counters: agent-steps and so on, over all resumes.
         learner, collector, saver, reporting: the parts.
-        policies, slots: by policy name; vec: the vec env.
+        policies, slots: by policy name.
+        vec: the vec env.
     """
 
     def __init__(
@@ -79,25 +83,30 @@ class Trainer:
         ranks: Ranks | None = None,
         policy_map: AgentMap | None = None,
     ) -> None:
-        """Set everything up; starts the workers. Under torchrun all ranks must make one, and call
-        the same methods in the same order; the first rank's folder and checkpoint hold for all.
+        """Set up the run and start the workers.
+
+        Under torchrun all ranks must create a trainer and call the same methods in the same order;
+        the folder and checkpoint of the first rank apply to all.
 
         Args:
+            config: the settings.
             policies: by policy name, in place of those that `config.policy` describes; the names
-                are those of `policy.map`, else of the row groups, or `default` where there is one
-                group.
-            checkpoint: folder to go on from; the run folder that it lies in (RUN/checkpoints/NAME)
-            is used again.
-            folder: run folder, where there is no such; None makes one as `config.log` says.
-            dashboard: where progress is shown; None: as `config.log.dashboard` says.
-            ranks: the processes that train together; None: those that torchrun has started, else
-            this one alone.
-            policy_map: in place of `policy.map`: it is given an agent (a parallel env: the name, a
-                C env: the row) and returns the name of the agent's policy.
+                are those of `policy.map`, otherwise of the row groups, or `default` if there is
+                only one group.
+            checkpoint: folder to resume from; the run folder that it lies in
+                (RUN/checkpoints/NAME) is used again.
+            folder: the run folder, if the checkpoint does not lie in one; None creates one
+                according to `config.log`.
+            dashboard: shows the progress; None makes one according to `config.log.dashboard`.
+            ranks: the processes that train together; None means those that torchrun has started,
+                otherwise only this process.
+            policy_map: in place of `policy.map`, a function from an agent (a parallel env: its
+                name, a C env: its row) to the name of its policy.
+
         Raises:
             RankLost: another rank is gone.
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
-            MissingExtraError: a tracker that is not installed; nothing was started.
+            MissingExtraError: a tracker is not installed; nothing was started.
         """
         ranks = ranks or of_environment(config.train.rank_timeout_s)
         self._check(config, ranks)
@@ -111,7 +120,7 @@ class Trainer:
         self.counters = Counters()
         self.stop_requested = False
         self._opponents = setup.opponents
-        self._open = contextlib.ExitStack()  # Closes the last part first.
+        self._open = contextlib.ExitStack()  # closes the parts in reverse order
         self.folder = setup.run_folder()
         try:
             if setup.config.train.deterministic:
@@ -127,28 +136,27 @@ class Trainer:
                 and ranks.first
                 and isinstance(error, (PuffervecError, KeyboardInterrupt))
             ):
-                shutil.rmtree(
-                    self.folder, ignore_errors=True
-                )  # Nothing but the config of a run that never began is in it.
+                # It contains nothing but the config of a run that never began.
+                shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
     def _check(self, config: TrainConfig, ranks: Ranks) -> None:
-        """Raise where this is no trainer for these settings, before anything is made."""
+        """Raise ConfigError if these settings need another trainer."""
         if config.ray.address:
             raise ConfigError(
-                f"ray.address is {config.ray.address!r}: make a puffervec.wings.ray.RayTrainer, "
-                "or leave it out"
+                f"ray.address is {config.ray.address!r}: use puffervec.wings.ray.RayTrainer, or "
+                "leave it out"
             )
 
     def _start(self, setup: Setup, given: Mapping[str, nn.Module]) -> None:
-        """Start the workers and assemble the parts that a checkpoint keeps."""
+        """Start the workers and build the parts whose state is saved in checkpoints."""
         self.vec = self._make_vec(setup)
         self._open.callback(self.vec.close)
         self.policies = build_policies(setup, given)
         generators = Generators(setup.own_seed, self.device)
         threads = (setup.config.train.threads or usable_cores()) if in_pieces(self.device) else 1
-        # Threads would draw from the one generator, and send a team's messages, in the order in
-        # which they come.
+        # With several threads the order of draws from the one generator, and of a team's messages,
+        # would not be deterministic.
         alone = setup.team.size > 1 or any(map(draws, self.policies.values()))
         self.pool = ThreadPool(1 if alone else threads)
         self._open.callback(self.pool.close)
@@ -169,11 +177,11 @@ class Trainer:
     def _begin(
         self, setup: Setup, found: ckpt.Checkpoint | None, dashboard: Dashboard | None
     ) -> None:
-        """Start new episodes, or go on from a checkpoint; then begin to report."""
+        """Start new episodes or resume from a checkpoint; then start reporting."""
         notes: list[str] = []
         if found is not None:
             self.counters, notes = self.saver.restore(found)
-        if not self.collector.full:  # Other episodes than those of the start.
+        if not self.collector.full:  # The seed differs from that of the run's first episodes.
             self.begin(setup.env_seed + self.counters.agent_steps)
         self.ranks.broadcast(
             [part for policy in self.policies.values() for part in policy.state_dict().values()]
@@ -186,30 +194,35 @@ class Trainer:
         for note in notes:
             self.reporting.note(note)
 
-    # ------------------------------------------------------------------------------------------------ the three acts
+    # ---- collect, update, save -------------------------------------------------------------------
 
     def begin(self, seed: int) -> None:
         """Start new episodes in all envs; the next `collect` begins with them."""
         self.collector.begin(seed)
 
     def collect(self) -> bool:
-        """Simulate one roll-out with the current policies. Returns False where a stop was requested
-        on the way, on any rank.
+        """Simulate one rollout with the current policies.
+
+        Returns:
+            False if a stop was requested before the end, on any rank.
         """
         with one_torch_thread():
             whole: bool = self.collector.collect(lambda: self.stop_requested)
             return whole
 
     def update(self) -> dict[str, float]:
-        """Improve the policies with the roll-out collected last; return losses, named
-        `losses/<name>` (several policies: `losses/<policy>/<name>`).
+        """Update the policies from the last collected rollout and return the losses.
 
-        Raises: Diverged where a loss is not finite.
+        Returns:
+            Losses named `losses/<name>` (several policies: `losses/<policy>/<name>`).
+
+        Raises:
+            Diverged: a loss is not finite.
         """
         first = self.counters.updates == 0
         with one_torch_thread():
-            # Later ones are observed after the update, so that the log-probabilities of a roll-out
-            # stay true.
+            # Later rollouts are observed after the update: observing changes the policy, and the
+            # log-probabilities of the rollout would no longer match.
             if first:
                 self.learner.observe()
                 for line in self.learner.outside_bounds():
@@ -229,27 +242,30 @@ class Trainer:
         self.counters.updates += 1
         if not learned.finished:
             self.reporting.note(
-                "stopped inside an update: a run that goes on from here is not byte for byte one "
-                "never stopped"
+                "stopped inside an update: a run resumed from here is not byte-identical to one "
+                "that was never stopped"
             )
         return learned.losses
 
     def report(self, losses: Mapping[str, float]) -> dict[str, float]:
-        """Write a line of metrics to the log and the trackers, show it, and return it. losses: of
-        the last update.
+        """Write a line of metrics to the log and the trackers, show it, and return it.
+
+        Args:
+            losses: of the last update.
         """
         values = {**self._rates(), **self.collector.means(), **losses}
         return self.reporting.report(self.counters, self._totals(), values, self.progress)
 
     def save(self) -> Path:
-        """Write a checkpoint and return its folder. All ranks must call it; the first one writes,
-        for all.
+        """Write a checkpoint and return its folder; all ranks must call it, the first one writes.
 
-        Between a whole update and the next roll-out that makes resuming exact: env states and the
-        last step are saved too. Inside a roll-out they are left out; an update that was cut short
-        counts, and what it had not learned is lost.
-        Raises: Diverged where a number of a policy or optimizer is not finite; checkpoint.SaveError
-            where the disk refuses. Nothing is lost by either.
+        Between a complete update and the next rollout, resuming is exact: env states and the last
+        step are saved too. Inside a rollout they are left out. An update that was cut short counts,
+        and the rest of it is lost.
+
+        Raises:
+            Diverged: a number of a policy or optimizer is not finite; earlier checkpoints stay.
+            SaveError: the disk refuses (checkpoint.py); earlier checkpoints stay.
         """
         with self.reporting.counted():
             if bad := self.learner.not_finite():
@@ -260,13 +276,16 @@ class Trainer:
     def train(self) -> dict[str, float]:
         """Run until the budget is used up or a stop is requested; save and return the last metrics.
 
-        Raises: Diverged; WorkerError and its kin where an env fails; checkpoint.SaveError where the
-            disk refuses the last checkpoint. The last good one stays in all cases.
+        The last good checkpoint stays, whatever is raised.
+
+        Raises:
+            Diverged: a number of the training is not finite.
+            WorkerError: an env fails; likewise the related errors of workers.
+            SaveError: the disk refuses the last checkpoint (checkpoint.py).
         """
         metrics: dict[str, float] = {}
-        if (
-            self._totals() == self.reporting.totals
-        ):  # Nothing was done since: what went by was not training.
+        # Without work since the last report, the time since then was not training time.
+        if self._totals() == self.reporting.totals:
             self.reporting.restart(self._totals())
         while not self.ranks.agree(self.stop_requested or self.progress() >= 1.0)[0]:
             if not self.collect():
@@ -280,7 +299,7 @@ class Trainer:
         return metrics
 
     def _try_save(self) -> None:
-        """Save, or say that it did not work: a full disk must not end a run that can still learn."""
+        """Save, or note the failure: a full disk must not end a run that can still learn."""
         try:
             self.save()
         except (OSError, ConfigError) as error:
@@ -294,10 +313,10 @@ class Trainer:
         )
         return diverged(path, bad, self.learner.storages, vars(self.counters), losses)
 
-    # ------------------------------------------------------------------------------------------------ progress
+    # ---- progress --------------------------------------------------------------------------------
 
     def progress(self) -> float:
-        """Share of the budget that is used up, 0 to 1."""
+        """Return the share of the budget that is used up, 0 to 1."""
         limit = self.config.train.time_limit_s
         return max(self._steps_used(), min(1.0, self._elapsed() / limit) if limit > 0 else 0.0)
 
@@ -305,20 +324,24 @@ class Trainer:
         return min(1.0, self.counters.agent_steps / self.config.train.total_timesteps)
 
     def finished(self) -> bool:
-        """True once the budget is used up, for all ranks at once: all must ask."""
+        """Return True once the budget is used up, the same on all ranks; all must call it."""
         return self.ranks.agree(self.progress() >= 1.0)[0]
 
     def _used(self) -> float:
-        """Share of the budget that step sizes follow."""
+        """Return the share of the budget that learning rates depend on."""
         return self._steps_used() if self.config.train.deterministic else self.progress()
 
     def learning_rate(self, policy: str | None = None) -> float:
-        """The step size of the next update. policy: whose; None: the first one's that learns."""
+        """Return the learning rate of the next update.
+
+        Args:
+            policy: name of the policy; None takes the first one that learns.
+        """
         rates = self.learner.rates(self.counters.agent_steps, self._used())
         return rates[next(iter(rates)) if policy is None else policy][0]
 
     def _rates(self) -> dict[str, float]:
-        """The metrics of step size and entropy: by policy where they differ."""
+        """Return the metrics of learning rate and entropy coefficient, by policy if they differ."""
         rates = self.learner.rates(self.counters.agent_steps, self._used())
         found: dict[str, float] = {}
         for index, key in enumerate((keys.LEARNING_RATE, keys.ENTROPY_COEF)):
@@ -342,14 +365,16 @@ class Trainer:
         )
 
     def request_stop(self) -> None:
-        """Let `train` end at the next vector step or gradient step, with a checkpoint. Safe in a
-        signal handler.
+        """Make `train` end at the next vector step or gradient step, with a checkpoint.
+
+        Safe in a signal handler.
         """
         self.stop_requested = True
 
     def describe(self) -> str:
-        """Return the run in one line: env, rows, workers, device, precision, threads, parameters,
-        opponents.
+        """Return a one-line description of the run.
+
+        It lists env, rows, workers, device, precision, threads, parameters and opponents.
         """
         parameters = sum(
             p.numel() for policy in self.policies.values() for p in policy.parameters()
@@ -377,9 +402,9 @@ class Trainer:
         self._open.close()
 
     def __enter__(self) -> Trainer:
-        """Return itself."""
+        """Return this trainer."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close."""
+        """Close the trainer."""
         self.close()

@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One call of a policy that a user wrote, before workers start: what it gives back must be what the
-trainer takes.
-"""
+"""A trial call of each custom policy before workers start, to check what it returns."""
 
 from __future__ import annotations
 
@@ -21,33 +19,40 @@ from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.protocol import Policy, forward
 
 ROWS = 2
-_COPIES = 4  # Weights, gradients and two moments.
+_COPIES = 4  # weights, gradients and two moments
 
 
 def refuse_large_policies(
     rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module], device: torch.device
 ) -> None:
-    """Raise ConfigError where the policies that settings describe would not fit into the memory of
-    `device`.
+    """Raise ConfigError if the policies from the settings do not fit into the device's memory.
 
-    Allocates nothing. Args: rows, given: as of `try_policies`.
+    Allocates nothing.
+
+    Args:
+        rows: as for `try_policies`.
+        given: as for `try_policies`.
+        device: the device of the run.
     """
     count = 0
     for name, own in rows.items():
         if name not in given and ":" not in own.section.kind:
             with torch.device("meta"):
                 count += sum(part.numel() for part in own.build().parameters())
-    wanted, what = _COPIES * 4 * count, f"for {count:,} weights and what their optimizer keeps"
+    wanted, what = _COPIES * 4 * count, f"for {count:,} weights and their optimizer's state"
     refuse_more_on(device, wanted, "policy.hidden needs", what, "use narrower layers")
 
 
 def try_policies(rows: Mapping[str, PolicyRows], given: Mapping[str, nn.Module]) -> None:
-    """Call each policy that is not one of this package's with a few rows of zeros, on the CPU.
+    """Call each custom policy with a few rows of zeros, on the CPU.
 
-    Args: rows: by the names of their policies. given: those that do not come from the settings;
-    copies of them are called.
-    Raises: ConfigError that says what came back and what was expected, or which policy there is no
-        such rows for.
+    Args:
+        rows: by policy name.
+        given: the policies that do not come from the settings, by name; copies are called.
+
+    Raises:
+        ConfigError: a policy fails, returns something else than expected, or there are no rows for
+            it.
     """
     _check_given(rows, given)
     for name, own in rows.items():
@@ -68,7 +73,7 @@ def _check_given(rows: Mapping[str, PolicyRows], given: Mapping[str, Any]) -> No
             )
         if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
             raise ConfigError(
-                f"policies: {name!r} is a {type(policy).__name__}: give an nn.Module with "
+                f"policies: {name!r} is a {type(policy).__name__}: use an nn.Module with "
                 "initial_state(rows) and forward(obs, state, reset, action_mask), see "
                 "puffervec.train.policies.protocol"
             )
@@ -92,9 +97,7 @@ def _try(who: str, policy: Any, storage: Storage) -> None:
         f"for {_action(storage)}",
     )
     _expect(who, "value", [value], [(ROWS,)], "one number per row")
-    _expect(
-        who, "state", after, [tuple(part.shape) for part in before], "as initial_state gives it"
-    )
+    _expect(who, "state", after, [tuple(part.shape) for part in before], "as from initial_state")
 
 
 def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], why: str) -> None:
@@ -104,8 +107,8 @@ def _expect(who: str, what: str, found: Any, shapes: Sequence[tuple[int, ...]], 
     ]
     if given != list(shapes):
         raise ConfigError(
-            f"{who} gave {what} of {_words(given)} for {ROWS} rows; expected {_words(shapes)}, "
-            f"{why}: see puffervec.train.policies.protocol"
+            f"{who} returned {what} of {_words(given)} for {ROWS} rows: must be {_words(shapes)}, "
+            f"{why}; see puffervec.train.policies.protocol"
         )
 
 

@@ -298,7 +298,7 @@ def test_an_algorithm_says_that_it_cannot_correct_for_lag(
 
 def test_who_makes_which_trainer(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        ConfigError, match="ray.address is 'local': make a puffervec.wings.ray.RayTrainer"
+        ConfigError, match="ray.address is 'local': use puffervec.wings.ray.RayTrainer"
     ):
         Trainer(small("cartpole", ray={"address": "local"}))
     with pytest.raises(ConfigError, match="ray.address is empty"):
