@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import common
 from bench.common import Figure
+from puffervec.doors import policy_wrapper
 from puffervec.train.collect.rollout import Rollout
 from puffervec.train.collect.storage import Slot, storage_of
 from puffervec.train.config.sections import TrainConfig
@@ -67,7 +68,9 @@ def rollout_of(config: TrainConfig, mode: str, pool: ThreadPool) -> Rollout:
     torch.manual_seed(0)
     for name, rows in policy_rows(env_spec(config), config).items():
         storage = storage_of(rows, config.vec.num_envs, HORIZON, CPU, False)
-        slots[name] = Slot(name, rows.build(), rows.group, storage, rows.agents, mode)
+        slots[name] = Slot(
+            name, rows.build(), rows.group, storage, rows.agents, policy_wrapper(mode)
+        )
     made = Rollout(vec, slots, CPU, False, torch.Generator().manual_seed(1), pool)
     made.begin(1)
     made.collect()  # plans are made

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 import puffervec
+from puffervec.doors import policy_wrapper
 from puffervec.errors import ConfigError
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.act import evaluate
@@ -64,7 +65,8 @@ def test_every_kind_of_rows_and_both_kinds_of_turns(case: str, device_turns: boo
                 case, "none" if case in ("drive", "pictures") else "mingru", device_turns, vec
             )
             slots = {
-                name: dataclasses.replace(slot, plan=mode) for name, slot in rollout.slots.items()
+                name: dataclasses.replace(slot, wrap=policy_wrapper(mode))
+                for name, slot in rollout.slots.items()
             }
             generator = torch.Generator().manual_seed(3)
             rollout = Rollout(
