@@ -212,7 +212,7 @@ def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
     drawn: list[Drawn] = []
     while len(drawn) < count and any(places.values()):
         for folder, left in places.items():
-            if left and len(drawn) < count:
+            while left and len(drawn) < count:
                 path, (operator, at, old, new) = left.pop()
                 text = (root / path).read_text(encoding="utf-8")
                 line = text.count("\n", 0, at) + 1
@@ -222,4 +222,5 @@ def draw(root: Path, count: int, seed: int, only: str = "") -> list[Drawn]:
                 one = Drawn(name, path, why, old, new, mirrors_of(root, path, room), room, at)
                 if path.endswith(".c") or _parses(one.applied(text)):
                     drawn.append(one)
+                    break
     return drawn
