@@ -185,7 +185,7 @@ def _ns(path: Path, seconds: float, **settings: Any) -> float:
 
 
 def following(path: Path, seconds: float) -> tuple[str, ...]:
-    """What vehicles that drive by IDM cost: beside one agent, against the same vehicles on their
+    """Measure what vehicles that drive by IDM cost: beside one agent, against the same vehicles on their
         log, in turns.
 
     Returns: scene, followers in a mean step, ns per follower and step, us per step of the env with

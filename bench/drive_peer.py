@@ -59,7 +59,7 @@ def version(folder: Path) -> str:
 
 
 class Peer:
-    """The compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they
+    """Return the compiled core. Raises: ConfigError: no sources in the folder, no raylib headers, or they
     do not compile.
     """
 

@@ -62,9 +62,8 @@ class Prepared:
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
     weights: tuple[float | None, ...] = ()  # of these sets, as given
-    checked: bool = (
-        False  # all scenes have been, whole; otherwise workers check each before they use it first
-    )
+    # All scenes were checked completely; otherwise workers check each before its first use.
+    checked: bool = False
     kept: tuple[int, ...] = ()  # which of all items each scene is
 
     @property

@@ -46,9 +46,8 @@ COMPACT_ROWS: dict[str, Any] = {
     "observation": "compact", "row_dtype": "float32", "segments": "nearest", "partner_types": 0, "raster": 0, "raster_alone": 0,
 }  # fmt: skip
 
-TARGET_MPS = (
-    11.0  # of 7, 9, 11 and 13 m/s the one with the best score on the generated scenes, within noise
-)
+# The best of 7, 9, 11 and 13 m/s by the score on the generated scenes, within noise.
+TARGET_MPS = 11.0
 LATERAL_MPS2 = 3.0
 WHEELBASE_FACTOR = 0.6
 

@@ -27,9 +27,8 @@ FOLLOWED_RAD = np.radians(75.0)  # what is ahead drives roughly the same way
 ALIGNED_RAD = np.radians(10.0)  # ... and exactly so where the overlap is small
 SMALL_OVERLAP_M = 0.5
 NOBODY_M = 1e10  # distance where there is no other object
-ROUNDING = (
-    0.7  # radius of a box's corners as a share of half its shorter side, as in the challenge's code
-)
+# Radius of a box's corners as a share of half its shorter side, as in the challenge's code.
+ROUNDING = 0.7
 CLOSED_M = 1.0  # a polyline whose ends are nearer than this is a ring
 
 

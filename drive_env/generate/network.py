@@ -115,9 +115,8 @@ class Link:
     slow: float = 1.0
     level: int = 0
     narrow: Profile | None = None  # at its last node, if lanes end on the way
-    shape: Callable[[Streets, int, Link, Middle], None] | None = (
-        None  # adds its lanes, lines and kerbs (ramps.py)
-    )
+    # Adds its lanes, lines and kerbs (ramps.py)
+    shape: Callable[[Streets, int, Link, Middle], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,8 @@ ATTEMPTS = 200
 LEAST_AGENTS = 3
 YELLOW_S, ALL_RED_S = 3.0, 1.0
 SHOULDER_M = 0.5  # walkers keep as far from cars while these are planned
-HIDDEN_SHARE = (
-    0.45  # of parked cars and of walkers on pavements are in the log for a part of the time
-)
+# Share of parked cars and of walkers on pavements that are in the log for part of the time only.
+HIDDEN_SHARE = 0.45
 
 
 def street_scene(seed: int, index: int, wide: bool = False, family: str | None = None) -> Scene:

@@ -29,9 +29,8 @@ from drive_env.scenes.stored import StoredScene
 from puffervec.errors import SceneError
 
 SCENE_BYTES = 330_000  # target size of a compiled scene: cells grow until it is met
-MIN_INDEX_BYTES = (
-    60_000  # an index may always have this size, even if objects and segments alone are too large
-)
+# An index may always have this size, even if objects and segments alone are too large.
+MIN_INDEX_BYTES = 60_000
 # Of 160,000 poses beside real roads, 0.03 % are off-road here and not with all points, or the other
 # way round
 EDGES_M = 0.02

@@ -124,9 +124,8 @@ class Scene:
     metadata: dict[str, Any]
     has_height: bool = True  # False: the file has no heights, and all z are 0
     generated: bool = False  # by drive_env.generate: its road edges are simplified like lanes
-    controls: tuple[Control, ...] | None = (
-        None  # None: they follow from `traffic_lights` and the roads of type stop_sign
-    )
+    # None: they follow from `traffic_lights` and the roads of type stop_sign.
+    controls: tuple[Control, ...] | None = None
 
     @property
     def sdc(self) -> int:

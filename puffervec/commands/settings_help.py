@@ -136,8 +136,8 @@ def full_help(config: TrainConfig) -> str:
 def field_sentences(kind: type) -> dict[str, str]:
     """Return the sentence after or below each field in the source of a dataclass, by field.
 
-    A field of a base class is overridden by one of the same name. Empty where there is no source, as
-    in a zipped package.
+    A field of a base class is overridden by one of the same name. Empty without source code, as in
+    a zipped package.
     """
     found: dict[str, str] = {}
     for part in reversed(kind.__mro__):

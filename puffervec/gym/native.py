@@ -175,9 +175,8 @@ class NativeVectorEnv(TwoPartVectorEnv, VectorEnv[Any, Any, NDArray[Any]]):
             self.core.close()
             raise
         self._reset_rows = np.ones(self.num_envs, np.bool_)  # those of the reset under way
-        self._tasked: NDArray[np.intp] | None = (
-            None  # C envs that have a task for the reset under way
-        )
+        # C envs that have a task for the reset under way.
+        self._tasked: NDArray[np.intp] | None = None
         self._stats_key = stats_key
         summed = stats_key is not None and self.agents > 1
         self._statistics = (

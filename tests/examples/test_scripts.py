@@ -78,6 +78,13 @@ def test_cleanrl_runs_over_a_c_env() -> None:
 # ---- double_buffered.py --------------------------------------------------------------------------
 
 
+def test_double_buffering_has_36_lines() -> None:
+    lines = DOUBLE.read_text().splitlines()
+    assert all("SPDX" in line for line in lines[:2])
+    assert len(lines[2:]) <= 36
+    assert max(map(len, lines)) <= 100
+
+
 @pytest.mark.parametrize("given", thinned(2, [["CartPole-v1", "8", "20"], []]))
 def test_double_buffering_prints_a_rate(given: list[str]) -> None:
     found = re.fullmatch(r"([\d,]+) agent-steps/s\n", run_script(DOUBLE, *given))
@@ -141,6 +148,7 @@ def test_one_line_differs(script: str, changed: str) -> None:
         line for line in lines if line.startswith(("import", "from")) and "puffervec" in line
     ]
     assert line.startswith(changed)
+    assert len(lines) < 150
 
 
 def test_pufferlib_style_learns() -> None:

@@ -46,9 +46,8 @@ class RowActor:
             0, dtype=torch.bool, device=device
         )  # rows that begin an episode at their next step
         self.values = np.zeros(0, np.float32)
-        self._to_env: ActionMap | None = (
-            None  # known at the first actions: whether they are joint, the heads tell
-        )
+        # Known at the first actions: whether they are joint, the heads tell.
+        self._to_env: ActionMap | None = None
 
     @property
     def remembers(self) -> bool:

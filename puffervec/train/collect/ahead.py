@@ -29,9 +29,8 @@ from puffervec.train.collect.storage import Slot, Storage
 from puffervec.train.device.device import one_torch_thread
 from puffervec.train.device.streams import stream_of
 
-_EPISODES = (
-    "episodes"  # No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
-)
+# No tensor of a roll-out has that name: theirs begin with the policy's and a slash.
+_EPISODES = "episodes"
 _RECORD = repack_fields(RECORD_DTYPE)  # Without gaps, whose bytes could be any.
 
 

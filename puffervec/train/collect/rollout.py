@@ -75,9 +75,8 @@ class Rollout:
             for n, s in slots.items()
             if s.group.observation_plan is not None
         }
-        self.full = (
-            False  # the storages hold a whole roll-out, whose last step the next one begins with
-        )
+        # The storages hold a whole roll-out, whose last step the next one begins with.
+        self.full = False
 
     def _make_turn(self, index: int) -> Turn:
         half = self.vec.halves[index]

@@ -31,9 +31,8 @@ from puffervec.train.config.hosts import RaySection
 from puffervec.train.config.schedules import Schedule
 
 Table = Mapping[str, Any]
-FEWEST_FOR_WORKERS = (
-    8  # Python envs; below, a turn of a worker process costs about as much as it saves.
-)
+# Python envs; below, a turn of a worker process costs about as much as it saves.
+FEWEST_FOR_WORKERS = 8
 LONGEST_SHOWN = 200
 SEEDS = 2**62  # Ranks and resumed runs add to it, and torch takes 64 bits.
 MOST_LAYERS = 16  # Of memory; a checkpoint may name any number.

@@ -40,9 +40,8 @@ SYNCHRONIZE, TO_HOST, TO_DEVICE = "synchronize", "copy to the host", "copy to th
 _HIDDEN = {__file__}
 _TORCH = f"{Path(torch.__file__).parent}/"
 _STDLIB = f"{sysconfig.get_path('stdlib')}/"
-_DEBUG_WARNING = (
-    "called a synchronizing CUDA operation"  # c10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync
-)
+# C10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync.
+_DEBUG_WARNING = "called a synchronizing CUDA operation"
 
 
 class Sync(NamedTuple):

@@ -26,9 +26,8 @@ class A2CSection(TrainSection):
     horizon: int = 8  # T: steps per env between two updates.
     update_epochs: int = 1  # Passes over each roll-out; more than 1 need vtrace.
     gae_lambda: float = 1.0  # 0: one-step advantages; 1: whole returns.
-    normalize_advantage: bool = (
-        False  # Give the advantages of each minibatch mean 0 and standard deviation 1.
-    )
+    # Give the advantages of each minibatch mean 0 and standard deviation 1.
+    normalize_advantage: bool = False
 
     def check(self) -> None:
         """Raise ConfigError for values that cannot work."""

@@ -173,9 +173,8 @@ class Trackers:
             clock,
         )
         self._due_s = -1.0
-        self._held: dict[str, float] | None = (
-            None  # The latest line, where it was too early for it.
-        )
+        # The latest line, where it was too early for it.
+        self._held: dict[str, float] | None = None
 
     def write(self, metrics: Mapping[str, float]) -> None:
         """Hand a line to the trackers that take every one, and to the others if it is time for one."""

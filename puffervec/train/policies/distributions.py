@@ -29,9 +29,8 @@ from puffervec.train.policies import choices
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
-MOST_COMBINATIONS = (
-    4096  # Of a joint action: one logit each, and as many rows of weights in the last layer.
-)
+# Of a joint action: one logit each, and as many rows of weights in the last layer.
+MOST_COMBINATIONS = 4096
 WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -34,9 +34,8 @@ from puffervec.workers.python.emulation.layout import Leaf
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks
 
-WIDEST_RANGE = (
-    1e6  # Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
-)
+# Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
+WIDEST_RANGE = 1e6
 MOST_CHOICES = 1024  # One-hot features of one leaf.
 PIECE_NUMBERS = 2**22
 FARTHEST = 10.0  # Standard deviations.

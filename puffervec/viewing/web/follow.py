@@ -57,9 +57,8 @@ class Follower:
         # Of each resume the number of lines before it, and the step of the checkpoint that it went
         # on from.
         self._resumes: tuple[array[int], array[float]] = array("q"), array("d")
-        self._kept: NDArray[np.bool_] | None = (
-            None  # lines that no resume has taken back; None: not known yet
-        )
+        # Lines that no resume has taken back; None: not known yet.
+        self._kept: NDArray[np.bool_] | None = None
 
     def poll(self) -> None:
         """Read what has come. Nothing is raised: `error` says what is wrong."""

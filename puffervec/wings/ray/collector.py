@@ -30,9 +30,8 @@ from puffervec.wings.ray.feed import Feed, lag_of, of_all, of_span
 from puffervec.wings.ray.host import About, Failed, Outfit, weights_of
 from puffervec.wings.ray.segment import Segment, put
 
-STARTS = (
-    10  # Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
-)
+# Times `ray.wait_s` that hosts may take to start: scenes are compiled once on each machine.
+STARTS = 10
 POLL_S = 0.2  # How late a stop, or a machine that joins, may be noticed.
 
 

@@ -36,9 +36,8 @@ from puffervec.viewing.web.replay import Replay
 SCRIPTS = (*REPLAY_SCRIPTS, "static/charts.js", "static/tables.js", "static/report.js")
 STYLES = (*REPLAY_STYLES, "static/pages.css", "static/report.css")
 NOT_TOLD = ("folder", "job")  # of a start: names of this machine that say nothing of the run
-EPISODES = (
-    9  # of an env whose evaluation has no parts, of which the worst and the median one are shown
-)
+# Of an env whose evaluation has no parts, of which the worst and the median one are shown.
+EPISODES = 9
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,9 +30,8 @@ from puffervec.viewing.web.board import CHECKPOINTS, Run, newest_checkpoint
 
 MOST_WAITING = 8  # jobs that were asked for
 KEPT_BY_ITSELF = 2  # replays of a run that nobody asked for
-FAILED_WAITS = (
-    10  # times as long until the next replay of a run by itself where the last one failed
-)
+# Times as long until the next replay of a run by itself where the last one failed.
+FAILED_WAITS = 10
 MOST_TRIES = 3  # of a job whose checkpoint the run has removed meanwhile
 ASKED_NICE, BY_ITSELF_NICE = (
     5,
