@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import re
 import shlex
 import shutil
 import subprocess
@@ -102,7 +103,7 @@ def compiler() -> list[str]:
 
 def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
     """Copy csrc/ and tests/c/ with (old, new) put into the named files; each old text must be there
-    exactly once.
+    exactly once, however its lines are broken.
 
     Returns `folder`, which compile_program takes as root.
     """
@@ -112,9 +113,10 @@ def copy_sources(folder: Path, edits: Mapping[str, tuple[str, str]]) -> Path:
         )
     for name, (old, new) in edits.items():
         text = (folder / name).read_text()
-        if text.count(old) != 1:
-            raise ValueError(f"{name} holds {old!r} {text.count(old)} times: an edit needs it once")
-        (folder / name).write_text(text.replace(old, new))
+        found = list(re.finditer(r"\s+".join(map(re.escape, old.split())), text))
+        if len(found) != 1:
+            raise ValueError(f"{name} holds {old!r} {len(found)} times: an edit needs it once")
+        (folder / name).write_text(text[: found[0].start()] + new + text[found[0].end() :])
     return folder
 
 

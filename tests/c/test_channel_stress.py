@@ -19,6 +19,9 @@ from tests.c.stress import Setup
 TIMEOUT_S = 120.0
 STORE = "{ __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }"
 LOAD = "return __atomic_load_n(word, __ATOMIC_ACQUIRE);"
+SEMAPHORE = "line->semaphore = semaphore;"
+ORDERED = "// Releases the payload, and is ordered before the look at `sleeping`."
+TURN = "pv_store_seq_cst(&line->turn, turn);"
 # Edits of the channel that ThreadSanitizer has to find.
 SABOTAGES = {
     "the turn is stored without release": (
@@ -34,14 +37,14 @@ SABOTAGES = {
     ),
     "the semaphore is stored behind the turn": (
         "csrc/channel.c",
-        "    line->semaphore = semaphore;\n    pv_store_seq_cst(&line->turn, turn);",
-        "    pv_store_seq_cst(&line->turn, turn);\n    line->semaphore = semaphore;",
+        f"{SEMAPHORE}\n{ORDERED}\n{TURN}",
+        f"{TURN}\n{SEMAPHORE}",
     ),
     "a worker publishes before it has noted the time": (
         "csrc/worker.c",
-        "    worker->seen[half] = turn;\n",
-        "    pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), PV_DONE, turn, &worker->waiter);\n"
-        "    status->end_ns = pv_now_ns();\n    worker->seen[half] = turn;\n",
+        "worker->seen[half] = turn;",
+        "pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), PV_DONE, turn,"
+        " &worker->waiter);\nstatus->end_ns = pv_now_ns();\nworker->seen[half] = turn;",
     ),
 }
 
@@ -126,7 +129,7 @@ def test_thread_sanitizer_finds_a_broken_channel(
 @pytest.mark.slow
 def test_a_row_that_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
     """The program's own comparison can fail: here the env counts its clock by two."""
-    edit = ("    state->clock++;\n", "    state->clock += 2;\n")
+    edit = ("state->clock++;", "state->clock += 2;")
     root = stress.copy_sources(tmp_path / "broken", {"csrc/probe.c": edit})
     program = stress.compile_program("channel_stress", tmp_path / "program", "-O0", root=root)
     done = stress.run(

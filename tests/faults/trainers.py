@@ -24,7 +24,7 @@ SMALL = (
 ).split()
 # Says when Python has started and our code is about to run: signals before that are Python's.
 COMMAND = (
-    "import os, sys; from puffervec.train import cli; os.write(1, b'here\\n'); "
+    "import os, sys; from puffervec.commands import cli; os.write(1, b'here\\n'); "
     "sys.exit(cli.main(sys.argv[1:]))"
 )
 WAIT_S = 100.0  # No measurement: a machine under load.
