@@ -254,16 +254,18 @@ def _write_page(request: RenderRequest, player: Player, title: str, path: Path) 
     from puffervec.viewing.web.page import replay_page
 
     choices = choose(player.config, player.actor, request.draw or WORST, request.seed)
-    replays = list(played(player.config, player.actor, choices, request.steps))
+    every = list(played(player.config, player.actor, choices, request.steps))
+    replays = [replay for place, replay in enumerate(every) if replay not in every[:place]]
+    count = f"{len(replays)} episode{'s' * (len(replays) != 1)}"
+    if len(replays) < len(every):
+        count += f" ({len(every)} were played, the others are identical)"
+        title += f", {count}"
     _save(path, replay_page(replays, title).encode())
     said_of = [
         f"{replay.title or 'an episode'} ({replay.measure} {replay.score:.2f})"
         for replay in replays
     ]
-    print(
-        f"{path}: {len(replays)} episode{'s' if len(replays) != 1 else ''}: {', '.join(said_of)}",
-        flush=True,
-    )
+    print(f"{path}: {count}: {', '.join(said_of)}", flush=True)
 
 
 def _write_pictures(

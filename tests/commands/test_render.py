@@ -338,6 +338,18 @@ def test_a_page_of_a_run(small: Small, here: Path, capsys: pytest.CaptureFixture
     assert f"<title>tag_grid: {run.name}</title>" in page and str(run.parent.absolute()) not in page
 
 
+def test_identical_episodes_are_on_the_page_once(
+    small: Small, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The starts of this env do not depend on the seed, nor do the likeliest actions."""
+    trained(small("tag_grid", env=TAG))
+    assert cli.main("render latest --draw worst:3 --out same.html".split()) == 0
+    assert len(replays(here / "same.html")) == 1
+    title = re.search("<title>(.*)</title>", (here / "same.html").read_text())
+    for words in (capsys.readouterr().out, title[1] if title else ""):
+        assert "1 episode " in words and "3 were played" in words
+
+
 def test_a_page_of_the_worst_scenes(here: Path) -> None:
     """The same episodes as those of the evaluation, by its score, the lowest first."""
     scenes = ["--env.scenes", "generated:4", "--baseline", "lane-follow"]

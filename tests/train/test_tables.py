@@ -74,3 +74,31 @@ def test_tables_and_remarks_fit_a_terminal_of_80_columns(
     alone = {"score": Interval(0.77, math.nan, math.nan)}
     tables.print_report(Report([alone]), "one scene")
     assert "0.77" in (out := capsys.readouterr().out) and "[" not in out
+
+
+@pytest.mark.parametrize(("policy_width", "keys"), [(8, 2), (70, 1)])
+def test_each_part_of_a_cut_table_begins_with_all_columns_that_name_its_rows(
+    policy_width: int,
+    keys: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """But where these leave no room for anything else, with the first one."""
+    rows = [
+        {
+            "scene": f"scene {i // 2}",
+            "policy": f"p{i % 2}".ljust(policy_width, "-"),
+            **{f"rate {n}": Interval(n / 9, 0.0, 1.0) for n in range(9)},
+        }
+        for i in range(12)
+    ]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    tables.print_report(Report(rows), "wide")
+    lines = capsys.readouterr().out.splitlines()
+    heads = [line.split() for line in lines if line.startswith("  scene") and "rate" in line]
+    assert len(heads) > 1 and all(
+        head[:keys] == ["scene", "policy"][:keys] and "policy" not in head[keys:]
+        for head in heads[1:]
+    )
+    assert sum(" p1-" in line for line in lines) == 6 * (len(heads) if keys == 2 else 1)

@@ -74,7 +74,8 @@ def print_report(
 
 def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
     """Return the lines of a table. One that is too wide is turned, or where that does not fit
-    either, cut into several below each other, of which each begins with the first column.
+    either, cut into several below each other, each of which begins with the columns that name the
+    rows.
     """
     room = _room()
 
@@ -84,15 +85,24 @@ def _fitting(cells: list[tuple[str, ...]]) -> list[str]:
     turned = list(zip(*cells, strict=True))
     if fits(cells) or fits(turned):
         return table_lines(cells if fits(cells) else turned)
+    keys = _count_keys(cells)
+    if any(not fits([(*row[:keys], row[at]) for row in cells]) for at in range(keys, len(turned))):
+        keys = 1  # All of the names leave too little room.
     lines: list[str] = []
-    block = [row[:1] for row in cells]
-    for column in turned[1:]:
+    names = block = [row[:keys] for row in cells]
+    for column in turned[keys:]:
         wider = [(*row, cell) for row, cell in zip(block, column, strict=True)]
-        if len(block[0]) > 1 and not fits(wider):
+        if len(block[0]) > keys and not fits(wider):
             lines += [*table_lines(block), ""]
-            wider = [(row[0], cell) for row, cell in zip(cells, column, strict=True)]
+            wider = [(*row, cell) for row, cell in zip(names, column, strict=True)]
         block = wider
     return lines + table_lines(block)
+
+
+def _count_keys(cells: list[tuple[str, ...]]) -> int:
+    """Return how many of a table's first columns tell its rows apart; 1 where they never do."""
+    counts = range(1, len(cells[0]))
+    return next((n for n in counts if len({row[:n] for row in cells}) == len(cells)), 1)
 
 
 def _room() -> int:
