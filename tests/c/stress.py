@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import re
 import shlex
 import shutil
 import subprocess
