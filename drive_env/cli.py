@@ -47,17 +47,16 @@ from drive_env.scenes.json_scene import json_bytes
 from drive_env.scenes.reader import check_drivable, remarks_on_goals
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, Scene
 from drive_env.sources import id_of, split_of
-from puffervec.errors import ConfigError, MissingExtraError, PuffervecError, SceneError
+from puffervec.errors import ConfigError, SceneError
 from puffervec.system import extras
+from puffervec.system.command import EXIT_FAILED, print_message, run_command
 from puffervec.system.folder import replace_file, said
-from puffervec.system.output import one_line, printable, steady_output
+from puffervec.system.output import one_line
 from puffervec.system.shells import scripts
 from puffervec.workers.process.parallel import each_on_all_cores
 
 NAME = "puffer-scenes"
-EXIT_FAILED, EXIT_BAD_INPUT, EXIT_STOPPED = 1, 2, 130
 SHOWN = 10  # files named in a summary; --json names all
-LONGEST = 4000  # characters of a message; names in it may be a stranger's
 ALL = "all"
 LEAST = 8  # scenes per process that are worth starting one
 COLUMNS = (
@@ -185,47 +184,27 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    with steady_output() as output:
-        code = _guarded(list(sys.argv[1:] if argv is None else argv))
-        output.flush()
-        if code == 0 and output.lost is not None and not isinstance(output.lost, BrokenPipeError):
-            _say(
-                "some of the output was lost: "
-                f"{getattr(output.lost, 'strerror', None) or output.lost}"
-            )
-            return EXIT_FAILED
-        return code
+    args = list(sys.argv[1:] if argv is None else argv)
+    return run_command(NAME, lambda: _run(args))
 
 
-def _guarded(args: list[str]) -> int:
+def _run(args: list[str]) -> int:
+    top = parser()
+    if args[:2] == ["completion", "--"]:
+        print(*candidates(args[2:], top), sep="\n")
+        return 0
     try:
-        top = parser()
-        if args[:2] == ["completion", "--"]:
-            print(*candidates(args[2:], top), sep="\n")
-            return 0
         options = top.parse_args(args)
-        if options.verb is None:
-            top.print_help()
-            return 0
-        return int(options.run(options))
     except SystemExit as left:  # --help, --version
         return int(left.code or 0)
-    except (ConfigError, SceneError, MissingExtraError) as error:
-        _say(" ".join(str(error).split()))
-        return EXIT_BAD_INPUT
-    except PuffervecError as error:
-        _say(str(error))
-        return EXIT_FAILED
-    except KeyboardInterrupt:
-        return EXIT_STOPPED
+    if options.verb is None:
+        top.print_help()
+        return 0
+    return int(options.run(options))
 
 
 def _say(text: str) -> None:
-    print(
-        f"{NAME}: {printable(text[:LONGEST])}{'...' if len(text) > LONGEST else ''}",
-        file=sys.stderr,
-        flush=True,
-    )
+    print_message(NAME, text)
 
 
 # ---- info, check ---------------------------------------------------------------------------------
