@@ -190,7 +190,7 @@ def _make_trainer(config: TrainConfig, checkpoint: Path | None, source: Path | N
     from puffervec.train.run.trained import initial_policies
     from puffervec.train.run.trainer import Trainer
 
-    peers = ranks.of_environment(config.train.rank_timeout_s)
+    peers = ranks.from_environment(config.train.rank_timeout_s)
     from puffervec.train.run.find import find_job
 
     before = find_job(config.log.folder, peers.job) if peers.first else None

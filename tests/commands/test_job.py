@@ -49,17 +49,17 @@ def run_of(folder: Path, names: list[str], checkpoints: int = 1) -> Path:
 def test_names(torchrun: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in GIVEN:
         monkeypatch.delenv(name, raising=False)
-    assert ranks.job_names() == [] and not ranks.under_torchrun() and not ranks.restarted()
+    assert ranks.job_names() == [] and not ranks.under_torchrun() and not ranks.is_restart()
     torchrun()
     (agent,) = ranks.job_names()
     assert (
         str(os.getppid()) in agent
         and ranks.job_names() == [agent]
         and ranks.under_torchrun()
-        and not ranks.restarted()
+        and not ranks.is_restart()
     )
     torchrun(TORCHELASTIC_RUN_ID="mine", TORCHELASTIC_RESTART_COUNT="2")
-    assert ranks.job_names() == [agent, "id mine"] and ranks.restarted()
+    assert ranks.job_names() == [agent, "id mine"] and ranks.is_restart()
 
 
 def test_find(torchrun: Any, tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from puffervec.train.device.ranks import (
     GroupRanks,
     RankLost,
     Ranks,
+    from_environment,
     match,
-    of_environment,
     part_of,
     take_cores,
     this_process,
@@ -107,7 +107,7 @@ def test_alone_it_is_what_it_has() -> None:
 def test_what_differs_is_refused_on_all_ranks() -> None:
     found = together(2, lambda ranks: match(ranks, "settings", "same" if ranks.first else "other"))
     assert all(
-        isinstance(error, ConfigError) and "rank 1 has other settings than rank 0" in str(error)
+        isinstance(error, ConfigError) and "rank 1 has different settings from rank 0" in str(error)
         for error in found
     )
     found = together(2, lambda ranks: ranks.broadcast([torch.zeros(2 + ranks.rank)]))
@@ -143,7 +143,7 @@ def test_a_process_that_is_gone_or_stopped_is_named() -> None:
     gone = said()  # Not yet waited for: a zombie.
     sleeper.communicate()
     words = (
-        "rank 0 of 3 lost rank 1 (process {} {}) while adding up: Connection closed; go on with "
+        "rank 0 of 3 lost rank 1 (process {} {}) while adding up: Connection closed; continue with "
         "--resume"
     )
     assert stopped.startswith(words.format(pid, "is stopped")) and gone.startswith(
@@ -210,7 +210,7 @@ def test_cores_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_outside_of_torchrun_nothing_is_imported() -> None:
     """The same names are set by other launchers; without torchrun's own they mean nothing."""
     code = (
-        "import sys, puffervec.commands.cli, puffervec.train.device.ranks as r; assert r.of_environment(1.0).size == 1\n"
+        "import sys, puffervec.commands.cli, puffervec.train.device.ranks as r; assert r.from_environment(1.0).size == 1\n"
         "assert 'torch' not in sys.modules"
     )
     environment = {**os.environ, "RANK": "1", "WORLD_SIZE": "2"}
@@ -222,7 +222,7 @@ def test_one_rank_alone_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    found = of_environment(1.0)
+    found = from_environment(1.0)
     assert found.size == 1 and "id x" in found.job
 
 
@@ -583,7 +583,7 @@ def test_what_goes_wrong_on_one_rank_ends_all(
         )
         Trainer(given.merged({"log": {"name": "o"}}), ranks=ranks)
 
-    assert all("other settings" in str(error) for error in together(2, other))
+    assert all("different settings" in str(error) for error in together(2, other))
 
 
 def test_policies_that_differ_become_those_of_the_first_rank(small: Small) -> None:

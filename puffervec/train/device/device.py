@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Choice of device, precision and thread counts. Runs in the learner."""
+"""Choose the device, the precision and the number of threads of a run. Runs in the learner."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from puffervec.system import memory
 def choose_device(name: str) -> torch.device:
     """Return the device for `auto`, `cpu`, `cuda` or `cuda:N`.
 
-    Raises: ConfigError for another name and for a device that is not there.
+    Raises:
+        ConfigError: The name is not one of these, or the device does not exist.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -43,8 +44,9 @@ def choose_device(name: str) -> torch.device:
 
 
 def make_current(device: torch.device) -> None:
-    """Make a GPU the one that CUDA means in this thread where none is named: graphs, page-locking
-    and others ask for none.
+    """Make a GPU this thread's current CUDA device.
+
+    Graphs, page-locking and other calls that take no device use the current one.
     """
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
@@ -52,8 +54,9 @@ def make_current(device: torch.device) -> None:
 
 @contextlib.contextmanager
 def deterministic_kernels(device: torch.device) -> Iterator[None]:
-    """Let torch take only CUDA kernels that give the same bytes each time in the body, and refuse
-    operations that have none. The trainer's results on a CPU do not depend on time anyhow.
+    """Use only deterministic CUDA kernels in the body, and refuse operations that have none.
+
+    On a CPU this does nothing: the trainer's results there do not depend on timing.
     """
     if device.type != "cuda":
         yield
@@ -70,15 +73,18 @@ def deterministic_kernels(device: torch.device) -> Iterator[None]:
 
 
 def in_pieces(device: torch.device) -> bool:
-    """Return whether work is cut into pieces that fit into caches, one per thread: on a CPU. Other
-    devices take all at once, in buffers that stay, and the host waits for nothing but the actions.
+    """Return whether work is split into cache-sized pieces, one per thread, as on a CPU.
+
+    Other devices process everything in one go, in fixed buffers, and the host waits only for the
+    actions.
     """
     return device.type == "cpu"
 
 
 def refuse_more_on(device: torch.device, wanted: int, who: str, what_for: str, advice: str) -> None:
-    """Raise ConfigError where `wanted` bytes are more than `device` has room for. Args: as of
-    `memory.refuse_more`.
+    """Raise ConfigError if the device has less than `wanted` bytes free.
+
+    Args: see `memory.refuse_more`.
     """
     if device.type == "cpu":
         memory.refuse_more(wanted, who, what_for, advice)
@@ -89,9 +95,7 @@ def refuse_more_on(device: torch.device, wanted: int, who: str, what_for: str, a
 
 
 def cpu_has_bf16() -> bool:
-    """True where the CPU multiplies bf16 numbers itself; without such instructions bf16 is slower
-    than float32.
-    """
+    """Return whether the CPU has bf16 instructions; without them bf16 is slower than float32."""
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     try:
@@ -102,8 +106,12 @@ def cpu_has_bf16() -> bool:
 
 
 def use_bf16(precision: str, device: torch.device) -> bool:
-    """Return whether the policy's hidden layers run in bf16, for `precision` auto, bf16 or fp32, as
-    far as instructions tell; startup.py measures where there is time for it.
+    """Return whether the policy's hidden layers run in bf16, judging by the hardware.
+
+    `startup.py` measures it instead where there is time to do so.
+
+    Args:
+        precision: auto, bf16 or fp32.
     """
     if precision != "auto":
         return precision == "bf16"
@@ -111,7 +119,7 @@ def use_bf16(precision: str, device: torch.device) -> bool:
 
 
 def usable_cores() -> int:
-    """Cores this process may run on, counted from its affinity and the cgroup quota."""
+    """Return how many cores this process may use, by its affinity and the cgroup quota."""
     from puffervec.system.cores import usable_cores as count
 
     return count()
@@ -122,17 +130,21 @@ Result = TypeVar("Result")
 
 
 class ThreadPool:
-    """Threads that each run whole pieces of work with single-threaded torch kernels.
+    """A pool of threads that each run whole pieces of work with single-threaded torch kernels.
 
-    torch's own way is to split every kernel over its threads and to wait for all of them after
-    each; on a CPU shared with env workers (or anything else) each such wait can last a whole time
-    slice. Pieces of some milliseconds cost one wait per
-    minibatch: on 2 cores, 1.2 times as fast alone, several times as fast beside another busy
-    process. And since the pieces do not depend on the number of threads, neither do the results.
+    By default torch splits every kernel over its threads and waits for all of them after each one.
+    On a CPU shared with env workers (or anything else) each such wait can last a whole time slice.
+    Pieces of a few milliseconds cost one wait per minibatch: on 2 cores this is 1.2 times as fast
+    on an idle machine, and several times as fast next to another busy process. The pieces do not
+    depend on the number of threads, so neither do the results.
     """
 
     def __init__(self, count: int) -> None:
-        """Args: count: threads; 1 runs everything in the caller."""
+        """Start the threads.
+
+        Args:
+            count: Number of threads; 1 runs everything in the caller.
+        """
         self.count = count
         self._pool: ThreadPoolExecutor | None = None
         if count > 1:
@@ -141,8 +153,9 @@ class ThreadPool:
             )
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Return the results in the order of the items; blocks until all are done. The first
-        exception is raised.
+        """Return the results in the order of the items; block until all are done.
+
+        The first exception is raised.
         """
         if self._pool is None or len(items) < 2:
             return [work(item) for item in items]
@@ -156,7 +169,7 @@ class ThreadPool:
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Run the body with single-threaded torch kernels in this thread, then set back what it was."""
+    """Run the body with single-threaded torch kernels in this thread, then restore the number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

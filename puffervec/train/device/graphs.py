@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""CUDA graphs: work that always happens in the same buffers is recorded once and replayed, which
-costs one launch.
+"""Record work that always uses the same buffers as a CUDA graph, and replay it with one launch.
 
     eager, WARM_UPS times  |  record (runs nothing), replay  |  replay  |  ...
 
-One recording at a time in the whole process: to begin one synchronises the device and empties
-torch's caches, both of which are errors while another stream records. The warm-ups keep out of each
-other's way too, since compilers and libraries synchronise the device when they choose kernels. Runs
-in the learner and in the thread of ahead.py.
+Only one graph is recorded at a time in the whole process: to begin a recording synchronises the
+device and empties torch's caches, and both are errors while another stream records. Warm-ups
+exclude each other too, since compilers and libraries synchronise the device when they choose
+kernels. Runs in the learner and in the thread of ahead.py.
 """
 
 from __future__ import annotations
@@ -22,37 +21,45 @@ import torch
 
 from puffervec.train.device.streams import CudaStream
 
-WARM_UPS = 3  # runs before the recording: libraries make their workspaces, kernels are chosen
-alone = threading.RLock()  # held by the thread that warms up or records
+# Runs before the recording, in which libraries allocate their workspaces and choose kernels.
+WARM_UPS = 3
+alone = threading.RLock()  # Held by the thread that warms up or records.
 
 
 @contextlib.contextmanager
 def recording(
     stream: CudaStream, generator: torch.Generator | None = None
 ) -> Iterator[torch.cuda.CUDAGraph]:
-    """Record what the block launches, on `stream`, as the graph that is given; waits for all other
-    recordings.
+    """Yield a graph that records what the body launches on `stream`; wait for all other recordings.
 
-    Args: generator: of the draws in the block, on the device; None: there are none, or they are the
-        device's own.
+    Args:
+        generator: The device generator that the body draws from; None if it draws nothing or uses
+            the
+            device's default generator.
     """
     graph = torch.cuda.CUDAGraph()
     if generator is not None:
         graph.register_generator_state(generator)
-    # thread_local: other threads may use CUDA meanwhile, for what is no synchronisation of the
+    # thread_local: other threads may use CUDA meanwhile, as long as they do not synchronise the
     # device.
     with alone, torch.cuda.graph(graph, stream=stream.own, capture_error_mode="thread_local"):
         yield graph
 
 
 class Recorded:
-    """Work in fixed buffers, in the order of the default stream. Attributes: graph: None until it
-    is recorded.
+    """Work in fixed buffers, in the order of the default stream.
+
+    Attributes:
+        graph: The recorded graph, or None before the recording.
     """
 
     def __init__(self, compute: Callable[[], None], device: torch.device, capture: bool) -> None:
-        """Args: compute: the work; reads no number back and leaves its results where it left them
-        before; capture: make a graph of it (CUDA), else it runs as it stands.
+        """Prepare the work; nothing runs yet.
+
+        Args:
+            compute: The work. It reads no number back and always writes its results to the same
+                buffers.
+            capture: Record it as a CUDA graph; otherwise every `play` calls `compute`.
         """
         self.compute, self.device = compute, device
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -60,7 +67,7 @@ class Recorded:
 
     @cached_property
     def stream(self) -> CudaStream:
-        """Where the warm-ups and the recording happen."""
+        """Return the stream of the warm-ups and of the recording."""
         return CudaStream(self.device)
 
     def play(self) -> None:
@@ -73,7 +80,7 @@ class Recorded:
             self._warm_up()
 
     def _warm_up(self) -> None:
-        """Run on the stream of the recording, or record: that runs nothing, so a replay follows."""
+        """Run on the recording's stream, or record and replay: recording itself runs nothing."""
         self.stream.follow()
         if self._left:
             with alone, self.stream.active():

@@ -1,26 +1,25 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Several processes that train one policy: the ranks of a `torchrun` job, or one process alone,
-which costs nothing.
+"""Connect the ranks of a `torchrun` job, which train one policy together.
 
     torchrun --nproc-per-node 2 $(which puffer-train) drive
 
-Each rank runs a whole trainer with envs, workers and a device of its own. Gradients are added up in
-one message per minibatch (NCCL between GPUs, else gloo); all else is a few numbers per epoch or
-update, over gloo, so that no device waits for it. What one rank decides for all (to stop, to save,
-the step size) is agreed on, for a rank that left a loop alone would leave the others waiting in the
-next message.
+A single process has the same interface at no cost. Each rank runs a whole trainer with its own
+envs, workers and device. Gradients are summed in one message per minibatch (NCCL between GPUs, gloo
+otherwise). Everything else is a few numbers per epoch or update, over gloo, so that no device waits
+for them. Decisions for all ranks (to stop, to save, the step size) are agreed on, because a rank
+that left a loop alone would leave the others waiting in the next message.
 
-Nobody waits for NCCL on the host, so a lost rank shows in gloo's next message, at the end of each
-epoch at the latest, before anything is read from the device. One that is lost after that leaves the
+The host never waits for NCCL, so a lost rank shows up in the next gloo message, at the latest at
+the end of the epoch, before anything is read from the device. A rank lost after that leaves the
 device waiting: NCCL's watchdog then ends the process after train.rank_timeout_s, and torchrun
-starts it anew. Runs in the learner; imports torch.distributed only where torchrun has started
-several.
+restarts it. Runs in the learner; imports torch.distributed only if torchrun has started several
+ranks.
 
-torchrun starts all ranks again when one dies or a machine joins or leaves, with the same command
-line. Its agent on each machine stays: the agent's name stands in `run.json`, so the ranks that it
-starts next go on there. A new torchrun is another agent and begins a new run; `--resume` goes on
-with an old one.
+torchrun restarts all ranks with the same command line when one dies or a machine joins or leaves.
+Its agent on each machine survives. The agent's name is stored in `run.json`, so the restarted ranks
+continue that run. A new torchrun has a new agent and begins a new run; `--resume` continues an old
+one.
 """
 
 from __future__ import annotations
@@ -46,91 +45,91 @@ if TYPE_CHECKING:
     from torch._C._distributed_c10d import Store
     from torch.distributed import ProcessGroup
 
-VARIABLES = (
-    "TORCHELASTIC_RUN_ID",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-)  # torchrun sets them, and others, in each rank.
+# torchrun sets these, and others, in each rank.
+VARIABLES = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 
 def under_torchrun() -> bool:
-    """True in a process that torchrun has started, and in its children."""
+    """Return whether torchrun has started this process or one of its ancestors."""
     return all(name in os.environ for name in VARIABLES)
 
 
-def restarted() -> bool:
-    """True where torchrun has started the ranks again after a failure."""
+def is_restart() -> bool:
+    """Return whether torchrun has restarted the ranks after a failure."""
     return under_torchrun() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def job_names() -> list[str]:
-    """Return the names of this process's job: its agent and, where the user has given it one, its
-        --rdzv-id.
+    """Return the names of this process's job: its agent and, if the user set one, its --rdzv-id.
 
-    Empty outside of torchrun. A job of several machines has the names of all its ranks.
+    Empty outside torchrun. A job on several machines has the names of all its ranks.
     """
     if not under_torchrun():
         return []
     agent = psutil.Process(os.getppid())
-    found = [f"agent {socket.gethostname()} {agent.pid} {agent.create_time():.2f}"]
-    given = os.environ["TORCHELASTIC_RUN_ID"]
-    return found if given in ("", "none") else [*found, job_of_id(given)]
+    names = [f"agent {socket.gethostname()} {agent.pid} {agent.create_time():.2f}"]
+    rdzv_id = os.environ["TORCHELASTIC_RUN_ID"]
+    return names if rdzv_id in ("", "none") else [*names, job_of_id(rdzv_id)]
 
 
-def job_of_id(given: str) -> str:
-    """Return the name of a job that was given an --rdzv-id."""
-    return f"id {given}"
+def job_of_id(rdzv_id: str) -> str:
+    """Return the name of a job with an --rdzv-id."""
+    return f"id {rdzv_id}"
 
 
 STORE_KEY = "puffervec/port"
-CONNECT_S, RETRY_S = 5.0, 0.05  # One attempt to reach the first rank; between two of them.
-ENDS_S = 1.0  # How long a process that has closed its connections may take to be gone.
-Peer = tuple[str, int, float]  # Host, process id and time of birth of a rank.
+CONNECT_S, RETRY_S = 5.0, 0.05  # Time for one attempt to reach rank 0, and between two attempts.
+ENDS_S = 1.0  # Time that a process may need to end after it has closed its connections.
+Peer = tuple[str, int, float]  # Host, process id and creation time of a rank.
 
 
 class RankLost(PuffervecError, RuntimeError):
-    """Another rank is gone or did not answer in time: this one cannot go on alone. The last
-    checkpoint is untouched.
+    """Raised when another rank is gone or did not answer in time, so that this one cannot continue.
+
+    The last checkpoint is untouched.
     """
 
 
 class Ranks:
-    """One process alone: what it has is what all have. `GroupRanks` has the same methods for
-        several.
+    """A process that trains alone; `GroupRanks` has the same methods for several ranks.
 
-    With several, all ranks must call the same methods in the same order. job: names by which this
-    job's run folder is found again; empty outside of torchrun. peers: their processes, by rank.
+    With several ranks, all of them must call the same methods in the same order.
+
+    Attributes:
+        job: Names by which this job's run folder is found again; empty outside torchrun.
+        peers: The processes of all ranks, by rank.
     """
 
     rank, size = 0, 1
     peers: tuple[Peer, ...] = ()
 
     def __init__(self, job: Sequence[str] = ()) -> None:
-        """Args: job: see above."""
+        """Take the names of the job."""
         self.job = tuple(job)
 
     @property
     def first(self) -> bool:
-        """True for the rank that logs and saves."""
+        """Return whether this rank logs and saves."""
         return self.rank == 0
 
     def device(self, name: str) -> str:
-        """Return the device that `train.device` means here: `auto` and `cuda` are the GPU of this
-            rank's number on its machine.
+        """Return the device for `train.device`: `auto` and `cuda` become the GPU of the local rank.
 
-        Raises: ConfigError where there are more ranks than GPUs.
+        Raises:
+            ConfigError: There are more ranks than GPUs.
         """
         return name
 
     def use(self, device: torch.device) -> None:
-        """Prepare for tensors on this device."""
+        """Prepare for messages between tensors on this device."""
 
     def team(self, size: int) -> Ranks:
-        """Return the ranks of this one's team: neighbours, `size` of them. All ranks must call it,
-            after `use`.
+        """Return the team of this rank: `size` neighbouring ranks.
 
-        Raises: ConfigError where they cannot be divided so.
+        All ranks must call it, after `use`.
+
+        Raises:
+            ConfigError: The number of ranks is not a multiple of `size`.
         """
         if self.size % size:
             raise ConfigError(
@@ -144,7 +143,7 @@ class Ranks:
         return self
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Return the sum over all ranks of each value, in float64."""
+        """Return the sum of each value over all ranks, in float64."""
         return list(values)
 
     def agree(self, *flags: bool) -> list[bool]:
@@ -160,30 +159,34 @@ class Ranks:
         return [value]
 
     def gather(self, data: bytes) -> list[bytes]:
-        """Return the bytes of all ranks, by rank, on the first rank; an empty list on the others."""
+        """Return the bytes of all ranks, by rank, on the first rank; an empty list elsewhere."""
         return [data]
 
     def all_reduce(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors on the device by their sums over all ranks: one message, whatever their
-        number.
-        """
+        """Replace tensors on the device by their sums over all ranks, in a single message."""
 
     def barrier(self) -> None:
-        """Wait until all ranks have reached this call. Call it before reading a number from a
-        device that may wait for them.
+        """Wait until all ranks have reached this call.
 
-        Raises: RankLost.
+        Call it before reading a number from a device that may wait for the other ranks.
+
+        Raises:
+            RankLost: Another rank is gone.
         """
 
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors on the device by those of the first rank, byte for byte."""
 
     def close(self) -> None:
-        """Leave the others in order, at the end of a run."""
+        """Leave the group in order, at the end of a run."""
 
 
 class GroupRanks(Ranks):
-    """One of several ranks. device_group: for messages between tensors on the device."""
+    """One of several ranks.
+
+    Attributes:
+        device_group: The group for messages between tensors on the device.
+    """
 
     def __init__(
         self,
@@ -193,10 +196,12 @@ class GroupRanks(Ranks):
         local_rank: int = 0,
         timeout_s: float = 600.0,
     ) -> None:
-        """Join the others; blocks until all have called it.
+        """Join the others; block until all have called it.
 
-        Args: group: a gloo group; local_rank: among the ranks of this machine, the number of this
-            one's GPU; timeout_s: of the messages between GPUs.
+        Args:
+            group: A gloo group.
+            local_rank: This rank's number on its machine, which is the number of its GPU.
+            timeout_s: Time limit of messages between GPUs.
         """
         super().__init__()
         self.rank, self.size, self._local_rank, self._timeout_s = rank, size, local_rank, timeout_s
@@ -217,7 +222,7 @@ class GroupRanks(Ranks):
             raise ConfigError(
                 f"rank {self.rank} is number {self._local_rank} on its machine, which has "
                 f"{torch.cuda.device_count()} CUDA devices: use torchrun --nproc-per-node with at "
-                "most as many, or train.device cpu"
+                "most that number, or train.device cpu"
             )
         return f"cuda:{self._local_rank}"
 
@@ -225,8 +230,8 @@ class GroupRanks(Ranks):
         kinds = self.all_gather_object(device.type)
         if len(set(kinds)) > 1:
             raise ConfigError(
-                f"the ranks have the devices {', '.join(kinds)}: set train.device so that all are "
-                "of one kind"
+                f"the ranks have devices of different types ({', '.join(kinds)}): set train.device "
+                "to the same type on all of them"
             )
         if device.type == "cuda":
             import datetime
@@ -245,22 +250,20 @@ class GroupRanks(Ranks):
 
         import torch.distributed as dist
 
-        found: GroupRanks | None = None
+        team: GroupRanks | None = None
         limit = datetime.timedelta(seconds=self._timeout_s)
-        for first in range(0, self.size, size):  # All ranks take part in making each group.
+        for first in range(0, self.size, size):  # All ranks take part in creating each group.
             members = list(range(first, first + size))
-            with self._with_others("making teams"):
+            with self._with_others("creating teams"):
                 group = dist.new_group(members, backend="gloo", timeout=limit)
                 device_group = group
                 if self.device_group is not self._group:
                     device_group = dist.new_group(members, backend="nccl", timeout=limit)
             if self.rank in members:
-                found = GroupRanks(
-                    group, self.rank - first, size, self._local_rank, self._timeout_s
-                )
-                found.device_group = device_group
-        assert found is not None
-        return found
+                team = GroupRanks(group, self.rank - first, size, self._local_rank, self._timeout_s)
+                team.device_group = device_group
+        assert team is not None
+        return team
 
     def sums(self, values: Sequence[float]) -> list[float]:
         import torch
@@ -268,8 +271,8 @@ class GroupRanks(Ranks):
         total = torch.tensor(values, dtype=torch.float64)
         with self._with_others("adding up numbers"):
             self._group.allreduce([total]).wait()
-        found: list[float] = total.tolist()
-        return found
+        result: list[float] = total.tolist()
+        return result
 
     def agree(self, *flags: bool) -> list[bool]:
         return [votes > 0 for votes in self.sums([float(flag) for flag in flags])]
@@ -280,9 +283,9 @@ class GroupRanks(Ranks):
     def all_gather_object(self, value: Any) -> list[Any]:
         import torch
 
-        mine, room = self._padded(json.dumps(value).encode())
+        mine, room = self._pad(json.dumps(value).encode())
         parts = [torch.empty_like(mine) for _ in range(self.size)]
-        with self._with_others("telling each other"):
+        with self._with_others("exchanging objects"):
             self._group.allgather([parts], [mine]).wait()
         return [
             json.loads(bytes(part.numpy()[:count])) for part, count in zip(parts, room, strict=True)
@@ -292,7 +295,7 @@ class GroupRanks(Ranks):
         import torch
         from torch.distributed import GatherOptions
 
-        mine, room = self._padded(data)
+        mine, room = self._pad(data)
         parts = [torch.empty_like(mine) for _ in range(self.size)] if self.first else []
         with self._with_others("gathering at rank 0"):
             options = GatherOptions()
@@ -303,10 +306,8 @@ class GroupRanks(Ranks):
             for part, count in zip(parts, room[: len(parts)], strict=True)
         ]
 
-    def _padded(self, data: bytes) -> tuple[Tensor, list[int]]:
-        """Return data as a tensor that is as long on all ranks, and how many bytes of each rank's
-        count.
-        """
+    def _pad(self, data: bytes) -> tuple[Tensor, list[int]]:
+        """Return `data` as a tensor of equal length on all ranks, and each rank's byte count."""
         import torch
 
         lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
@@ -330,7 +331,7 @@ class GroupRanks(Ranks):
             tensor.detach().copy_(total.view(tensor.shape))
 
     def barrier(self) -> None:
-        """See Ranks; between CPUs every message is waited for."""
+        """See Ranks; between CPUs every message already waits."""
         if self.device_group is not self._group:
             self.sums([0.0])
 
@@ -340,11 +341,11 @@ class GroupRanks(Ranks):
 
         shapes = [[str(tensor.dtype), *tensor.shape] for tensor in tensors]
         match(self, "policies", json.dumps(shapes))
-        with torch.no_grad(), self._with_others("taking the weights of rank 0"):
+        with torch.no_grad(), self._with_others("receiving the weights of rank 0"):
             for tensor in tensors:
-                found = tensor.detach().clone(memory_format=torch.contiguous_format)
-                self.device_group.broadcast([found], BroadcastOptions()).wait()
-                tensor.copy_(found)
+                copy = tensor.detach().clone(memory_format=torch.contiguous_format)
+                self.device_group.broadcast([copy], BroadcastOptions()).wait()
+                tensor.copy_(copy)
 
     def close(self) -> None:
         import torch.distributed as dist
@@ -353,46 +354,47 @@ class GroupRanks(Ranks):
             dist.destroy_process_group()
 
     @contextlib.contextmanager
-    def _with_others(self, doing: str) -> Iterator[None]:
+    def _with_others(self, act: str) -> Iterator[None]:
         try:
-            with with_others(doing, self.rank, self.peers or self.size):
+            with with_others(act, self.rank, self.peers or self.size):
                 yield
         except RankLost:
-            if (
-                self.device_group is not self._group
-            ):  # What waits for the lost one on the device would never end.
+            # Work on the device that waits for the lost rank would never end.
+            if self.device_group is not self._group:
                 self.device_group.abort()
             raise
 
 
 @contextlib.contextmanager
-def with_others(doing: str, rank: int, others: Sequence[Peer] | int) -> Iterator[None]:
-    """Say which rank is lost where a message in the body fails.
+def with_others(act: str, rank: int, others: Sequence[Peer] | int) -> Iterator[None]:
+    """Turn a failed message in the body into RankLost, which names the lost rank.
 
-    Args: doing: what the message is for; rank: this one's; others: the processes of all ranks by
-    rank, or only their number.
-    Raises: RankLost.
+    Args:
+        act: The purpose of the message, for the error.
+        rank: This process's rank.
+        others: The processes of all ranks by rank, or only their number.
+
+    Raises:
+        RankLost: A message in the body failed.
     """
     try:
         yield
     except RuntimeError as error:
         peers, size = ((), others) if isinstance(others, int) else (others, len(others))
         raise RankLost(
-            f"rank {rank} of {size} lost {_lost_of(peers)} while {doing}: "
-            f"{str(error).splitlines()[0]}; go on with --resume, or let torchrun --max-restarts N "
-            "do it"
+            f"rank {rank} of {size} lost {_describe_lost(peers)} while {act}: "
+            f"{str(error).splitlines()[0]}; continue with --resume, or use torchrun "
+            "--max-restarts N"
         ) from error
 
 
 def this_process() -> Peer:
-    """Return what tells this process from all others."""
+    """Return what identifies this process among all others."""
     return socket.gethostname(), os.getpid(), psutil.Process().create_time()
 
 
-def _lost_of(peers: Sequence[Peer]) -> str:
-    """Return who does not run any more, in words, as far as it ran on this machine; waits for a
-    process that is just ending.
-    """
+def _describe_lost(peers: Sequence[Peer]) -> str:
+    """Return in words which ranks on this machine have ended; wait for one that is just ending."""
     host, give_up = socket.gethostname(), time.monotonic() + ENDS_S
     while any(peer[0] == host and peer[1] != os.getpid() for peer in peers):
         states = [
@@ -411,7 +413,7 @@ def _lost_of(peers: Sequence[Peer]) -> str:
 
 
 def _state(pid: int, born: float) -> str:
-    """Return why a process does not answer; "" where it runs."""
+    """Return why a process does not answer; "" if it runs."""
     try:
         process = psutil.Process(pid)
         status = process.status() if abs(process.create_time() - born) < 1.0 else psutil.STATUS_DEAD
@@ -428,35 +430,39 @@ def _state(pid: int, born: float) -> str:
 def match(ranks: Ranks, what: str, text: str) -> None:
     """Compare a text with those of the other ranks.
 
-    Raises: ConfigError, on all ranks, where they differ.
+    Raises:
+        ConfigError: The texts differ; raised on all ranks.
     """
-    found = ranks.all_gather_object(hashlib.sha256(text.encode()).hexdigest())
-    others = [rank for rank, digest in enumerate(found) if digest != found[0]]
+    digests = ranks.all_gather_object(hashlib.sha256(text.encode()).hexdigest())
+    others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
     if others:
         raise ConfigError(
-            f"rank {others[0]} has other {what} than rank 0: start all ranks with the same "
+            f"rank {others[0]} has different {what} from rank 0: start all ranks with the same "
             "command, files and versions"
         )
 
 
-def of_environment(timeout_s: float) -> Ranks:
-    """Return this process's place among the ranks that torchrun has started; alone outside of
-    torchrun.
+def from_environment(timeout_s: float) -> Ranks:
+    """Return this process's ranks as torchrun started them; a single one outside torchrun.
 
-    Several ranks on one machine then share its cores: this process and what it starts run on a part
+    Several ranks on one machine share its cores: this process and its children then run on a part
     of them.
-    Args: timeout_s: a rank that lets the others wait longer is taken for lost.
-    Raises: RankLost.
+
+    Args:
+        timeout_s: A rank that keeps the others waiting longer than this counts as lost.
+
+    Raises:
+        RankLost: The ranks could not connect.
     """
     if not under_torchrun():
         return Ranks()
     size = int(os.environ["WORLD_SIZE"])
-    return Ranks(job_names()) if size == 1 else _joined(size, timeout_s)
+    return Ranks(job_names()) if size == 1 else _join(size, timeout_s)
 
 
 @functools.cache
-def _joined(size: int, timeout_s: float) -> GroupRanks:
-    """Join the other ranks, once."""
+def _join(size: int, timeout_s: float) -> GroupRanks:
+    """Join the other ranks, once per process."""
     import datetime
 
     import torch.distributed as dist
@@ -470,22 +476,24 @@ def _joined(size: int, timeout_s: float) -> GroupRanks:
             dist.init_process_group("gloo", store=own, rank=rank, world_size=size, timeout=limit)
         group = dist.new_group(backend="gloo", timeout=limit)
     except RuntimeError as error:
-        raise RankLost(
-            f"the ranks did not find each other: {str(error).splitlines()[0]}"
-        ) from error
+        raise RankLost(f"the ranks could not connect: {str(error).splitlines()[0]}") from error
     ranks = GroupRanks(group, dist.get_rank(), size, int(os.environ["LOCAL_RANK"]), timeout_s)
     take_cores(ranks)
     return ranks
 
 
 def own_store(agents: Store, host: str, rank: int, timeout_s: float) -> Store:
-    """Return a store that the first rank serves and that ends with it.
+    """Return a store that rank 0 serves and that ends with it.
 
-    The one of torchrun's agents outlives the ranks: after a restart they would read from it where
-    their predecessors listened. A port that is left in it from before refuses connections, for its
-    owner is gone.
-    Args: agents: torchrun's store; host: where the first rank runs.
-    Raises: RankLost where there is no first rank within the time.
+    The store of torchrun's agents outlives the ranks: after a restart they would read the addresses
+    of their predecessors from it. A stale port refuses connections, because its owner is gone.
+
+    Args:
+        agents: torchrun's store.
+        host: Where rank 0 runs.
+
+    Raises:
+        RankLost: Rank 0 was not reachable in time.
     """
     import datetime
 
@@ -503,15 +511,15 @@ def own_store(agents: Store, host: str, rank: int, timeout_s: float) -> Store:
             return TCPStore(host, port, is_master=False, timeout=limit, wait_for_workers=False)
         time.sleep(RETRY_S)
     raise RankLost(
-        f"rank {rank} has not reached rank 0 at {host} within train.rank_timeout_s, {timeout_s:g} s"
+        f"rank {rank} could not reach rank 0 at {host} within {timeout_s:g} s: raise "
+        "train.rank_timeout_s, or start rank 0"
     )
 
 
 def take_cores(ranks: Ranks) -> None:
-    """Keep this thread, and what it starts from now on, to its part of the cores that it shares
-    with other ranks.
+    """Restrict this thread and its children to their share of the cores of the machine's ranks.
 
-    Ranks that were bound to different cores already stay there.
+    Ranks that were already bound to different cores stay there.
     """
     if not hasattr(os, "sched_setaffinity"):
         return
@@ -522,8 +530,9 @@ def take_cores(ranks: Ranks) -> None:
 
 
 def part_of(all_cores: Sequence[int], place: int, places: int) -> list[int]:
-    """Return the cores of one of several processes: neighbours, as many for each; where there are
-        too few, one core each.
+    """Return the cores of one of several processes: neighbours, the same number for each.
+
+    Where there are too few cores, each process gets one.
 
     >>> part_of([0, 1, 2, 3, 4], 1, 2), part_of([0, 1], 2, 3)
     ([2, 3], [0])

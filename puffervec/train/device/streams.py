@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The order in which a device works. Runs in the learner and in the thread of ahead.py.
+"""Order the work of a device by streams and events.
 
-A CPU has done what it was asked for when the call returns. On CUDA streams run beside each other,
-and events tell when something is done; graphs hold what is asked for again and again. Pageable
-memory would be copied by way of a buffer of the driver's, and the call would wait for it, so the
-slab, which was not allocated through CUDA, is registered with it.
+A CPU has finished its work when the call returns. On CUDA, streams run concurrently and events
+report what has finished. The driver copies pageable memory through a buffer of its own and blocks
+the call, so the slab, which CUDA did not allocate, is registered with CUDA. Runs in the learner and
+in the thread of ahead.py.
 """
 
 from __future__ import annotations
@@ -22,27 +22,23 @@ from torch import Tensor
 
 
 class Stream:
-    """Work that is done when the call returns. `CudaStream` has the same methods where it runs
-    beside other work.
-    """
+    """A stream whose work is done when the call returns; `CudaStream` is the concurrent variant."""
 
     def active(self) -> AbstractContextManager[Any]:
-        """What the block asks for happens in this stream."""
+        """Return a context in which new work is queued on this stream."""
         return contextlib.nullcontext()
 
     def follow(self) -> None:
-        """Do what is asked for from now on after what the thread's current stream was asked for, on
-        the device.
-        """
+        """Make further work on this stream wait, on the device, for the thread's current stream."""
 
     def precede(self) -> None:
-        """Let the thread's current stream wait for this one, on the device."""
+        """Make the thread's current stream wait for this one, on the device."""
 
     def mark(self) -> None:
-        """Have `done` tell of what was asked for so far."""
+        """Mark the work queued so far; `done` refers to it."""
 
     def done(self) -> bool:
-        """Return whether what was asked for before `mark` is done; waits for nothing."""
+        """Return whether the work before `mark` has finished, without waiting."""
         return True
 
 
@@ -50,7 +46,7 @@ class CudaStream(Stream):
     """A stream of a GPU."""
 
     def __init__(self, device: torch.device) -> None:
-        """Args: device: whose."""
+        """Create the stream on `device`."""
         self.device = device
         self.own = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
@@ -59,7 +55,7 @@ class CudaStream(Stream):
         return torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def active(self) -> AbstractContextManager[Any]:
-        """See Stream. Also makes the device the current one: a thread begins with the first."""
+        """See Stream. Also makes the device current: a new thread starts with the first GPU."""
         return torch.cuda.stream(self.own)
 
     def follow(self) -> None:
@@ -76,19 +72,21 @@ class CudaStream(Stream):
 
 
 def stream_of(device: torch.device) -> Stream:
-    """Return a new stream of a device."""
+    """Return a new stream on a device."""
     return CudaStream(device) if device.type == "cuda" else Stream()
 
 
-_PORTABLE = 1  # cudaHostRegisterPortable: pinned for every CUDA context of this process
+# cudaHostRegisterPortable: pinned for every CUDA context of this process.
 # Source: CUDA Runtime API, cudaHostRegister.
+_PORTABLE = 1
 
 
 def pin(block: Tensor, owner: Any) -> bool:
-    """Page-lock a CPU tensor's memory until `owner` is gone; return whether that worked.
+    """Page-lock a CPU tensor's memory until `owner` is garbage; return whether that worked.
 
-    Args: block: contiguous, begins on a page (the slab's halves do); empty blocks have nothing to
-        pin.
+    Args:
+        block: A contiguous tensor that begins on a page, as the slab's halves do. Nothing is pinned
+            if it is empty.
     """
     runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
     pointer, size = block.data_ptr(), block.numel() * block.element_size()
@@ -99,7 +97,7 @@ def pin(block: Tensor, owner: Any) -> bool:
         _forget_error()
         warnings.warn(
             f"{size:,} bytes shared with the workers cannot be page-locked (CUDA error {code}; "
-            "`ulimit -l` limits it): copies to the GPU will be slower and wait for each other",
+            "`ulimit -l` limits it): copies to the GPU will be slower and will not overlap",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -109,8 +107,9 @@ def pin(block: Tensor, owner: Any) -> bool:
 
 
 def _forget_error() -> None:
-    """Clear the runtime's last error, which is kept until somebody asks for it: torch does after
-    each kernel that it launches, and would raise it there, as that kernel's.
+    """Clear the CUDA runtime's last error.
+
+    torch checks it after each kernel that it launches, and would blame that kernel.
     """
     with contextlib.suppress(RuntimeError):
         torch.zeros(1, device="cuda").add_(1)

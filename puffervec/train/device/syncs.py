@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds the places where code waits for its device, and names their source lines. Three levels:
+"""Find the places where code waits for its device, and name their source lines. Three levels:
 
     cuda_syncs       on a GPU: torch's own sync debug mode, which sees what really waits
     find_syncs       on any machine: `Syncs` sees every operation that reads a number back
-    prove_no_syncs   without a GPU (fake.py): on tensors that claim to be on one and have no numbers to give
+    prove_no_syncs   without a GPU (fake.py): on tensors that report a GPU and hold no numbers
 
-`Syncs` notes what reads a number back from a tensor (on a GPU: waits for everything before it) and
-what takes a tensor to another device, except for the copies that are meant.
+`Syncs` notes every operation that reads a number back from a tensor (on a GPU it waits for all work
+before it) or moves a tensor to another device, except for expected copies.
 """
 
 from __future__ import annotations
@@ -26,27 +26,35 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-# They return a number to the host, or ask there how many numbers there will be.
+# These return a number to the host, or ask on the host how many numbers there will be.
 READS = (
-    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::is_nonzero", "aten::_unique",
-    "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive", "aten::bincount",
+    "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal",
+    "aten::is_nonzero", "aten::_unique", "aten::_unique2", "aten::unique_dim",
+    "aten::unique_consecutive", "aten::unique_dim_consecutive", "aten::bincount",
     "aten::repeat_interleave",
 )  # fmt: skip
 INDEXING = ("aten::index", "aten::index_put", "aten::index_put_")
-# They read a CPU's tensor where it stands, without an operation, so that only the call shows it.
+# These read a CPU tensor in place, without an operation, so that only the call is visible.
 CALLS = ("cpu", "tolist", "numpy", "__array__", "__dlpack__")
 SYNCHRONIZE, TO_HOST, TO_DEVICE = "synchronize", "copy to the host", "copy to the device"
-# Whose lines are never the ones that are looked for.
+# Files whose lines are never reported.
 _HIDDEN = {__file__}
 _TORCH = f"{Path(torch.__file__).parent}/"
 _STDLIB = f"{sysconfig.get_path('stdlib')}/"
-# C10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync.
+# The text comes from c10/cuda/CUDAFunctions.cpp, warn_or_error_on_sync.
 _DEBUG_WARNING = "called a synchronizing CUDA operation"
 
 
 class Sync(NamedTuple):
-    """An operation that waits, and who asked for it: name of the file, function, text of the line,
-    path and line number.
+    """An operation that waits, and the line that called it.
+
+    Attributes:
+        op: Name of the operation.
+        file: Name of the file, without folders.
+        function: Name of the function.
+        line: Text of the line.
+        path: Path of the file.
+        number: Line number.
     """
 
     op: str
@@ -57,7 +65,7 @@ class Sync(NamedTuple):
     number: int = 0
 
     def __str__(self) -> str:
-        """One line: operation, file and line number, function, text."""
+        """Return one line: operation, file and line number, function, text."""
         return f"{self.op}  {self.file}:{self.number} in {self.function}: {self.line}"
 
 
@@ -66,13 +74,15 @@ Meant = tuple[str, str, str]  # operation, file, function
 
 @dataclasses.dataclass(frozen=True)
 class SyncReport:
-    """What waits for the device, in the order in which it happened.
+    """The operations that wait for the device, in the order in which they happened.
 
     Attributes:
-        level: who looked.
-        ended: False where the work could not go on, so that only what came before is known.
-        note: why it could not, or why nobody could look; "" where a number was asked for and there
-            is none.
+        found: The operations.
+        level: How they were detected.
+        ended: False if the work could not continue, so that only the operations before are known.
+        note: Why it could not continue, or why nothing could be detected; "" if the work asked for
+            a
+            number that does not exist.
     """
 
     found: tuple[Sync, ...]
@@ -81,7 +91,7 @@ class SyncReport:
     note: str = ""
 
     def __str__(self) -> str:
-        """The number of synchronisations, then a line for each place that waits, with how often."""
+        """Return the number of synchronisations, then a line with a count for each place."""
         if self.note and not self.found:
             return f"{self.level}: {self.note}"
         ending = "" if self.ended else f", where the work ended: {self.note or 'it needs a number'}"
@@ -94,7 +104,7 @@ class SyncReport:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For a report file."""
+        """Return the report as JSON values."""
         places = [{**sync._asdict(), "count": count} for sync, count in Counter(self.found).items()]
         return {
             "level": self.level,
@@ -114,14 +124,23 @@ _active: list[Syncs] = []
 
 
 class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While active, `found` collects what waits, `meant` what was asked for and not found faulty,
-    and `operations` counts what
-    computes: on a GPU at least a kernel each. Views compute nothing.
+    """A mode that collects operations which wait for the device.
+
+    Attributes:
+        found: Operations that wait.
+        meant: Operations that wait and are expected to.
+        operations: Number of operations that compute, each at least one kernel on a GPU. Views
+            compute
+            nothing.
     """
 
     def __init__(self, expected: Collection[Meant] = ()) -> None:
-        """Args: expected: what is no offence, also in what those functions call; copies only where
-        they are non_blocking.
+        """Prepare the mode.
+
+        Args:
+            expected: Operations that may wait, also in functions called from there. Copies are
+                expected
+                only if they are non_blocking.
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.expected = tuple(expected)
@@ -160,8 +179,8 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return kwargs.get("output_size") is None
         if name not in INDEXING:
             return name in READS
-        # How many places a mask has, only the device knows. A single number of the host is filled
-        # in without asking.
+        # Only the device knows how many elements of a mask are set. A single number from the host
+        # is filled in without asking.
         filled = name != "aten::index" and (
             self._calls.fills or (args[2].device.type == "cpu" != args[0].device.type)
         )
@@ -173,8 +192,8 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _note_crossing(
         self, name: str, taken: list[torch.Tensor], made: list[torch.Tensor], free: bool
     ) -> None:
-        """Note an operation that takes numbers from one device to the other."""
-        # Single numbers of the CPU may go into any operation: they are arguments of its kernel.
+        """Note an operation that moves numbers between devices."""
+        # A single number on the CPU may enter any operation: it is an argument of the kernel.
         here = any(x.device.type == "cpu" and (x.dim() or name == "aten::_to_copy") for x in taken)
         there = any(x.device.type == "cuda" for x in taken)
         if there and any(x.device.type == "cpu" for x in made):
@@ -183,26 +202,24 @@ class Syncs(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.note(TO_DEVICE if name == "aten::copy_" and free else name)
 
     def note(self, op: str) -> None:
-        """Note an operation, as meant or as found."""
+        """Note an operation, as expected or as found."""
         asked = [_sync(op, frame) for frame in askers()]
         meant = [sync for sync in asked if sync[:3] in self.expected]
         (self.meant if meant else self.found).append((meant or asked)[-1])
 
     @property
     def copies_out(self) -> int:
-        """How often numbers went to the host: read back, or copied."""
+        """Return how often numbers went to the host, read back or copied."""
         return sum(sync.op not in (SYNCHRONIZE, TO_DEVICE) for sync in (*self.found, *self.meant))
 
 
 def hide(file: str) -> None:
-    """Never name a file of ours as the one that waits: its code stands in for torch's."""
+    """Never name `file` as the one that waits: its code stands in for torch's."""
     _HIDDEN.add(file)
 
 
 def askers() -> list[traceback.FrameSummary]:
-    """Return who is at work, the innermost last, without torch, the standard library and this
-    package's detector.
-    """
+    """Return the stack, innermost frame last, without torch, the standard library and this file."""
     frames = traceback.StackSummary.extract(traceback.walk_stack(None), lookup_lines=False)
     frames.reverse()
     return [frame for frame in frames if _counts(frame.filename)] or frames[-1:]
@@ -227,8 +244,10 @@ def _sync(op: str, frame: traceback.FrameSummary) -> Sync:
 
 
 class _Calls(TorchFunctionMode):
-    """Notes calls that read without an operation. fills: `tensor[index] = number` is under way,
-    with a number of Python's.
+    """A mode that notes calls which read without an operation.
+
+    Attributes:
+        fills: True during `tensor[index] = number` with a Python number.
     """
 
     fills = False
@@ -245,7 +264,7 @@ class _Calls(TorchFunctionMode):
 
 
 def note_all(op: str) -> None:
-    """Note an operation in all detectors that are active."""
+    """Note an operation in all active detectors."""
     for syncs in _active:
         syncs.note(op)
 
@@ -261,12 +280,13 @@ def _non_blocking(func: Any, args: Any, kwargs: Any) -> bool:
 
 
 def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> SyncReport:
-    """Call `work` once, on whatever device it uses, and return the operations in it that read
-    numbers back.
+    """Call `work` once, on its own device, and return the operations in it that read numbers back.
 
-    On a CPU a copy to the CPU is no operation and cannot be seen, except for a call of
+    On a CPU a copy to the CPU is not an operation and remains invisible, except for a call of
     `Tensor.cpu`; `prove_no_syncs` sees it.
-    Args: expected: as of `Syncs`.
+
+    Args:
+        expected: See `Syncs`.
     """
     with Syncs(expected) as syncs:
         work()
@@ -274,11 +294,10 @@ def find_syncs(work: Callable[[], Any], expected: Collection[Meant] = ()) -> Syn
 
 
 def cuda_syncs(work: Callable[[], Any]) -> SyncReport:
-    """Call `work` once under torch's sync debug mode and return the CUDA operations that waited.
-    Needs a GPU.
+    """Call `work` once in torch's sync debug mode and return the CUDA operations that waited.
 
-    The mode is experimental and does not see torch.distributed and sparse tensors. Source:
-        torch.cuda.set_sync_debug_mode.
+    Needs a GPU. The mode is experimental and does not see torch.distributed and sparse tensors.
+    Source: torch.cuda.set_sync_debug_mode.
     """
     found: list[Sync] = []
 
@@ -290,7 +309,7 @@ def cuda_syncs(work: Callable[[], Any]) -> SyncReport:
         file: Any = None,
         line: Any = None,
     ) -> None:
-        """Called where the warning is raised, so that the stack tells who asked."""
+        """Note a warning where it is raised, so that the stack contains the caller."""
         if _DEBUG_WARNING in str(message):
             found.append(_sync(_DEBUG_WARNING.removeprefix("called a "), askers()[-1]))
 

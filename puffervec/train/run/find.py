@@ -119,7 +119,7 @@ def find_job(runs: Path, wanted: Collection[str]) -> tuple[Path, Path | None] | 
         None if the job has not begun a run.
     """
     sought = {
-        name for name in wanted if ranks.restarted() or not name.startswith(ranks.job_of_id(""))
+        name for name in wanted if ranks.is_restart() or not name.startswith(ranks.job_of_id(""))
     }
     if not sought:
         return None

@@ -42,7 +42,7 @@ from puffervec.train.device.device import (
     one_torch_thread,
     usable_cores,
 )
-from puffervec.train.device.ranks import Ranks, of_environment
+from puffervec.train.device.ranks import Ranks, from_environment
 from puffervec.train.metrics import keys
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.policies.mapping import AgentMap
@@ -108,7 +108,7 @@ class Trainer:
             ConfigError, SceneError, CheckpointError: bad input; nothing was started.
             MissingExtraError: a tracker is not installed; nothing was started.
         """
-        ranks = ranks or of_environment(config.train.rank_timeout_s)
+        ranks = ranks or from_environment(config.train.rank_timeout_s)
         self._check(config, ranks)
         setup, found = set_up(config, policies or {}, checkpoint, folder, ranks, policy_map)
         self.config, self.ranks, self.device, self.chosen = (
