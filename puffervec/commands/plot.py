@@ -27,11 +27,11 @@ from puffervec.train.config import flags
 from puffervec.train.metrics.curves import COLUMNS as X_COLUMNS
 from puffervec.train.metrics.curves import (
     TIME,
-    Drawn,
     Panel,
     Run,
     Series,
-    drawn,
+    SmoothCurve,
+    curve_of,
     join_seeds,
     known,
     panels_of,
@@ -257,7 +257,7 @@ def _draw_panel(
             key for run in one.runs for key in run.keys() if base(key) in panel.keys
         )
         for key in sorted(found_keys, key=lambda key: panel.keys.index(base(key))):
-            found = drawn(one, request.x, key, request.smooth / 100, unit)
+            found = curve_of(one, request.x, key, request.smooth / 100, unit)
             if found is not None:
                 _draw_curve(
                     axis, found, look(labels.setdefault(_label(panel, key), len(labels)), colour)
@@ -280,7 +280,7 @@ def _label(panel: Panel, key: str) -> str:
     return " ".join(filter(None, (policy, name if len(panel.keys) > 1 else ""))) or name
 
 
-def _draw_curve(axis: Any, found: Drawn, look: Mapping[str, Any]) -> None:
+def _draw_curve(axis: Any, found: SmoothCurve, look: Mapping[str, Any]) -> None:
     if found.raw is not None:
         axis.plot(*found.raw, color=look["color"], lw=0.8, alpha=0.3, zorder=1.5)
     if found.band is not None:
@@ -305,7 +305,7 @@ def _draw_times(
     if len(runs) == 1:
         unit, label = x_axis(runs, request.x)
         found = [
-            drawn(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit)
+            curve_of(series[0][0], request.x, key, max(request.smooth, 0.5) / 100, unit)
             for key in TIME_PARTS.values()
         ]
         curves = [one for one in found if one is not None]

@@ -65,10 +65,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_table_of_metrics_is_that_of_the_code() -> None:
     rows = [
-        f"| `{key}` | {metric.unit} | {metric.meaning} | {metric.there} |"
+        f"| `{key}` | {metric.unit} | {metric.meaning} | {metric.present} |"
         for key, metric in METRICS.items()
     ]
-    expected = "\n".join(["| key | unit | meaning | there |", "|---|---|---|---|", *rows])
+    expected = "\n".join(["| metric | unit | meaning | present |", "|---|---|---|---|", *rows])
     assert f"\n{expected}\n\n" in PAGE, f"docs/run-folder.md needs this table:\n{expected}"
 
 
@@ -76,7 +76,7 @@ def test_the_metrics_are_those_that_a_run_writes(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = list(read_metrics(run / METRICS_FILE))
-    always = {key for key, metric in METRICS.items() if metric.there == "always"}
+    always = {key for key, metric in METRICS.items() if metric.present == "always"}
     assert all(always <= line.keys() for line in lines)
     for line in lines:
         unlisted = {
@@ -84,7 +84,7 @@ def test_the_metrics_are_those_that_a_run_writes(
         }
         assert unlisted == set()
     written = {key for line in lines for key in line}
-    gpu = {key for key, metric in METRICS.items() if "CUDA" in metric.there}
+    gpu = {key for key, metric in METRICS.items() if "CUDA" in metric.present}
     never = {key for key in METRICS if not fnmatch.filter(written, key)}
     hosts = {key for key in METRICS if key.startswith("ray/")}
     assert never == gpu | hosts | {"episode/return/*"}, "probe has one agent type"

@@ -90,19 +90,19 @@ def test_seeds_are_joined_to_mean_and_band() -> None:
         ("old", 1),
         ("old", 1),
     ]
-    found = curves.drawn(series[0], "steps", "env/x", 0.0, 1.0)
+    found = curves.curve_of(series[0], "steps", "env/x", 0.0, 1.0)
     assert found is not None and found.band is not None and found.raw is None
     assert (found.xs[0], found.xs[-1]) == (10, 40)  # what all of them have
     np.testing.assert_allclose(found.ys, found.xs + 45)
     np.testing.assert_allclose(found.band, [found.xs + 30, found.xs + 60])
-    alone = curves.drawn(series[1], "steps", "env/x", 0.5, 10.0)
+    alone = curves.curve_of(series[1], "steps", "env/x", 0.5, 10.0)
     assert (
         alone is not None
         and alone.raw is not None
         and alone.band is None
         and alone.xs.tolist() == [1, 2, 3, 4, 5]
     )
-    assert curves.drawn(series[1], "steps", "env/y", 0.0, 1.0) is None
+    assert curves.curve_of(series[1], "steps", "env/y", 0.0, 1.0) is None
 
 
 def test_the_same_seed_twice_is_no_band() -> None:

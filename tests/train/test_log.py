@@ -41,7 +41,7 @@ def test_a_full_disk_drops_lines_and_counts_them(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_not_kept(tmp_path: Path) -> None:
-    log = JsonLog(tmp_path / "m.jsonl", {}, kept=False)
+    log = JsonLog(tmp_path / "m.jsonl", {}, write=False)
     assert log.write({"a": 1.0})
     log.mark("resumed", step=1)
     log.close()
@@ -145,7 +145,7 @@ def test_files_made_to_do_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert read_head(path)["env"] == "probe"
     with path.open("r+b") as file:
         file.truncate(2**43)  # takes no room on the disk
-    with pytest.raises(ValueError, match=f"has {2**43} bytes: to read it takes"):
+    with pytest.raises(ValueError, match=f"has {2**43} bytes: reading it takes"):
         list(read_metrics(path))
     path.unlink()
     path.symlink_to(tmp_path / "other")

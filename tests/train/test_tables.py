@@ -42,7 +42,7 @@ def test_of_many_parts_the_total_and_the_lowest_scores_are_printed(
     assert (
         len(lines) < 35
         and "all of them" in lines[3]
-        and "lowest score of 100: --all prints every one" in lines[5]
+        and "lowest score of 100: --all prints all" in lines[5]
     )
     assert [line.split()[1] for line in lines if line.startswith("  scene ") and "." in line] == [
         str(i) for i in range(10)

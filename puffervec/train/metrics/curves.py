@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Curves of runs for pictures: what is drawn side by side, smoothed, and joined over seeds. Draws
-nothing; imports no torch.
+"""Compute the curves of plots: smoothed, averaged over seeds, and grouped into panels.
 
-runs  --join_seeds-->  series, a color each  --panels_of-->  panels: metrics of one env, one unit  --curve-->  points
+Draws nothing; imports no torch.
+
+runs  --join_seeds-->  series, one color each
+series  --panels_of-->  panels: metrics of one env with one unit
+panel  --curve_of-->  points
 """
 
 from __future__ import annotations
@@ -37,15 +40,17 @@ from puffervec.train.metrics.keys import (
 Line = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]
 
-MOST_POINTS = 1000  # Of a raw curve; of more, neighbours are averaged: a panel has no more pixels.
+# Longer raw curves are thinned by averaging neighbours: a panel has no more pixels.
+MOST_POINTS = 1000
 TIME = "time"  # As a metric: the shares of the time, stacked.
 COLUMNS = {"steps": STEP, "minutes": ELAPSED_S}
-# Units of what an env records, by the end of its name.
+# Units of the numbers that an env records, by the suffix of their names.
 SUFFIXES = {
-    "_m": "m", "_mps": "m/s", "_mps2": "m/s²", "_s": "s", "_rad": "rad", "_deg": "degrees", "_steps": "steps",
+    "_m": "m", "_mps": "m/s", "_mps2": "m/s²", "_s": "s", "_rad": "rad", "_deg": "degrees",
+    "_steps": "steps",
 }  # fmt: skip
-# Settings that tell no two experiments apart: the seed, where the run went, and how the machine did
-# the work.
+# Settings that do not make two experiments different: the seed, the place of the run, and how the
+# machine did the work.
 APART = {
     "train": {
         "seed",
@@ -63,8 +68,11 @@ APART = {
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The metrics of one run: its name, env and config (tables; {} where the file has none), and
-    the lines in order.
+    """The metrics of one run.
+
+    Attributes:
+        lines: Metric lines in order.
+        config: Its settings as tables; {} if the file has none.
     """
 
     name: str
@@ -73,13 +81,16 @@ class Run:
     config: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def keys(self) -> list[str]:
-        """Every metric that the run has a number for, in the order in which they first came."""
-        found = {key: None for line in self.lines for key in line if known(line, key)}
-        return [key for key in found if key not in (STEP, UPDATE, ELAPSED_S, SPAN_S)]
+        """Return the names of all metrics for which the run has a number, in order."""
+        names = {key: None for line in self.lines for key in line if known(line, key)}
+        return [key for key in names if key not in (STEP, UPDATE, ELAPSED_S, SPAN_S)]
 
     def curve(self, x: str, key: str) -> Curve:
-        """Return (n,) agent-steps or seconds, as `x` says (a key of COLUMNS), and (n,) values,
-        where both are known.
+        """Return (n,) agent-steps or seconds and (n,) values, for the lines that have both.
+
+        Args:
+            x: A key of COLUMNS.
+            key: The name of a metric.
         """
         column = COLUMNS[x]
         points = [
@@ -92,17 +103,17 @@ class Run:
 
 
 def known(line: Line, key: str) -> bool:
-    """True where a line has a finite number."""
+    """Return whether a line has a finite number for a metric."""
     value = line.get(key)
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-# ---------------------------------------------------------------------------------------------------- series
+# ---- series
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Runs that are drawn as one: the same settings, other seeds."""
+    """Runs that are drawn as one curve: the same settings with different seeds."""
 
     name: str
     env: str
@@ -110,15 +121,16 @@ class Series:
 
 
 def join_seeds(runs: Sequence[Run]) -> list[Series]:
-    """Return one series for all runs of the same env and settings with different seeds; each other
-    run alone.
+    """Return one series for all runs of the same env and settings with different seeds.
+
+    Every other run becomes a series by itself.
     """
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for number, run in enumerate(runs):
         key = _experiment(run) if run.config else str(number)
-        seeds = [_seed(other) for other in found.get(key, ())]
-        found.setdefault(key if _seed(run) not in seeds else f"{key} {number}", []).append(run)
-    return [Series(_shared_name(group), group[0].env, tuple(group)) for group in found.values()]
+        seeds = [_seed(other) for other in groups.get(key, ())]
+        groups.setdefault(key if _seed(run) not in seeds else f"{key} {number}", []).append(run)
+    return [Series(_shared_name(group), group[0].env, tuple(group)) for group in groups.values()]
 
 
 def _experiment(run: Run) -> str:
@@ -146,23 +158,27 @@ def _shared_name(runs: Sequence[Run]) -> str:
     return f"{shared or runs[0].name}, {len(runs)} seeds"
 
 
-# ---------------------------------------------------------------------------------------------------- panels
+# ---- panels
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One pair of axes. keys: its metrics, by the names without policies, or (TIME,). unit: of all
-    of them.
+    """A pair of axes.
+
+    Attributes:
+        keys: Names of its metrics, without policies, or (TIME,).
+        unit: The unit of all its metrics.
+        is_share: All values are shares: the axis goes from 0 to 1.
     """
 
     env: str
     keys: tuple[str, ...]
     unit: str
-    is_share: bool = False  # All values are shares: the axis goes from 0 to 1.
+    is_share: bool = False
 
     @property
     def title(self) -> str:
-        """What is drawn."""
+        """Return the title of the panel."""
         if self.keys == (TIME,):
             return "time split"
         if len(self.keys) == 1:
@@ -175,11 +191,14 @@ class Panel:
 
 
 def panels_of(series: Sequence[Series], metrics: str | None) -> list[Panel]:
-    """Return the panels: of each env its own, so that no axis has envs of different scale.
+    """Return the panels, separate ones for each env, so that no axis mixes envs of different scale.
 
-    Args: metrics: names separated by commas, those joined by + in one panel: whole (env/score),
-        short (score), with * for any text, or time; None: the usual ones.
-    Raises: ConfigError for a name that no run has.
+    Args:
+        metrics: Names separated by commas; those connected by + share a panel. A name is whole
+            (env/score), short (score), a pattern with *, or time. None: the usual metrics.
+
+    Raises:
+        ConfigError: No run has a metric of that name.
     """
     panels = []
     for env in dict.fromkeys(one.env for one in series):
@@ -222,16 +241,19 @@ def _chosen(metrics: str, keys: Sequence[str]) -> list[tuple[str, ...]]:
     groups: list[tuple[str, ...]] = []
     for part in metrics.split(","):
         names = [text.strip() for text in part.split("+")]
-        found = dict.fromkeys(key for text in names for key in [*keys, TIME] if _matches(text, key))
-        together = [key for key in found if key != TIME]
+        matches = dict.fromkeys(
+            key for text in names for key in [*keys, TIME] if _matches(text, key)
+        )
+        together = [key for key in matches if key != TIME]
         groups += [tuple(together)] if len(names) > 1 and together else [(key,) for key in together]
-        groups += [(TIME,)] if TIME in found else []
+        groups += [(TIME,)] if TIME in matches else []
     return groups
 
 
 def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...]]:
-    """The env's own rates in one panel where there is one series, else one panel each; its other
-    records; the usual metrics.
+    """Return the default panels: the env's rates, episodes, other records, the usual metrics.
+
+    A single series has the rates in one panel; several have one panel per rate.
     """
     records = [key for key in keys if key.startswith(ENV)]
     usual = [key for key, metric in METRICS.items() if metric.usual and key in keys]
@@ -243,7 +265,7 @@ def _usual(series: Sequence[Series], keys: Sequence[str]) -> list[tuple[str, ...
 
 
 def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the unit of an axis, and whether it is one of shares."""
+    """Return the unit of an axis, and whether it shows shares."""
     if keys == (TIME,):
         return METRICS[TIME_PARTS["env"]].unit, True
     units = dict.fromkeys(unit_of(key) for key in keys)
@@ -265,7 +287,7 @@ def _scale(series: Sequence[Series], keys: tuple[str, ...]) -> tuple[str, bool]:
 
 
 def unit_of(key: str) -> str:
-    """The unit of a metric, "" where only the env knows it."""
+    """Return the unit of a metric, "" if only the env knows it."""
     if key in METRICS:
         return METRICS[key].unit
     if key.startswith(LOSSES):
@@ -273,13 +295,17 @@ def unit_of(key: str) -> str:
     return next((unit for suffix, unit in SUFFIXES.items() if key.endswith(suffix)), "")
 
 
-# ---------------------------------------------------------------------------------------------------- curves
+# ---- curves
 
 
 def smoothed(xs: np.ndarray, ys: np.ndarray, width: float) -> np.ndarray:
-    """Return (n,) the mean of the points at most half of `width` away in x, as far to the left as
-    to the right: towards the ends the window gets narrower, so that the ends stay where they are.
-    xs: rising.
+    """Return (n,) centred moving averages over a window of `width` in x.
+
+    The window shrinks towards the ends so that it stays symmetric and the ends stay in place.
+
+    Args:
+        xs: (n,), rising.
+        ys: (n,).
     """
     if width <= 0 or len(xs) < 3:
         return ys
@@ -291,7 +317,7 @@ def smoothed(xs: np.ndarray, ys: np.ndarray, width: float) -> np.ndarray:
 
 
 def thinned(xs: np.ndarray, ys: np.ndarray) -> Curve:
-    """Return at most MOST_POINTS points; of more, neighbours are averaged."""
+    """Return at most MOST_POINTS points; longer curves are averaged over neighbours."""
     if len(xs) <= MOST_POINTS:
         return xs, ys
     parts = np.array_split(np.stack([xs, ys], axis=1), MOST_POINTS)
@@ -300,9 +326,12 @@ def thinned(xs: np.ndarray, ys: np.ndarray) -> Curve:
 
 
 @dataclasses.dataclass(frozen=True)
-class Drawn:
-    """A series' curve of one key: the line, and behind it the raw points (one run) or lowest and
-    highest (several seeds).
+class SmoothCurve:
+    """The curve of one metric of a series.
+
+    Attributes:
+        raw: The points before smoothing (one run).
+        band: The lowest and highest values (several seeds).
     """
 
     xs: np.ndarray
@@ -311,12 +340,15 @@ class Drawn:
     band: tuple[np.ndarray, np.ndarray] | None = None
 
 
-def drawn(series: Series, x: str, key: str, smooth: float, unit: float) -> Drawn | None:
-    """Return the curve of one key, or None where no run has it.
+def curve_of(series: Series, x: str, key: str, smooth: float, unit: float) -> SmoothCurve | None:
+    """Return the curve of one metric, or None if no run has it.
 
-    Several seeds: the mean of their smoothed curves, over the stretch that all of them have.
-    Args: smooth: width of the window as a share of the run's length in x; unit: what x is divided
-        by.
+    The curve of several seeds is the mean of their smoothed curves, over the range that all of them
+    cover.
+
+    Args:
+        smooth: Width of the window as a share of the run's length in x.
+        unit: Divisor of x.
     """
     curves = [run.curve(x, key) for run in series.runs]
     curves = [(xs / unit, ys) for xs, ys in curves if len(xs)]
@@ -324,14 +356,14 @@ def drawn(series: Series, x: str, key: str, smooth: float, unit: float) -> Drawn
         return None
     lines = [(xs, smoothed(xs, ys, smooth * (xs[-1] - xs[0]))) for xs, ys in curves]
     if len(curves) == 1:
-        return Drawn(*thinned(*lines[0]), raw=thinned(*curves[0]) if smooth > 0 else None)
+        return SmoothCurve(*thinned(*lines[0]), raw=thinned(*curves[0]) if smooth > 0 else None)
     grid = np.linspace(max(xs[0] for xs, _ in lines), min(xs[-1] for xs, _ in lines), MOST_POINTS)
     stack = np.stack([np.interp(grid, xs, ys) for xs, ys in lines])
-    return Drawn(grid, stack.mean(axis=0), band=(stack.min(axis=0), stack.max(axis=0)))
+    return SmoothCurve(grid, stack.mean(axis=0), band=(stack.min(axis=0), stack.max(axis=0)))
 
 
 def x_axis(runs: Iterable[Run], x: str) -> tuple[float, str]:
-    """Return what x is divided by and the label, by the longest run."""
+    """Return the divisor of x and the label of the axis, by the longest run."""
     most = max((run.lines[-1][COLUMNS[x]] for run in runs), default=0.0)
     if x == "minutes":
         return (60.0, "minutes of training") if most >= 120 else (1.0, "seconds of training")

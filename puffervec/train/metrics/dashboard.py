@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Progress for people: a live table on a terminal (rich), plain lines elsewhere. Runs in the
-learner.
+"""Show progress to people: a live table on a terminal (rich), plain lines elsewhere.
 
-Both show rates and shares as means over the last seconds, weighted by time, and all else as it was
-last.
+Both show rates and shares as means over the last seconds, weighted by time, and the latest value of
+everything else. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -25,27 +24,31 @@ if TYPE_CHECKING:
 
 _AVERAGED = [key for key, metric in keys.METRICS.items() if metric.averaged]
 _TIME_WORDS = {"env": "env wait", "update": "advantage, update", "log": "checkpoint, log"}
-_REDRAW_S = 0.5  # A picture costs some 10 ms of the learner's time.
+_REDRAW_S = 0.5  # Drawing takes about 10 ms of the learner's time.
 
 
 class Dashboard:
-    """Shows metrics as they come; this one shows nothing."""
+    """A display of metrics as they arrive; this one shows nothing."""
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Take the metrics of one update; progress is 0 to 1."""
+        """Show the metrics of one update; progress is 0 to 1."""
 
     def note(self, text: str) -> None:
         """Show a message that stays."""
 
     def close(self) -> None:
-        """Leave the terminal as it was; may be called twice."""
+        """Restore the terminal; may be called twice."""
 
 
 class Recent:
     """The lines of the last seconds, and their means."""
 
     def __init__(self, window_s: float) -> None:
-        """Args: window_s: seconds of training that are remembered; at least one line is."""
+        """Start without lines.
+
+        Args:
+            window_s: Seconds of training to remember; at least one line is kept.
+        """
         self._window_s = window_s
         self._lines: collections.deque[Mapping[str, float]] = collections.deque()
         self._span_s = 0.0
@@ -58,30 +61,26 @@ class Recent:
             self._span_s -= self._lines.popleft()[keys.SPAN_S]
 
     def means(self) -> dict[str, float]:
-        """Return the last line, its rates and shares replaced by their means over time."""
+        """Return the last line, with rates and shares replaced by their means over time."""
         last = dict(self._lines[-1])
         for key in _AVERAGED:
-            found = [(line[key], line[keys.SPAN_S]) for line in self._lines if key in line]
-            if found:
-                last[key] = math.fsum(value * span for value, span in found) / math.fsum(
-                    span for _, span in found
+            values = [(line[key], line[keys.SPAN_S]) for line in self._lines if key in line]
+            if values:
+                last[key] = math.fsum(value * span for value, span in values) / math.fsum(
+                    span for _, span in values
                 )
         return last
 
 
 class _Paced(Dashboard):
-    """Draws now and then, and at the end: rates as means over the last seconds."""
+    """A dashboard that draws at intervals and at the end, rates as means over the last seconds."""
 
     def __init__(self, interval_s: float, window_s: float, clock: Callable[[], float]) -> None:
-        self._interval_s, self._clock, self._next_s, self._recent = (
-            interval_s,
-            clock,
-            -1.0,
-            Recent(window_s),
-        )
+        self._interval_s, self._clock, self._next_s = interval_s, clock, -1.0
+        self._recent = Recent(window_s)
 
     def show(self, metrics: Mapping[str, float], progress: float) -> None:
-        """Draw if it is time for it, and at the end."""
+        """Draw if it is due, and at the end."""
         self._recent.add(metrics)
         now = self._clock()
         if now >= self._next_s or progress >= 1.0:
@@ -98,7 +97,12 @@ class PlainLines(_Paced):
     def __init__(
         self, interval_s: float, stream: Any = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Args: interval_s: between lines; stream: a text file, None is standard output."""
+        """Choose the stream.
+
+        Args:
+            interval_s: Seconds between lines.
+            stream: A text file; None for standard output.
+        """
         super().__init__(interval_s, interval_s, clock)
         self._stream = steady(stream or sys.stdout)
 
@@ -106,12 +110,12 @@ class PlainLines(_Paced):
         self.note(plain_line(means, progress))
 
     def note(self, text: str) -> None:
-        """Print it."""
+        """Print the message."""
         print(text, file=self._stream, flush=True)
 
 
 def plain_line(metrics: Mapping[str, float], progress: float) -> str:
-    """Return the metrics that matter as one line."""
+    """Return the most important metrics as one line."""
     m = metrics
     parts = [
         f"{progress:4.0%}",
@@ -136,9 +140,7 @@ def plain_line(metrics: Mapping[str, float], progress: float) -> str:
 
 
 def time_split(metrics: Mapping[str, float]) -> str:
-    """Return the shares of the time in one line: `env 20%, copy 1%, ...`; rounded so that they add
-    up to 100.
-    """
+    """Return the shares of the time in one line, `env 20%, copy 1%, ...`; they add up to 100%."""
     return ", ".join(f"{name} {share}%" for name, share in _percents(metrics).items())
 
 
@@ -149,8 +151,9 @@ def _percents(metrics: Mapping[str, float]) -> dict[str, int]:
 
 
 def whole_percents(shares: list[float]) -> list[int]:
-    """Round shares to whole percents that add up as the shares do: those with the largest rests are
-        rounded up.
+    """Round shares to whole percents that add up to the sum of the shares.
+
+    The shares with the largest remainders are rounded up.
 
     >>> whole_percents([0.333, 0.333, 0.334])
     [33, 33, 34]
@@ -162,10 +165,15 @@ def whole_percents(shares: list[float]) -> list[int]:
 
 
 class LiveTable(_Paced):
-    """A table that is redrawn in place, as large as the terminal has room for."""
+    """A table that is redrawn in place, as large as the terminal allows."""
 
     def __init__(self, title: str, metric: str = keys.EPISODE_RETURN) -> None:
-        """Args: title: the run in one line; metric: says how good it is."""
+        """Start the live display.
+
+        Args:
+            title: Describes the run in one line.
+            metric: The metric that measures the success of the run.
+        """
         from rich.console import Console
         from rich.live import Live
 
@@ -184,17 +192,17 @@ class LiveTable(_Paced):
         )
 
     def note(self, text: str) -> None:
-        """Print it above the table."""
+        """Print the message above the table."""
         self._live.console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
-        """Leave the last picture on the terminal."""
+        """Leave the last table on the terminal."""
         self._live.stop()
 
 
 Rows = list[tuple[str, str]]
-LEAST_LINES = 20  # Of a terminal that all tables are shown in.
-SMALL_COLUMN = 26  # Characters of a name and a number, in fewer lines.
+LEAST_LINES = 20  # A terminal needs this many lines for all tables.
+SMALL_COLUMN = 26  # Characters of a name and a number, on a smaller terminal.
 
 
 def live_table(
@@ -205,11 +213,10 @@ def live_table(
     height: int,
     metric: str = keys.EPISODE_RETURN,
 ) -> Any:
-    """Return the dashboard as something rich can draw in width x height characters; rows without
-    room are counted.
+    """Return the dashboard as something that rich can draw in width x height characters.
 
-    In fewer than LEAST_LINES lines: what matters most, `metric` and return first, without the
-        tables.
+    The last row of a table says how many do not fit. Below LEAST_LINES lines the dashboard has no
+    tables, only the most important numbers, `metric` and return first.
     """
     from rich.panel import Panel
     from rich.table import Table
@@ -248,14 +255,13 @@ def _large(
     budget.add_row(ProgressBar(total=1.0, completed=progress), _budget(m, progress))
     yield Text(about, style="dim")
     yield budget
-    # Without the frame, the bar, the head and the blank line of each line of tables, and what
-    # stands on top.
+    # Subtract the frame, the bar, the title, and the heading and blank line of each line of tables.
     room = height - 4 - 2 * len(lines) - math.ceil(len(about) / max(1, width - 4))
     for number, line in enumerate(lines):
         most = max(
             2, room - sum(max(len(rows) for _, rows in later[:1]) for later in lines[number + 1 :])
         )
-        shown = [(head, _fitting(rows, most)) for head, rows in line]
+        shown = [(head, _limit_rows(rows, most)) for head, rows in line]
         room -= max(len(rows) for _, rows in shown)
         yield ""
         yield _side_by_side(shown)
@@ -269,14 +275,12 @@ def _budget(m: Mapping[str, float], progress: float) -> str:
 def _small(
     m: Mapping[str, float], progress: float, width: int, height: int, metric: str
 ) -> Iterator[Any]:
-    """For a few lines: how far the run is, and below that rows in as many columns as there is room
-    for.
-    """
+    """Yield the budget, and below it rows in as many columns as fit, for a small terminal."""
     columns = max(1, (width - 4) // SMALL_COLUMN)
-    room = max(1, height - 4)  # Frame, budget, and the line that the cursor is in.
+    room = max(1, height - 4)  # Subtracts the frame, the budget and the cursor's line.
     episodes = _episodes(m, metric)
     rows = [*episodes[:3], *_speed(m)[:1], *episodes[3:], *_speed(m)[1:], *_losses(m), *_machine(m)]
-    rows = _fitting(rows, room * columns)
+    rows = _limit_rows(rows, room * columns)
     each = -(-len(rows) // columns)
     yield _budget(m, progress)
     yield _side_by_side([("", rows[first : first + each]) for first in range(0, len(rows), each)])
@@ -300,19 +304,19 @@ def _side_by_side(sections: list[tuple[str, Rows]]) -> Any:
     return outer
 
 
-def _fitting(rows: Rows, most: int) -> Rows:
-    """At most `most` rows; the last one says how many are left out."""
+def _limit_rows(rows: Rows, most: int) -> Rows:
+    """Return at most `most` rows; the last one then says how many are left out."""
     return (
         rows if len(rows) <= most else [*rows[: most - 1], (f"and {len(rows) - most + 1} more", "")]
     )
 
 
 def _episodes(m: Mapping[str, float], metric: str) -> Rows:
-    """What the run is for, and return, first."""
+    """Return the rows on episodes, the metric of success and the return first."""
     first = [metric, keys.EPISODE_RETURN, keys.EPISODE_LENGTH]
-    found = [key for key in m if key.startswith((keys.EPISODE, keys.ENV))]
-    found.sort(key=lambda key: first.index(key) if key in first else len(first))
-    return [(key.partition("/")[2], _number(m[key])) for key in found] or [
+    names = [key for key in m if key.startswith((keys.EPISODE, keys.ENV))]
+    names.sort(key=lambda key: first.index(key) if key in first else len(first))
+    return [(key.partition("/")[2], _number(m[key])) for key in names] or [
         ("no episode has ended", "")
     ]
 
@@ -342,9 +346,13 @@ def _shares(m: Mapping[str, float]) -> Rows:
 
 def _machine(m: Mapping[str, float]) -> Rows:
     names = {
-        "learner cores": keys.LEARNER_CORES, "learner MiB": keys.LEARNER_MEMORY, "workers cores": keys.WORKER_CORES,
-        "workers MiB": keys.WORKER_MEMORY, "GPU": keys.GPU_SHARE, "GPU MiB": keys.GPU_MEMORY,
-    }  # fmt: skip
+        "learner cores": keys.LEARNER_CORES,
+        "learner MiB": keys.LEARNER_MEMORY,
+        "workers cores": keys.WORKER_CORES,
+        "workers MiB": keys.WORKER_MEMORY,
+        "GPU": keys.GPU_SHARE,
+        "GPU MiB": keys.GPU_MEMORY,
+    }
     forms = {keys.GPU_SHARE: "{:.0%}", keys.LEARNER_CORES: "{:.2f}", keys.WORKER_CORES: "{:.2f}"}
     return [
         (name, forms.get(key, "{:,.0f}").format(m[key])) for name, key in names.items() if key in m
@@ -352,7 +360,7 @@ def _machine(m: Mapping[str, float]) -> Rows:
 
 
 def _number(value: float) -> str:
-    """Four digits that matter: 0.0012, 12.34, 123,456."""
+    """Format a value with four significant digits: 0.0012, 12.34, 123,456."""
     if not math.isfinite(value):
         return str(value)
     size = abs(value)
@@ -366,7 +374,7 @@ def _number(value: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Return seconds as h:mm:ss or m:ss, `?` where they are infinite.
+    """Return seconds as h:mm:ss or m:ss, or `?` for infinity.
 
     >>> clock(3725)
     '1:02:05'
@@ -379,7 +387,10 @@ def clock(seconds: float) -> str:
 
 
 def make_dashboard(config: TrainConfig, title: str, metric: str = keys.EPISODE_RETURN) -> Dashboard:
-    """Return the dashboard that `config.log.dashboard` asks for. Args: as of LiveTable."""
+    """Return the dashboard that `config.log.dashboard` asks for.
+
+    Args: see LiveTable.
+    """
     kind = config.log.dashboard
     if kind == "auto":
         kind = "rich" if steady(sys.stdout).isatty() else "plain"

@@ -1,14 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
+"""Write and read metrics as lines of JSON, one per update, in `metrics.jsonl` of the run folder.
 
-The first line of a file is a head with `schema_version`; where a run was resumed stands a marker,
-{"event": "resumed", ...}; every other line is one flat object of numbers, whose keys are those of
-keys.py.
+The first line of a file is a head with `schema_version`. A resumed run adds a marker, {"event":
+"resumed", ...}. Every other line is one flat object of numbers by metric name (keys.py).
 
 Runs in the learner. A write that fails is counted and dropped: a full disk does not end a run. The
-file is never a link or something else than a plain file (folder.py), and a line that is read has a
-longest length.
+file must be a plain file, not a link (folder.py), and lines that are read have a maximum length.
 """
 
 from __future__ import annotations
@@ -32,31 +30,37 @@ SCHEMA_VERSION = 1
 METRICS_FILE = "metrics.jsonl"
 RESUMED = "resumed"  # The event of a marker.
 _LONGEST_LINE = 2**20
-_GROWTH = 16  # At most; bytes of memory per byte of a file whose lines are kept as tables.
+# Upper bound on the bytes of memory per byte of a file whose lines are kept as dicts.
+_GROWTH = 16
 
 
 class JsonLog:
-    """Appends metrics to a file; a resumed run goes on in the same file. A file that is deleted
-    meanwhile is made again.
+    """A log that appends metrics to a file; a resumed run continues in the same file.
+
+    A file that is deleted during the run is created again.
     """
 
-    def __init__(self, path: Path, head: Mapping[str, Any], kept: bool = True) -> None:
-        """Open `path` for appending and write the head line where the file is new.
+    def __init__(self, path: Path, head: Mapping[str, Any], write: bool = True) -> None:
+        """Open `path` for appending and write the head line if the file is new.
 
-        Args: kept: False: lines are taken and written nowhere, as on ranks beside the first one.
-        Raises: OSError where the file cannot be opened.
+        Args:
+            write: False to write nothing anywhere, as on all ranks but the first.
+
+        Raises:
+            OSError: The file cannot be opened.
         """
         self.path, self.dropped, self.reason = path, 0, ""
         self._head = _as_line({"schema_version": SCHEMA_VERSION, **head})
-        self._file = _Appended(path) if kept else None
-        with contextlib.suppress(OSError):  # Then it comes with the first line that can be written.
+        self._file = _LineFile(path) if write else None
+        # If the head cannot be written now, it precedes the first line that can be written.
+        with contextlib.suppress(OSError):
             self._append(b"")
 
     def write(self, metrics: Mapping[str, float]) -> bool:
-        """Append one line; numbers that are not finite become null, since JSON has no word for
-        them.
+        """Append one line; numbers that are not finite become null, since JSON cannot express them.
 
-        Returns: False where the line was dropped; `reason` says why.
+        Returns:
+            False if the line was dropped; `reason` then says why.
         """
         try:
             self._append(_as_line({k: v if math.isfinite(v) else None for k, v in metrics.items()}))
@@ -67,8 +71,9 @@ class JsonLog:
             return False
 
     def mark(self, event: str, **values: Any) -> None:
-        """Append a line that is no metrics: {"event": event, ...}. One that cannot be written is
-        left out.
+        """Append a line other than metrics: {"event": event, ...}.
+
+        It is left out if it cannot be written.
         """
         with contextlib.suppress(OSError):
             self._append(_as_line({"event": event, **values}))
@@ -78,7 +83,7 @@ class JsonLog:
             return
         if self._file.deleted:
             self._file.close()
-            self._file = _Appended(self.path)
+            self._file = _LineFile(self.path)
         self._file.append(line if self._file.size else self._head + line)
 
     def close(self) -> None:
@@ -87,8 +92,8 @@ class JsonLog:
             self._file.close()
 
 
-class _Appended:
-    """A file that grows by whole lines: what a crash or a full disk left of a line is cut off."""
+class _LineFile:
+    """A file that grows by whole lines: a line torn by a crash or a full disk is cut off."""
 
     def __init__(self, path: Path) -> None:
         with folder_of(path) as (folder, name):
@@ -129,46 +134,50 @@ def _as_line(values: Mapping[str, Any]) -> bytes:
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the metric lines of a file in the order of their steps, without its head and markers.
 
-    Left out are lines cut short by a crash or a full disk, and what a resumed run did once more:
-    lines between the checkpoint it went on from and the end of the process before.
-    Raises: OSError; ValueError for a file of another schema version, or one that memory has no room
-        for.
+    Lines torn by a crash or a full disk are left out, and so are lines that a resumed run replaced:
+    those between the checkpoint that it continued from and the end of the previous process.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: The file has another schema version or does not fit into memory.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     lines = _lines(path)
     head = next(lines, {})
     if head.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(
-            f"{path} has schema_version {head.get('schema_version')!r:.40}: {SCHEMA_VERSION} is "
-            "known"
+            f"{path} has schema_version {head.get('schema_version')!r:.40}: this version of "
+            f"puffervec reads {SCHEMA_VERSION}"
         )
     for values in lines:
         if values.get("event") == RESUMED or "event" not in values:
-            found.append(values)
-    # From the end, so that any number of resumes takes one pass.
-    kept, limit = list[dict[str, Any]](), math.inf
-    for values in reversed(found):
+            entries.append(values)
+    # Backwards, so that one pass suffices for any number of resumes.
+    lines_left, limit = list[dict[str, Any]](), math.inf
+    for values in reversed(entries):
         if values.get("event") == RESUMED:
             limit = min(limit, _step(values))
         elif _step(values) <= limit:
-            kept.append(values)
-    yield from reversed(kept)
+            lines_left.append(values)
+    yield from reversed(lines_left)
 
 
 def read_head(path: Path) -> dict[str, Any]:
-    """Return the first line of a file, {} where it is no table. Raises: OSError, ValueError as
-    `read_metrics`.
+    """Return the first line of a file, or {} if it is not a JSON object.
+
+    Raises:
+        OSError, ValueError: As for `read_metrics`.
     """
     return next(_lines(path), {})
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield each line that is a table."""
+    """Yield each line that is a JSON object."""
     with os.fdopen(open_file(path), "rb") as file:
         size, free = os.fstat(file.fileno()).st_size, psutil.virtual_memory().available
         if size * _GROWTH > free:
             raise ValueError(
-                f"{path} has {size} bytes: to read it takes {_GROWTH} times that, and {free} "
+                f"{path} has {size} bytes: reading it takes {_GROWTH} times that, but only {free} "
                 "bytes are available"
             )
         while line := file.readline(_LONGEST_LINE):

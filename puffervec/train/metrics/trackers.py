@@ -1,17 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Metrics for other people's viewers: TensorBoard and Weights & Biases, each an extra of the
-package. Runs in the learner.
+"""Send metrics to TensorBoard and Weights & Biases, each an extra of the package.
 
-TensorBoard gets every line of `metrics.jsonl`; Weights & Biases, which may send it over a network,
-the latest one at most every few seconds, and the last one. Both write into the run folder, Weights
-& Biases to its server too where it is online. One that fails is dropped with a note: the run goes
-on. Both open their files by name, so links that lead out of the run folder are refused before they
-begin.
+TensorBoard gets every line of `metrics.jsonl`. Weights & Biases, which may send lines over a
+network, gets the latest one at most every few seconds, and the last one. Both write into the run
+folder, and Weights & Biases also to its server if it is online. A tracker that fails is dropped
+with a note, and the run continues. Both open their files by name, so links that lead out of the run
+folder are refused before they start. Runs in the learner.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -32,21 +32,22 @@ TENSORBOARD_FOLDER, WANDB_FOLDER = "tensorboard", "wandb"
 
 
 class Tracker(Protocol):
-    """Takes metrics. Any call may fail with any exception, since what stands behind it is not ours."""
+    """A receiver of metrics. Any call may raise any exception, since it runs third-party code."""
 
     name: str
-    every_line: bool  # False: takes lines as rarely as `log.print_interval_s` says.
+    every_line: bool  # False: takes lines only every `log.print_interval_s`.
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Take one line of metrics."""
+        """Write one line of metrics."""
 
     def close(self) -> None:
-        """Hand over what was not written yet."""
+        """Write what is still buffered."""
 
 
 class TensorBoard:
-    """Event files in the folder `tensorboard` of the run: a point per update over agent-steps, and
-    the settings as hyperparameters.
+    """Event files in the folder `tensorboard` of the run.
+
+    They hold a point per update over agent-steps, and the settings as hyperparameters.
     """
 
     name = "TensorBoard"
@@ -60,9 +61,14 @@ class TensorBoard:
         metric: str = keys.EPISODE_RETURN,
         flush_s: float = 5.0,
     ) -> None:
-        """Args: folder: of the run; step: agent-steps it goes on from, what is there of later ones
-        is hidden; config: as tables of JSON values; metric: that says how good a run is; flush_s:
-        seconds for which points may wait in memory.
+        """Open the event files.
+
+        Args:
+            folder: The run folder.
+            step: Agent-steps from which the run continues; points of later steps are hidden.
+            config: The settings as tables of JSON values.
+            metric: The metric that measures the success of a run.
+            flush_s: Seconds for which points may stay in memory.
         """
         writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter
         self._summary = importlib.import_module("tensorboard.compat.proto.summary_pb2").Summary
@@ -76,7 +82,7 @@ class TensorBoard:
             self._writer.file_writer.add_summary(part)
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Add a point to every curve, all in one event: one each would take twelve times as long."""
+        """Add a point to every curve, in one event: separate ones take twelve times as long."""
         value = self._summary.Value
         points = [
             value(tag=key, simple_value=number)
@@ -86,14 +92,15 @@ class TensorBoard:
         self._writer.file_writer.add_summary(self._summary(value=points), int(metrics[keys.STEP]))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining points and close the files."""
         self._writer.file_writer.add_summary(self._end)
         self._writer.close()
 
 
 def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | int | float | str]:
-    """Return the settings of a run, but for its log, by name: {"train.lr": 0.001, ...}; lists and
-    tables as text.
+    """Return the settings of a run except its log, by name: {"train.lr": 0.001, ...}.
+
+    Lists and tables become text.
     """
     flat = {
         f"{section}.{key}": value
@@ -108,7 +115,7 @@ def hyperparameters(config: Mapping[str, Any]) -> dict[str, bool | int | float |
 
 
 class WeightsAndBiases:
-    """A run of Weights & Biases whose id is the run's own, so that a resumed run goes on there too."""
+    """A run of Weights & Biases under this run's id, so that a resumed run continues there too."""
 
     name = "Weights & Biases"
     every_line = False
@@ -116,13 +123,19 @@ class WeightsAndBiases:
     def __init__(
         self, folder: Path, log: LogSection, run_id: str, config: Mapping[str, Any]
     ) -> None:
-        """Args: folder: of the run; run_id: of at most 64 letters and digits; config: as tables of
-            JSON values.
+        """Start the run.
 
-        Raises: ConfigError where it cannot begin: no account, no network.
+        Args:
+            folder: The run folder.
+            run_id: At most 64 letters and digits.
+            config: The settings as tables of JSON values.
+
+        Raises:
+            ConfigError: It cannot start: no account, no network.
         """
         wandb = importlib.import_module("wandb")
-        settings = wandb.Settings(silent=True, console="off")  # The terminal is the dashboard's.
+        # The dashboard owns the terminal.
+        settings = wandb.Settings(silent=True, console="off")
         try:
             self._run = wandb.init(
                 project=log.wandb_project,
@@ -137,15 +150,13 @@ class WeightsAndBiases:
             self._run.define_metric("*", step_metric=keys.STEP)
         except Exception as error:
             raise ConfigError(
-                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot begin "
+                f"log.wandb is {log.wandb!r}, but Weights & Biases cannot start "
                 f"({_in_one_line(error)}): run `wandb login`, or use --log.wandb offline and "
                 "`wandb sync` later"
             ) from error
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Log a row. Its x axis is `step`, and not the count of rows: a resumed run may go back a
-        little.
-        """
+        """Log a row. Its x axis is `step`, not the number of rows: a resumed run may step back."""
         self._run.log({key: value for key, value in metrics.items() if math.isfinite(value)})
 
     def close(self) -> None:
@@ -163,8 +174,11 @@ class Trackers:
         note: Callable[[str], None],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Args: interval_s: least time between two lines, for trackers that do not take every one;
-        note: told of a tracker that is dropped.
+        """Take over open trackers.
+
+        Args:
+            interval_s: Minimum time between two lines, for trackers that do not take every line.
+            note: Called with a message if a tracker is dropped.
         """
         self._trackers, self._interval_s, self._note, self._clock = (
             trackers,
@@ -173,42 +187,42 @@ class Trackers:
             clock,
         )
         self._due_s = -1.0
-        # The latest line, where it was too early for it.
-        self._held: dict[str, float] | None = None
+        # The latest line, while it waits until the trackers take one again.
+        self._pending: dict[str, float] | None = None
 
     def write(self, metrics: Mapping[str, float]) -> None:
-        """Hand a line to the trackers that take every one, and to the others if it is time for one."""
-        self._hand([tracker for tracker in self._trackers if tracker.every_line], metrics)
+        """Write a line to the trackers that take every line, and to the others if they are due."""
+        self._send([tracker for tracker in self._trackers if tracker.every_line], metrics)
         if all(tracker.every_line for tracker in self._trackers):
             return
-        self._held = dict(metrics)
+        self._pending = dict(metrics)
         now = self._clock()
         if now >= self._due_s:
             self._due_s = now + self._interval_s
             self.flush()
 
     def flush(self) -> None:
-        """Hand the latest line over to those that have not got it yet."""
-        line, self._held = self._held, None
+        """Write the latest line to the trackers that have not received it yet."""
+        line, self._pending = self._pending, None
         if line is not None:
-            self._hand([tracker for tracker in self._trackers if not tracker.every_line], line)
+            self._send([tracker for tracker in self._trackers if not tracker.every_line], line)
 
-    def _hand(self, trackers: list[Tracker], line: Mapping[str, float]) -> None:
+    def _send(self, trackers: list[Tracker], line: Mapping[str, float]) -> None:
         for tracker in trackers:
-            self._attempt(tracker, lambda tracker=tracker: tracker.write(line))  # type: ignore[misc]
+            self._attempt(tracker, functools.partial(tracker.write, line))
 
     def _attempt(self, tracker: Tracker, act: Callable[[], None]) -> None:
         try:
             act()
-        except Exception as error:  # A viewer must not end a run that can still learn.
+        except Exception as error:  # A failing viewer must not end a run that can still learn.
             self._trackers.remove(tracker)
             self._note(
-                f"{tracker.name} failed and gets nothing more ({_in_one_line(error)}); the run "
-                "and metrics.jsonl go on"
+                f"{tracker.name} failed and receives nothing more ({_in_one_line(error)}); the run "
+                "and metrics.jsonl continue"
             )
 
     def close(self) -> None:
-        """Hand over the last line and close all; may be called twice."""
+        """Write the last line and close all trackers; may be called twice."""
         self.flush()
         for tracker in list(self._trackers):
             self._attempt(tracker, tracker.close)
@@ -216,9 +230,7 @@ class Trackers:
 
 
 def require(log: LogSection) -> None:
-    """Raise MissingExtraError where a tracker that `log` asks for is not installed; imports
-    nothing.
-    """
+    """Raise MissingExtraError if a tracker that `log` asks for is not installed; import nothing."""
     for wanted, module in ((log.tensorboard, "tensorboard"), (log.wandb != "off", "wandb")):
         if wanted:
             extras.require(
@@ -229,9 +241,12 @@ def require(log: LogSection) -> None:
 def open_trackers(
     log: LogSection, folder: Path, step: int, run_id: str, config: Mapping[str, Any], metric: str
 ) -> list[Tracker]:
-    """Return the trackers that `log` asks for. Args: as of the classes above.
+    """Return the trackers that `log` asks for.
 
-    Raises: ConfigError where one cannot begin.
+    Args: see the classes above.
+
+    Raises:
+        ConfigError: A tracker cannot start.
     """
     opened: list[Tracker] = []
     used = [

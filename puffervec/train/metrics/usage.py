@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What a run uses of the machine: cores, memory, the GPU. Sampled in the learner between updates, a
-few times a minute.
+"""Measure a run's use of the machine: cores, memory, the GPU.
+
+Sampled in the learner between updates, a few times a minute.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ MIB = 2**20
 
 
 class Usage:
-    """Samples the learner, its worker processes and its GPU, at most every `interval_s`; in between
-    the last sample stands.
+    """A sampler of the learner, its worker processes and its GPU, at most once every `interval_s`.
+
+    Between samples the latest one is returned.
     """
 
     def __init__(
@@ -32,7 +34,11 @@ class Usage:
         interval_s: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Args: worker_pids: processes that step the envs; none where the learner does it itself."""
+        """Find the processes and start counting CPU time.
+
+        Args:
+            worker_pids: Processes that step the envs; empty if the learner does it itself.
+        """
         self._learner = psutil.Process()
         self._workers = list(_alive(worker_pids))
         self._device, self._interval_s, self._clock = device, interval_s, clock
@@ -41,11 +47,11 @@ class Usage:
         self._sample: dict[str, float] = {}
 
     def sample(self) -> dict[str, float]:
-        """Return `usage/<name>`: cores are CPU seconds per second since the sample before, memory
-        is resident, in MiB.
+        """Return `usage/<name>`: CPU seconds per second since the last sample, and memory in MiB.
 
-        Memory that learner and workers share (the slab, libraries) counts in each of them. Without
-        worker processes their two values are left out, as those of a GPU are without one.
+        Memory is resident memory. Memory that learner and workers share (the slab, libraries)
+        counts in each of them. Values of workers are missing without worker processes, those of a
+        GPU without one.
         """
         now = self._clock()
         if now >= self._due_s:
@@ -59,40 +65,38 @@ class Usage:
         learner, workers = (
             (after - b) / span for after, b in zip(self._cpu_s, before, strict=True)
         )
-        found = {
+        values = {
             keys.LEARNER_CORES: learner,
             keys.LEARNER_MEMORY: self._learner.memory_info().rss / MIB,
         }
         if self._workers:
-            found[keys.WORKER_CORES] = max(
-                0.0, workers
-            )  # A worker that ended takes its seconds with it.
-            found[keys.WORKER_MEMORY] = sum(_told(process)[1] for process in self._workers) / MIB
-        return found
+            # The seconds of a worker that has ended vanish from the sum.
+            values[keys.WORKER_CORES] = max(0.0, workers)
+            values[keys.WORKER_MEMORY] = sum(_cost(process)[1] for process in self._workers) / MIB
+        return values
 
     def _cpu_seconds(self) -> tuple[float, float]:
-        """CPU seconds of the learner and of all workers so far."""
-        return _told(self._learner)[0], sum(_told(process)[0] for process in self._workers)
+        """Return the CPU seconds of the learner and of all workers so far."""
+        return _cost(self._learner)[0], sum(_cost(process)[0] for process in self._workers)
 
     def _gpu(self) -> dict[str, float]:
         if self._device.type != "cuda":
             return {}
         free, total = torch.cuda.mem_get_info(self._device)
-        found = {
+        values = {
             keys.GPU_MEMORY: torch.cuda.memory_reserved(self._device) / MIB,
             keys.GPU_MEMORY_SHARE: 1.0 - free / total,
         }
         if _has_nvml():
-            with contextlib.suppress(
-                Exception
-            ):  # A driver that does not tell: NVML has an error of its own for each reason.
-                found[keys.GPU_SHARE] = torch.cuda.utilization(self._device) / 100.0
-        return found
+            # NVML has a separate error for each reason why a driver does not answer.
+            with contextlib.suppress(Exception):
+                values[keys.GPU_SHARE] = torch.cuda.utilization(self._device) / 100.0
+        return values
 
 
 @functools.cache
 def _has_nvml() -> bool:
-    """True where torch can ask the driver how busy a GPU is."""
+    """Return whether torch can ask the driver how busy a GPU is."""
     return importlib.util.find_spec("pynvml") is not None
 
 
@@ -102,8 +106,8 @@ def _alive(pids: Iterable[int]) -> Iterable[psutil.Process]:
             yield psutil.Process(pid)
 
 
-def _told(process: psutil.Process) -> tuple[float, float]:
-    """CPU seconds so far and resident bytes of a process; 0 where it has ended."""
+def _cost(process: psutil.Process) -> tuple[float, float]:
+    """Return the CPU seconds so far and the resident bytes of a process; 0 if it has ended."""
     with contextlib.suppress(psutil.Error):
         times = process.cpu_times()
         return times.user + times.system, process.memory_info().rss

@@ -204,7 +204,7 @@ class RunFiles:
                 self._take()
             self.goes_on = setup.checkpoint is not None or (first and metrics.is_file())
             head = {"env": setup.config.target, "config": setup.config.tables()}
-            self.log = JsonLog(metrics, head, kept=first)
+            self.log = JsonLog(metrics, head, write=first)
         except BaseException as error:
             if self.lock is not None:
                 self.lock.close()
