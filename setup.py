@@ -26,8 +26,9 @@ if sys.platform == "win32":
 ROOT = Path(__file__).resolve().parent
 os.chdir(ROOT)
 
-# What an env type of another package is compiled against; installed to puffervec/include.
-PUBLIC_HEADERS = ["base.h", "env.h", "env_helpers.h", "pv_env.h", "pv_ocean.h", "rng.h"]
+# The headers that an env type of another package is compiled against; installed to
+# puffervec/include.
+PUBLIC_HEADERS = sorted((ROOT / "csrc" / "contract").glob("*.h"))
 
 
 class BuildWithHeaders(build_py):
@@ -40,7 +41,7 @@ class BuildWithHeaders(build_py):
         include = Path(self.build_lib) / "puffervec" / "include"
         include.mkdir(parents=True, exist_ok=True)
         for header in PUBLIC_HEADERS:
-            shutil.copy2(ROOT / "csrc" / header, include / header)
+            shutil.copy2(header, include / header.name)
         check = runpy.run_path(str(ROOT / "csrc" / "build_ffi.py"))["source_check"]()
         (include / "sources.crc32").write_text(
             f"{check:#010x}\n"

@@ -39,29 +39,33 @@ ENVS: dict[str, dict[str, Any]] = {
 }
 # (file, text, text without the check); each text occurs exactly once.
 CUTS: tuple[tuple[str, str, str], ...] = (
-    ("csrc/action.c", "if (PV_LIKELY(most < size)) {", "if (1) {                     "),
-    ("csrc/action.c", "bad += index >= allowed.size[i];", "bad += 0 * allowed.size[i];"),
+    ("csrc/core/action.c", "if (PV_LIKELY(most < size)) {", "if (1) {                     "),
+    ("csrc/core/action.c", "bad += index >= allowed.size[i];", "bad += 0 * allowed.size[i];"),
     (
-        "csrc/action.c",
+        "csrc/core/action.c",
         "rows[i] = index < allowed.size[i] ? (row)index : 0;",
         "rows[i] = (row)index;",
     ),
-    ("csrc/action.c", "if (!isfinite(value)) {", "if (0) {"),
+    ("csrc/core/action.c", "if (!isfinite(value)) {", "if (0) {"),
     (
-        "csrc/action.c",
+        "csrc/core/action.c",
         "(float)(value < low ? low : value > high ? high : value);",
         "(float)value; (void)low; (void)high;",
     ),
     (
-        "csrc/env.h",
+        "csrc/contract/env.h",
         "*(volatile uint32_t*)block->error_env = block->first_env + env;",
         "(void)block; (void)env;",
     ),
-    ("csrc/worker.c", "    status->begun = turn;", "   "),
-    ("csrc/worker.c", "    uint32_t float_mode = pv_float_mode_enter();\n", ""),
-    ("csrc/worker.c", "    pv_float_mode_leave(float_mode);\n", ""),
-    ("csrc/worker.c", "        status->steps++;\n", ""),
-    ("csrc/worker.c", "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n", ""),
+    ("csrc/core/worker.c", "    status->begun = turn;", "   "),
+    ("csrc/core/worker.c", "    uint32_t float_mode = pv_float_mode_enter();\n", ""),
+    ("csrc/core/worker.c", "    pv_float_mode_leave(float_mode);\n", ""),
+    ("csrc/core/worker.c", "        status->steps++;\n", ""),
+    (
+        "csrc/core/worker.c",
+        "        slot->env = PV_ALL_ENVS; // no env is at work between turns\n",
+        "",
+    ),
     ("puffervec/workers/python/cells.py", "            at[0] = first + env\n", ""),
     (
         "puffervec/vec/vector_env.py",

@@ -13,7 +13,7 @@ environment:
 Two switches make a module of their own beside the normal one, which stays as it is;
 PUFFERVEC_BUILD=debug or =sanitize makes puffervec import it (puffervec/_ffi.py):
 
-    PUFFERVEC_DEBUG=1           assertions, guard zones around rows (csrc/guard.h), libc's own checks, -O1 -g
+    PUFFERVEC_DEBUG=1           assertions, guard zones around rows (core/guard.h), libc's checks, -O1 -g
     PUFFERVEC_SANITIZE=address,undefined    the same under these sanitizers; `make asan` has the environment it needs
 """
 
@@ -29,27 +29,27 @@ CSRC = ROOT / "csrc"
 
 # In order of dependence.
 HEADERS = [
-    "base.h",
-    "rng.h",
-    "env.h",
-    "env_list.h",
-    "state.h",
-    "slab.h",
-    "placement.h",
-    "channel.h",
-    "action.h",
-    "worker.h",
-    "watch.h",
-    "guard.h",
-    "crash.h",
-    "stop.h",
-    "advantage.h",
-    "choices.h",
-    "sample.h",
-    "ppo_loss.h",
-    "set_encoder.h",
-    "convolution.h",
-    "bench.h",
+    "contract/base.h",
+    "contract/rng.h",
+    "contract/env.h",
+    "envs/env_list.h",
+    "core/state.h",
+    "core/slab.h",
+    "core/placement.h",
+    "core/channel.h",
+    "core/action.h",
+    "core/worker.h",
+    "core/watch.h",
+    "core/guard.h",
+    "core/crash.h",
+    "core/stop.h",
+    "learner/advantage.h",
+    "learner/choices.h",
+    "learner/sample.h",
+    "learner/ppo_loss.h",
+    "learner/set_encoder.h",
+    "learner/convolution.h",
+    "core/bench.h",
     "drive/scene.h",
     "drive/index.h",
     "drive/simplify.h",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The contract of csrc/env.h as tests that any C env can inherit.
+"""The contract of csrc/contract/env.h as tests that any C env can inherit.
 
 A test module makes one class per env and settings, and gets all tests below:
 
@@ -127,7 +127,7 @@ class EnvContract:
         assert vec.counters()["invalid_actions"] > 0
 
     def test_rows_keep_their_rules(self, vec: VectorEnv) -> None:
-        """Masks, flags, rewards and reset rows; see "Rows" in csrc/env.h."""
+        """Masks, flags, rewards and reset rows; see "Rows" in csrc/contract/env.h."""
         table = action_table(vec, 500, seed=3)
         vec.reset(seed=2)
         rules = {group.name: RowRules(vec, group) for group in vec.spec.groups}

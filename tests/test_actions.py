@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border that actions cross (puffervec/core/actions.py, csrc/action.c): what is taken, refused,
-or becomes the no-op.
+"""The border that actions cross (puffervec/core/actions.py, csrc/core/action.c): what is taken,
+refused, or becomes the no-op.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The three autoreset modes (csrc/autoreset.c, csrc/worker.c, puffervec/workers/python/cells.py)
-tell one and the same story.
+"""The three autoreset modes (csrc/core/autoreset.c, csrc/core/worker.c,
+puffervec/workers/python/cells.py) tell one and the same story.
 
 A run is cut into events per env: "reset" with its first rows, "step" with what it led to. Whatever
 the mode, the events are equal, if each env gets the same actions at its own steps. Only the turn in

@@ -87,13 +87,13 @@ def test_a_core_of_these_sources_is_imported(tree: Path) -> None:
 @pytest.mark.parametrize("change", ["edited", "added", "gone", "renamed"])
 def test_a_core_of_other_sources_is_refused(tree: Path, change: str) -> None:
     """An edited header is the dangerous one: a struct that Python and C see differently."""
-    header = tree / "csrc/slab.h"
+    header = tree / "csrc/core/slab.h"
     if change == "edited":
         header.write_text(header.read_text().replace("uint32_t lanes;", "uint64_t lanes;"))
     elif change == "added":
         (tree / "csrc/new.c").write_text("")
     elif change == "gone":
-        (tree / "csrc/bench.c").unlink()
+        (tree / "csrc/core/bench.c").unlink()
     else:
         header.rename(header.with_name("slap.h"))
     message = refusal(tree)
@@ -162,6 +162,6 @@ def test_the_abi_number_stands_for_a_layout() -> None:
     (puffervec/contract/env_types.py).
     """
     assert LAYOUT_OF_ABI.get(lib.PV_ABI) == layout_check(), (
-        "the structs of env.h have changed: raise PV_ABI in csrc/base.h and add it here with "
+        "the structs of env.h have changed: raise PV_ABI in base.h and add it here with "
         f"{layout_check():#X}"
     )

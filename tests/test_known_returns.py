@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Probe episodes of length 3 with known returns: exact advantages and exact step counts, from the
-env to csrc/advantage.c.
+env to csrc/learner/advantage.c.
 
 The roll-outs come from the C env through the vec env; what they must contain comes from the probe's
 twin and the advantage twin, and, where a line suffices, from a sum written out by hand.

@@ -4,9 +4,9 @@
 back. See ARCHITECTURE.md.
 
     worker process                     shared slab                     learner process
-1 csrc/probe.c  --writes-->   3 csrc/slab.h  (which bytes) --view-->  5 puffervec/vec/vector_env.py
-2 csrc/worker.c ran the env   4 csrc/channel.h (when)                 6 puffervec/train/collect/rollout.py  the only copy
-8 csrc/probe.c  <--reads---------- the action's way back -----------  7 the policy
+1 csrc/envs/probe.c  --writes--> 3 csrc/core/slab.h    (which bytes) --view--> 5 puffervec/vec/vector_env.py
+2 csrc/core/worker.c ran the env 4 csrc/core/channel.h (when)                  6 puffervec/train/collect/rollout.py: one copy
+8 csrc/envs/probe.c  <--reads--------- the action's way back ----------------- 7 the policy
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def name_of(layout: dict[str, Any]) -> str:
 
 def block_of(vec: VectorEnv, half: int, env: int) -> tuple[Any, int, int]:
     """Return the C block that holds an env, its index within the block, and the worker: all from
-    csrc/slab.c.
+    csrc/core/slab.c.
     """
     for worker in range(vec.num_workers):
         span = lib.pv_slab_span(vec.rows.slab, worker, half)
@@ -60,7 +60,9 @@ def block_of(vec: VectorEnv, half: int, env: int) -> tuple[Any, int, int]:
 
 
 def row_bytes(vec: VectorEnv, half: int, env: int, agent: int, group: int = 0) -> tuple[int, bytes]:
-    """Stop 3: the address that csrc/slab.h computes for a row, and the bytes that stand there."""
+    """Stop 3: the address that csrc/core/slab.h computes for a row, and the bytes that stand
+    there.
+    """
     block, local, _ = block_of(vec, half, env)
     spec, rows = vec.spec.groups[group], block.rows[group]
     at = rows.observations + (local * spec.agents + agent) * rows.observation_bytes

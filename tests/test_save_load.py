@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""save and load (puffervec/vec/vector_env.py, csrc/worker.c): a loaded run goes on byte for byte."""
+"""save and load (puffervec/vec/vector_env.py, csrc/core/worker.c): a loaded run goes on byte for
+byte.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab's layout (csrc/slab.c) against a twin in Python, and the views on it
+"""The slab's layout (csrc/core/slab.c) against a twin in Python, and the views on it
 (puffervec/core/slab.py).
 """
 

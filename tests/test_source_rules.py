@@ -26,6 +26,7 @@ WARNINGS = (
     "-fvisibility=hidden"
 )
 C_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-Wno-psabi", *WARNINGS.split()]
+C_FLAGS.append(f"-I{ROOT / 'csrc'}")
 # Messages between the two ends of one program; nothing that comes from outside.
 PICKLE = (
     "puffervec/workers/python/mailbox.py",
@@ -189,19 +190,21 @@ def test_atomics_stand_in_the_channel_only() -> None:
     atomics = r"__atomic_|__sync_|stdatomic|_Atomic|\bvolatile\b|atomic_thread_fence"
     found = []
     for path in C_SOURCES:
-        if named(path) in ("csrc/channel.c", "csrc/channel.h"):
+        if named(path) in ("csrc/core/channel.c", "csrc/core/channel.h"):
             continue
         code = without_comments(path.read_text())
-        if named(path) == "csrc/probe.c":  # a fault that spins for ever must not be optimized away
+        if (
+            named(path) == "csrc/envs/probe.c"
+        ):  # a fault that spins for ever must not be optimized away
             code = code.replace("volatile int forever", "")
         if (
-            named(path) == "csrc/env.h"
+            named(path) == "csrc/contract/env.h"
         ):  # a note for the learner, should the process die: no reader in a running program
             code = code.replace("*(volatile uint32_t*)block->error_env", "")
-        if named(path) == "csrc/float_mode.h":  # reads and sets a register
+        if named(path) == "csrc/core/float_mode.h":  # reads and sets a register
             code = code.replace("__asm__ volatile(", "")
         if (
-            named(path) == "csrc/stop.c"
+            named(path) == "csrc/core/stop.c"
         ):  # what C allows a signal handler to write; one thread reads it
             code = code.replace("volatile sig_atomic_t", "")
         found += offences(path, code, atomics)
@@ -209,15 +212,14 @@ def test_atomics_stand_in_the_channel_only() -> None:
 
 
 def test_the_channels_fences_are_in_its_four_helpers() -> None:
-    header = without_comments((ROOT / "csrc/channel.h").read_text())
+    header = without_comments((ROOT / "csrc/core/channel.h").read_text())
     assert len(re.findall(r"__atomic_\w+", header.replace("__ATOMIC", ""))) == 4
-    assert "__atomic_" not in without_comments((ROOT / "csrc/channel.c").read_text())
+    assert "__atomic_" not in without_comments((ROOT / "csrc/core/channel.c").read_text())
 
 
 def env_files() -> list[Path]:
     """Return the files of envs that run in a worker."""
-    folders = ("csrc/tag", "csrc/drive", "csrc/covid")
-    found = [ROOT / "csrc/probe.c", ROOT / "csrc/cartpole.c", *files(".c", ".h", under=folders)]
+    found = files(".c", ".h", under=("csrc/envs", "csrc/tag", "csrc/covid", "csrc/drive"))
     return [path for path in found if named(path) not in NO_STEP_CODE]
 
 

@@ -18,7 +18,7 @@
 // it is random.
 #pragma once
 
-#include "../env.h"
+#include "contract/env.h"
 
 #define COVID_STATES 51
 #define COVID_LANES 52

@@ -6,7 +6,7 @@
 // Largest relative error seen: 3e-16 (tests/c/test_covid_curves.py).
 #pragma once
 
-#include "../kernels.h"
+#include "envs/kernels.h"
 
 #define COVID_LN2_HIGH \
     6.93147180369123816490e-01 // ln 2 in two parts; the first has 21 zeros behind it (fdlibm,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Observations and action masks of covid; describe.c names the columns. See covid.h.
-#include "../kernels.h"
+#include "envs/kernels.h"
 #include "covid.h"
 
 enum {

@@ -6,7 +6,7 @@
 // is seen.
 #pragma once
 
-#include "../base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // The segments of all lanes, in the order of the lanes: arrays (count,).

@@ -23,7 +23,7 @@
 // With replay_failed a scene in whose last episode an agent failed is drawn again with that
 // probability, at most MOST_REPEATS times in a row. Such scenes come first, and the others fill the
 // rows that are left.
-#include "../rng.h"
+#include "contract/rng.h"
 #include "state.h"
 
 #include <string.h>

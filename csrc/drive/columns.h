@@ -6,7 +6,7 @@
 // drive_env/scenes/columns.py puts the lists back.
 #pragma once
 
-#include "../base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 #define PV_LIST_MARK 127  // a string that begins with this character stands for a list

@@ -5,7 +5,7 @@
 // in frame init_step, and stays one for the whole episode; objects whose log begins later are never
 // agents. Of the vehicles among them a share (traffic_idm, traffic_log) is traffic for an episode:
 // IDM or the log drives it, and its row is empty.
-#include "../rng.h"
+#include "contract/rng.h"
 #include "state.h"
 
 #define MOVE_M 2.0f               // as MOVE_M in drive_env/scenes/schema.py

@@ -5,7 +5,7 @@
 // divisions, square roots and comparisons, in a fixed order, as in the header that it includes.
 #pragma once
 
-#include "../kernels.h"
+#include "envs/kernels.h"
 
 #include <stdint.h>
 #include <string.h>

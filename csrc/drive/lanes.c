@@ -3,7 +3,7 @@
 //
 // Ways along the lane graph: where a car joins it, which way it takes where lanes part, the next
 // goal of an agent, and how far it came on the shortest way to its goal.
-#include "../rng.h"
+#include "contract/rng.h"
 #include "kernels.h"
 #include "state.h"
 

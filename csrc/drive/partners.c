@@ -3,7 +3,7 @@
 //
 // The exact k nearest other objects (by distance between centres, ties to the smaller object index)
 // and their observation entries.
-#include "../nearest.h"
+#include "envs/nearest.h"
 #include "state.h"
 #include "vectors.h"
 

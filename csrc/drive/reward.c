@@ -9,7 +9,7 @@
 // ("conditioned" rewards: Cusumano-Towner et al., "Robust Autonomy Emerges from Self-Play", 2025,
 // section 3). Draws are keyed by the env's seed, the bundle, the turn in which the episode starts,
 // and the row.
-#include "../rng.h"
+#include "contract/rng.h"
 #include "kernels.h"
 #include "state.h"
 

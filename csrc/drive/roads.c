@@ -13,7 +13,7 @@
 // Each agent keeps how far its k nearest reached and where it stood. After a move of m metres the k
 // nearest are at most m farther away, so that most groups need no look. The result does not depend
 // on it: where fewer than k are found, all are searched.
-#include "../nearest.h"
+#include "envs/nearest.h"
 #include "state.h"
 #include "vectors.h"
 

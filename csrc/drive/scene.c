@@ -9,8 +9,8 @@
 // counted; the rest of a scene is checked, with its sum, before the scene is first driven.
 #include "scene.h"
 
-#include "../env.h"
-#include "../kernels.h"
+#include "contract/env.h"
+#include "envs/kernels.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 // of the file, those of sections from the start of their scene.
 #pragma once
 
-#include "../base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 #define PV_SCENE_MAGIC 0x53565650u // "PVVS"

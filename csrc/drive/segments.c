@@ -7,7 +7,7 @@
 // Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all
 // segments are scanned. Distances and all columns are computed for every candidate, 16 at a time;
 // then the columns of the nearest are copied.
-#include "../nearest.h"
+#include "envs/nearest.h"
 #include "state.h"
 #include "vectors.h"
 

@@ -6,7 +6,7 @@
 // out.
 #pragma once
 
-#include "../base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // Simplifies `lines` polylines. Line i has sizes[i] of the points (a row of `axes` finite numbers

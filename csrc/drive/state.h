@@ -16,7 +16,7 @@
 // bundle; the rows of a scene (slot) are consecutive, in object order.
 #pragma once
 
-#include "../env.h"
+#include "contract/env.h"
 #include "follow.h"
 #include "models.h"
 #include "records.h"

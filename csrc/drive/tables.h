@@ -14,7 +14,7 @@
 // picture of bytes, whose columns are its channels.
 #pragma once
 
-#include "../env.h"
+#include "contract/env.h"
 
 /* [cffi] */
 typedef struct pv_drive_setting {

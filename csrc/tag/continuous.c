@@ -7,8 +7,8 @@
 // in the game before this step's tags), then runners are tagged.
 #include "continuous.h"
 
-#include "../kernels.h"
-#include "../rng.h"
+#include "envs/kernels.h"
+#include "contract/rng.h"
 
 #include <math.h>
 #include <string.h>

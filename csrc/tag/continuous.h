@@ -21,7 +21,7 @@
 // one tile stays in the first cache until it is used.
 #pragma once
 
-#include "../env.h"
+#include "contract/env.h"
 
 #define TAG_TWO_PI 6.28318530717958648f
 #define TAG_RUNNER 0

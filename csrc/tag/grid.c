@@ -14,8 +14,8 @@
 // takes a chunk of envs at a time, whose rows stay in the first cache, through a few loops over
 // rows or envs that become vectors; only envs that begin or end are handled one by one, after that.
 // Stores limit it: an env of five agents takes 15 for its observations alone.
-#include "../env.h"
-#include "../rng.h"
+#include "contract/env.h"
+#include "contract/rng.h"
 #include "grid_rows.h"
 
 #include <math.h>

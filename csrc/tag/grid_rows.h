@@ -6,7 +6,7 @@
 // are read, so arrays go on for LANES numbers behind the last agent.
 #pragma once
 
-#include "../kernels.h"
+#include "envs/kernels.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 //                         K-th smallest of the lanes' minima is one.
 //   from CROWD on         the same among those in cells around the agent, as far as the bound
 //   reaches
-#include "../nearest.h"
+#include "envs/nearest.h"
 #include "continuous.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 // x, y, speed, acceleration and direction, then their types, whether they are still in the game,
 // and the time. Each feature is scaled per agent first and then subtracted, as NumPy's WarpDrive
 // does it. Those of all others are written here, those of the nearest in neighbours.c.
-#include "../kernels.h"
+#include "envs/kernels.h"
 #include "continuous.h"
 
 #include <string.h>

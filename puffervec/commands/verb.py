@@ -33,9 +33,9 @@ class StopSignals:
 
     Nothing is held (imports, evaluation): end at once. Starting: KeyboardInterrupt, so that what
     was begun is undone. Training: stop it, which saves. A second signal ends the process at once in
-    all phases, also while C code runs and keeps Python's handlers from being called (csrc/stop.h);
-    workers end by themselves when it is gone. A terminal that is closed (SIGHUP) is no reason to
-    stop what is being trained; without a trainer it ends the process.
+    all phases, also while C code runs and keeps Python's handlers from being called
+    (csrc/core/stop.h); workers end by themselves when it is gone. A terminal that is closed
+    (SIGHUP) is no reason to stop what is being trained; without a trainer it ends the process.
     """
 
     def __init__(self) -> None:

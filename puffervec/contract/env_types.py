@@ -3,8 +3,8 @@
 """Lookup of an env type's C table, in the core or in a shared library of another package.
 
 Learner and workers use it. A library of another package is a plain shared library that exports
-`const pv_env_type pv_env_type_<name>` (csrc/pv_env.h); it does not use Python's C interface. Its
-package's setup.py also takes headers and compiler flags from here.
+`const pv_env_type pv_env_type_<name>` (csrc/contract/pv_env.h); it does not use Python's C
+interface. Its package's setup.py also takes headers and compiler flags from here.
 
 Imports neither NumPy nor the core at the top: workers import this, and so do builds.
 """
@@ -49,7 +49,7 @@ def get_include() -> str:
     """
     package = Path(__file__).resolve().parent.parent
     # The first is for a wheel, the second for an editable install.
-    for folder in (package / "include", package.parent / "csrc"):
+    for folder in (package / "include", package.parent / "csrc" / "contract"):
         if (folder / "pv_env.h").exists():
             return str(folder)
     raise ConfigError(f"there are no C headers next to {package}: reinstall puffervec")
@@ -127,7 +127,7 @@ def find(name: str, library: str | None = None) -> Any:
     found = lib.pv_env_find(name.encode())
     if found == ffi.NULL:
         raise ConfigError(
-            f"the C core has no env type {name!r}: rebuild it, or check csrc/env_list.h"
+            f"the C core has no env type {name!r}: rebuild it, or check csrc/envs/env_list.h"
         )
     return found
 

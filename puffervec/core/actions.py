@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The Python half of action checking: kind, count and shape.
 
-C checks the values, casts and copies (csrc/action.h).
+C checks the values, casts and copies (csrc/core/action.h).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slab seen from Python: its layout as csrc/slab.c defines it, and NumPy views on the rows.
+"""The slab seen from Python: its layout as csrc/core/slab.c defines it, and NumPy views on the
+rows.
 
 Runs in the learner.
 """
@@ -64,7 +65,7 @@ class Request:
 
 
 def layout(c_spec: Any, request: Request) -> Any:
-    """Return a `pv_slab*` head with all offsets (csrc/slab.c).
+    """Return a `pv_slab*` head with all offsets (csrc/core/slab.c).
 
     Raises:
         ConfigError: the sizes overflow, or there is no room for them (puffervec/system/memory.py).

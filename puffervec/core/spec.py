@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from puffervec.workers.python.emulation import ActionPlan, ObservationPlan
 
-# The codes of csrc/base.h.
+# The codes of csrc/contract/base.h.
 DTYPE_CODE: dict[np.dtype[Any], int] = {
     np.dtype(f"{kind}{bits}"): getattr(lib, f"PV_{kind[0].upper()}{bits}")
     for kind, widths in {

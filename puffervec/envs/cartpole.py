@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/cartpole.c), the teaching env for structure of
-arrays and vector loops.
+"""`cartpole`: Gymnasium's CartPole-v1 in C (csrc/envs/cartpole.c), the teaching env for structure
+of arrays and vector loops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from puffervec.contract.drawing import BLUE, ORANGE, Box, Circle, Drawing, Line,
 from puffervec.contract.keyboard import Keys
 from puffervec.contract.native import EnvData, NativeEnv
 
-MOST_X_M, MOST_ANGLE_RAD, POLE_M = 2.4, math.radians(12), 1.0  # As in csrc/cartpole.c.
+MOST_X_M, MOST_ANGLE_RAD, POLE_M = 2.4, math.radians(12), 1.0  # As in csrc/envs/cartpole.c.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reports of the C function that crashed (csrc/crash.h). Imports no NumPy.
+"""Reports of the C function that crashed (csrc/core/crash.h). Imports no NumPy.
 
 Used in workers and in processes that step envs themselves. A crash in a worker becomes an exception
 in the learner. A crash in the learner ends the process; then these lines on standard error are all

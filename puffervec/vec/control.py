@@ -87,7 +87,7 @@ class Resets:
     def _choose_seeds(
         self, seed: Any, mask: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Return (seeds or None, reset masks or None), as csrc/channel.h defines them."""
+        """Return (seeds or None, reset masks or None), as csrc/core/channel.h defines them."""
         envs = self._rows.num_envs
         if mask is None and not self.seeded:
             own = int.from_bytes(os.urandom(7), "little") if self._mail is None else None
@@ -272,7 +272,7 @@ class Control:
 
         That is NaN, infinity where a field has finite bounds, and a flag that is neither 0 nor 1,
         which Python would show as a bool. Rows of agents and of padding are checked. Their layout
-        is that of csrc/worker.c (move_env_rows).
+        is that of csrc/core/worker.c (move_env_rows).
         """
         for env, state in enumerate(states):
             at = np.dtype(np.int64).itemsize  # the task

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Two shapes of memory accesses that the channel stands on, many times over between two processes
-// (csrc/channel.h says why):
+// (csrc/core/channel.h says why):
 //
 //     channel_litmus message_passing COUNT SEED    payload; pv_publish      |  pv_wait; payload
 //     forbidden: an old payload channel_litmus store_buffer COUNT SEED       turn = n; sleeping ?
@@ -12,7 +12,7 @@
 // Both processes run through a batch of lines at their own pace, more or less in step, and compare
 // notes when it is over; the next batch has the sides swapped. Prints how often each outcome came;
 // exits 1 if a forbidden one did. Turns begin at 0xFFFFFFF0.
-#include "../../csrc/channel.h"
+#include "../../csrc/core/channel.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 the puffervec authors
 // SPDX-License-Identifier: MIT
 //
-// The channel under stress, without Python: the learner's side of csrc/worker.c against workers
-// that are threads (which ThreadSanitizer understands) or processes (what users run), with every
-// byte of every row compared with what it has to be.
+// The channel under stress, without Python: the learner's side of csrc/core/worker.c against
+// workers that are threads (which ThreadSanitizer understands) or processes (what users run), with
+// every byte of every row compared with what it has to be.
 //
 //     channel_stress threads|processes WORKERS HALVES envs|workers in_order|any_order TURNS SEED
 //     [jester]
@@ -14,11 +14,11 @@
 // and signals the others at random. Prints turns, sleeps, wakes and a hash of all rows, which
 // depends on HALVES and TURNS only; exits 1 where a row is not what it has to be. A lost wake-up of
 // the learner is a hang: it waits without a limit.
-#include "../../csrc/action.h"
-#include "../../csrc/env_helpers.h"
-#include "../../csrc/env_list.h"
-#include "../../csrc/rng.h"
-#include "../../csrc/worker.h"
+#include "../../csrc/core/action.h"
+#include "../../csrc/contract/env_helpers.h"
+#include "../../csrc/envs/env_list.h"
+#include "../../csrc/contract/rng.h"
+#include "../../csrc/core/worker.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 // episode. OUT receives, after each reset and step: observations, rewards, terminals, truncations,
 // masks; and last the readable state.
 #include "../../csrc/drive/tables.h"
-#include "../../csrc/env_list.h"
+#include "../../csrc/envs/env_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

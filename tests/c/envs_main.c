@@ -12,9 +12,9 @@
 // Then sets states as they were read, and others. Prints a hash of all rows, saved bytes and
 // states. The rows begin uninitialised, as no env may count on: a byte that an env does not write
 // is reported by valgrind in `hash`, whose caller says which array it is in.
-#include "../../csrc/action.h"
-#include "../../csrc/env_list.h"
-#include "../../csrc/worker.h"
+#include "../../csrc/core/action.h"
+#include "../../csrc/envs/env_list.h"
+#include "../../csrc/core/worker.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,10 +6,10 @@
 // slot. WHEN is reset, step, close, or never; PLACE is before, last (inside) or behind; DISTANCE
 // counts from the edge, 0 being next to it. WHEN stray: the worker itself writes into the slab,
 // DISTANCE bytes into the rewards of worker 1.
-#include "guard.h"
+#include "core/guard.h"
 
 #define PV_HELPER
-#include "env_helpers.h"
+#include "contract/env_helpers.h"
 
 #include <stdlib.h>
 

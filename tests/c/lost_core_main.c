@@ -4,7 +4,7 @@
 // Waits in which the peer answers during the first yield, which takes as long as its argument says.
 // Prints the yields that the waiter will skip afterwards: none after a fast one, 16 and then 32
 // after two that lost the core for 2 ms.
-#include "channel.h"
+#include "core/channel.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -43,9 +43,7 @@ ENVS_CORE = (
     "action",
     "autoreset",
     "channel",
-    "env",
     "placement",
-    "rng",
     "slab",
     "state",
     "watch",
@@ -100,7 +98,7 @@ CASES = (
 
 def envs_sources(root: Path = ROOT) -> list[Path]:
     """Return the C files that envs_main is made of, without those of the ocean example."""
-    core = [root / "csrc" / f"{name}.c" for name in ENVS_CORE]
+    core = [root / "csrc/core" / f"{name}.c" for name in ENVS_CORE]
     return [root / "tests/c/envs_main.c", *core, *stress.env_types(root)]
 
 
@@ -125,12 +123,7 @@ def compile_envs(target: Path, root: Path = ROOT) -> Path:
 
 def drive_sources() -> list[Path]:
     """Return the C files that drive_main is made of."""
-    return [
-        ROOT / "tests/c/drive_main.c",
-        ROOT / "csrc/env.c",
-        ROOT / "csrc/rng.c",
-        *stress.env_types(),
-    ]
+    return [ROOT / "tests/c/drive_main.c", *stress.env_types()]
 
 
 def compile_drive(target: Path) -> Path:
@@ -139,6 +132,7 @@ def compile_drive(target: Path) -> Path:
         *stress.compiler(),
         *stress.FLAGS,
         *BUILD,
+        f"-I{ROOT / 'csrc'}",
         *map(str, drive_sources()),
         "-o",
         str(target),

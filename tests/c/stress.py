@@ -39,17 +39,17 @@ STRICT = [
 ]
 CORE = {
     "channel_stress": (
-        "channel",
-        "placement",
-        "watch",
-        "worker",
-        "slab",
-        "probe",
-        "action",
-        "autoreset",
-        "state",
+        "core/channel",
+        "core/placement",
+        "core/watch",
+        "core/worker",
+        "core/slab",
+        "core/action",
+        "core/autoreset",
+        "core/state",
+        "envs/probe",
     ),
-    "channel_litmus": ("channel", "placement", "slab"),
+    "channel_litmus": ("core/channel", "core/placement", "core/slab"),
 }
 TSAN = ("-O1", "-fsanitize=thread")
 TSAN_EXIT = 66
@@ -58,8 +58,11 @@ PLAIN = ("-O2", "-DPV_NO_CLONES")
 
 
 def env_types(root: Path = ROOT) -> list[Path]:
-    """Return the C files of the built-in env types, which a program that includes env_list.h needs."""
-    return [root / "csrc/probe.c", root / "csrc/cartpole.c", *sorted((root / "csrc").glob("*/*.c"))]
+    """Return the C files of the built-in env types, their list and their random numbers, which a
+    program that includes env_list.h needs.
+    """
+    rooms = ("contract", "envs", "tag", "covid", "drive")
+    return [path for room in rooms for path in sorted((root / "csrc" / room).rglob("*.c"))]
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,8 @@ def start_compiler(
         root / "tests" / "c" / f"{name}.c",
         *(root / "csrc" / f"{part}.c" for part in CORE[name]),
     ]
-    command = [*compiler(), *FLAGS, *STRICT, *flags, *map(str, sources), "-o", str(target), "-lm"]
+    command = [*compiler(), *FLAGS, *STRICT, f"-I{root / 'csrc'}", *flags]
+    command += [*map(str, sources), "-o", str(target), "-lm"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

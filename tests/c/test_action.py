@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""pv_actions_write and pv_actions_check (csrc/action.c) on hand-made slabs, which may have any
+"""pv_actions_write and pv_actions_check (csrc/core/action.c) on hand-made slabs, which may have any
 spec: continuous too.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""pv_advantage (csrc/advantage.c) against its twin on random flags, and what it must not touch or
-be touched by.
+"""pv_advantage (csrc/learner/advantage.c) against its twin on random flags, and what it must not
+touch or be touched by.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The channel (csrc/channel.c): lines, turns that wrap, sleeping and waking. Also run on the build
-without a futex.
+"""The channel (csrc/core/channel.c): lines, turns that wrap, sleeping and waking. Also run on the
+build without a futex.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_helpers_order_memory_as_their_names_say(helper: str, access: str) -> No
     """x86 hides a missing acquire or release, and a compiler may. tests/model shows what each order
     is for.
     """
-    header = (source_folder() / "csrc/channel.h").read_text()
+    header = (source_folder() / "csrc/core/channel.h").read_text()
     assert re.search(rf"\b{helper}\([^)]*\) {{\s+(?:return )?{re.escape(access)};\s+}}", header)
 
 
@@ -179,7 +179,9 @@ def test_a_yield_that_lost_the_core_counts_though_the_turn_has_changed(tmp_path:
     it ends.
     """
     program = tmp_path / "lost"
-    sources = [source_folder() / "csrc" / name for name in ("channel.c", "placement.c", "slab.c")]
+    sources = [
+        source_folder() / "csrc/core" / name for name in ("channel.c", "placement.c", "slab.c")
+    ]
     main = Path(__file__).with_name("lost_core_main.c")
     flags = [
         "-std=c11",

@@ -25,23 +25,23 @@ TURN = "pv_store_seq_cst(&line->turn, turn);"
 # Edits of the channel that ThreadSanitizer has to find.
 SABOTAGES = {
     "the turn is stored without release": (
-        "csrc/channel.h",
+        "csrc/core/channel.h",
         STORE,
         STORE.replace("SEQ_CST", "RELAXED"),
     ),
-    "the turn is stored plainly": ("csrc/channel.h", STORE, "{ *word = value; }"),
+    "the turn is stored plainly": ("csrc/core/channel.h", STORE, "{ *word = value; }"),
     "turns are loaded without acquire": (
-        "csrc/channel.h",
+        "csrc/core/channel.h",
         LOAD,
         LOAD.replace("ACQUIRE", "RELAXED"),
     ),
     "the semaphore is stored behind the turn": (
-        "csrc/channel.c",
+        "csrc/core/channel.c",
         f"{SEMAPHORE}\n{ORDERED}\n{TURN}",
         f"{TURN}\n{SEMAPHORE}",
     ),
     "a worker publishes before it has noted the time": (
-        "csrc/worker.c",
+        "csrc/core/worker.c",
         "worker->seen[half] = turn;",
         "pv_publish(status, pv_learner_doorbell(worker->slab, worker->index, half), PV_DONE, turn,"
         " &worker->waiter);\nstatus->end_ns = pv_now_ns();\nworker->seen[half] = turn;",
@@ -130,7 +130,7 @@ def test_thread_sanitizer_finds_a_broken_channel(
 def test_a_row_that_is_wrong_is_named(folder: Path, tmp_path: Path) -> None:
     """The program's own comparison can fail: here the env counts its clock by two."""
     edit = ("state->clock++;", "state->clock += 2;")
-    root = stress.copy_sources(tmp_path / "broken", {"csrc/probe.c": edit})
+    root = stress.copy_sources(tmp_path / "broken", {"csrc/envs/probe.c": edit})
     program = stress.compile_program("channel_stress", tmp_path / "program", "-O0", root=root)
     done = stress.run(
         [str(program), "threads", *stress.THREADS[0].arguments(5, stress.seed())], TIMEOUT_S

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/convolution.c against torch, and the bytes round its results."""
+"""csrc/learner/convolution.c against torch, and the bytes round its results."""
 
 from __future__ import annotations
 

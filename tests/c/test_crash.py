@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/crash.c and puffervec/system/crashes.py: a crash in C names the function, also in a process
-that steps envs itself.
+"""csrc/core/crash.c and puffervec/system/crashes.py: a crash in C names the function, also in a
+process that steps envs itself.
 """
 
 from __future__ import annotations

@@ -73,19 +73,19 @@ def test_memcheck_has_nothing_to_say_about_the_channel(tmp_path: Path) -> None:
 # What is wrong: (file, text, its replacement, a word of memcheck's report).
 BREAKS = {
     "observation bytes that are never written": (
-        "csrc/probe.c",
+        "csrc/envs/probe.c",
         "    clear_observations(block, env); // nobody",
         "    (void)clear_observations; // nobody",
         "uninitialised",
     ),
     "memory that is never freed": (
-        "csrc/worker.c",
+        "csrc/core/worker.c",
         "    free(worker->scratch);\n    worker->widened = NULL;",
         "    worker->widened = NULL;",
         "lost",
     ),
     "a read behind the saved bytes": (
-        "csrc/probe.c",
+        "csrc/envs/probe.c",
         "memcpy(out, env_at(block, env), env_bytes(config_of(block->context)));",
         "memcpy(out, env_at(block, env), 8 + env_bytes(config_of(block->context)));",
         "Invalid read",

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Guard zones (csrc/guard.c): a write beside a worker's rows is found and named; what is written
-inside is not touched.
+"""Guard zones (csrc/core/guard.c): a write beside a worker's rows is found and named; what is
+written inside is not touched.
 
 tests/c/guard_main.c is compiled here with guards, alone and with AddressSanitizer. The tests at the
 end look at a whole vector env and run in `make debug` and `make asan` only.
@@ -66,7 +66,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root, folder = source_folder(), tmp_path_factory.mktemp("guard")
     if shutil.which("gcc") is None:
         pytest.skip("needs gcc")
-    files = [str(root / "tests/c/guard_main.c"), *(str(root / "csrc" / name) for name in SOURCES)]
+    files = [
+        str(root / "tests/c/guard_main.c"),
+        *(str(root / "csrc/core" / name) for name in SOURCES),
+    ]
     running = {}
     for kind, flags in {
         "debug": [],

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/pv_ocean.h: several agents that respawn alone, floats for actions, an init function, and
-what it refuses.
+"""csrc/contract/pv_ocean.h: several agents that respawn alone, floats for actions, an init
+function, and what it refuses.
 """
 
 from __future__ import annotations

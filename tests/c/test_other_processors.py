@@ -101,7 +101,7 @@ def test_no_look_passes_a_store_on_aarch64(tmp_path: Path, march: str) -> None:
     both, so it cannot tell.
     """
     (tmp_path / "both.c").write_text(
-        '#include "channel.h"\nuint32_t both(uint32_t* mine, const uint32_t* other);\n'
+        '#include "core/channel.h"\nuint32_t both(uint32_t* mine, const uint32_t* other);\n'
         "uint32_t both(uint32_t* mine, const uint32_t* other) { pv_store_seq_cst(mine, 1); return pv_load_seq_cst(other); }\n"
     )
     command = [

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where a thread may run (csrc/placement.c), asked of the system from inside and from outside."""
+"""Where a thread may run (csrc/core/placement.c), asked of the system from inside and from
+outside.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Philox (csrc/rng.h, puffervec/testing/reference/philox.py): known answers, C and Python alike,
-and what envs draw from it.
+"""Philox (csrc/contract/rng.h, puffervec/testing/reference/philox.py): known answers, C and Python
+alike, and what envs draw from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The border of readable states (csrc/state.c): numbers of every dtype are compared with the bounds
-of their fields.
+"""The border of readable states (csrc/core/state.c): numbers of every dtype are compared with the
+bounds of their fields.
 """
 
 from __future__ import annotations

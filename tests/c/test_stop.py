@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/stop.c: the second Ctrl-C or SIGTERM ends a command whose C code never returns to Python;
-nothing of it is kept.
+"""csrc/core/stop.c: the second Ctrl-C or SIGTERM ends a command whose C code never returns to
+Python; nothing of it is kept.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who must not live on (csrc/watch.c): a worker without its learner, and a forked copy that writes."""
+"""Who must not live on (csrc/core/watch.c): a worker without its learner, and a forked copy that
+writes.
+"""
 
 from __future__ import annotations
 

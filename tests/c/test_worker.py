@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Both ends of a turn (csrc/worker.c), called directly: serving, failing, refusing, masked resets,
-records that do not fit.
+"""Both ends of a turn (csrc/core/worker.c), called directly: serving, failing, refusing, masked
+resets, records that do not fit.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def test_step_and_send_in_one_call_equal_the_two_calls() -> None:
 
 
 def test_bench_steps_equals_the_vec_env() -> None:
-    """pv_bench_steps (csrc/bench.c) runs the same envs without the channel."""
+    """pv_bench_steps (csrc/core/bench.c) runs the same envs without the channel."""
     actions = np.random.default_rng(0).integers(0, 5, (4, 6), dtype=np.int32)
     with (
         serial("probe", {"num_agents": 2}, num_envs=3) as vec,

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/env.c): configs, params,
-specs.
+"""C envs from Python (puffervec/contract/native.py, puffervec/envs, csrc/envs/env.c): configs,
+params, specs.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tests.libraries import STRICT
 FILE = pages.ROOT / "docs" / "c-env-helpers.md"
 PAGE = FILE.read_text(encoding="utf-8")
 HEADERS = "\n".join(
-    (pages.ROOT / "csrc" / f"{name}.h").read_text()
+    (pages.ROOT / "csrc/contract" / f"{name}.h").read_text()
     for name in ("base", "env", "env_helpers", "rng", "pv_env")
 )
 # Of the core alone, or what the helpers consist of.

@@ -121,7 +121,7 @@ def test_the_games_c_has_no_warnings(tmp_path: Path) -> None:
         "-std=gnu11",
         "-fsyntax-only",
         *STRICT,
-        f"-I{ROOT / 'csrc'}",
+        f"-I{ROOT / 'csrc/contract'}",
         str(file),
     ]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).stderr == ""

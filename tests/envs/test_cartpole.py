@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""cartpole (csrc/cartpole.c, puffervec/envs/cartpole.py): equal to Gymnasium's CartPole-v1 step by
-step, and the contract.
+"""cartpole (csrc/envs/cartpole.c, puffervec/envs/cartpole.py): equal to Gymnasium's CartPole-v1
+step by step, and the contract.
 """
 
 from __future__ import annotations

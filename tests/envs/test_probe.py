@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The teaching env (csrc/probe.c, puffervec/envs/probe.py): all that it writes, its two modes,
+"""The teaching env (csrc/envs/probe.c, puffervec/envs/probe.py): all that it writes, its two modes,
 faults that show in rows.
 """
 

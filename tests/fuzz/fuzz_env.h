@@ -6,8 +6,8 @@
 // the spec declares.
 #pragma once
 
-#include "../../csrc/env_list.h"
-#include "../../csrc/slab.h"
+#include "../../csrc/envs/env_list.h"
+#include "../../csrc/core/slab.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -11,14 +11,14 @@
 //   every env: load, and what passes is stepped fuzz_main pokes SEED FIRST COUNT TRACE CASE...
 //   readable states of every env: poke, and what passes is stepped fuzz_main configs SEED FIRST
 //   COUNT TRACE CASE...   config structs of every env fuzz_main actions SEED FIRST COUNT TRACE
-//   arrays of actions of every dtype at the border (csrc/action.c)
+//   arrays of actions of every dtype at the border (csrc/core/action.c)
 //
 // A CASE is NAME:CONFIG:PARAMS[:SET], the last three being files. Input number i depends on (SEED,
 // i) alone, so FIRST = i and COUNT = 1 replay it. TRACE is a file that holds number, size and bytes
 // of the input at hand, for whoever finds the program dead. It ends by itself where one input takes
 // more than a second of CPU time, and prints one line of JSON when all is well.
-#include "../../csrc/action.h"
-#include "../../csrc/state.h"
+#include "../../csrc/core/action.h"
+#include "../../csrc/core/state.h"
 #include "fuzz_env.h"
 #include "fuzz_mutate.h"
 
@@ -430,8 +430,8 @@ static void draw_group(fuzz_rng* rng, pv_group_spec* group, int continuous) {
     }
 }
 
-// What the border is to make of element i: the slow twin of csrc/action.c. Returns 1 where it is
-// replaced.
+// What the border is to make of element i: the slow twin of csrc/core/action.c. Returns 1 where it
+// is replaced.
 static int expected_index(
     const uint8_t* source, uint32_t dtype, uint64_t i, uint32_t size, int32_t* out) {
     uint64_t value = 0;

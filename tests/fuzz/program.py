@@ -155,14 +155,12 @@ def build(program: Path, optimize: str = "-O0", sanitize: Sequence[str] = SANITI
     """Compile the program with what it needs of the core and return its path; without sanitizers in
     a third of the time.
     """
-    core = [
-        *(ROOT / "csrc" / name for name in ("env.c", "rng.c", "action.c", "state.c")),
-        *env_types(),
-    ]
+    core = [*(ROOT / "csrc/core" / name for name in ("action.c", "state.c")), *env_types()]
     arguments = [
         *FLAGS,
         *sanitize,
         optimize,
+        f"-I{ROOT / 'csrc'}",
         "-o",
         str(program),
         str(HERE / "fuzz_main.c"),

@@ -18,7 +18,7 @@ from puffervec.errors import ConfigError
 from puffervec.gym import NativeVectorEnv
 from tests.gym.kinds import DISABLED, MODES, NEXT, SAME
 
-# An env that can be worked out by hand: see csrc/probe.c. Three steps per episode.
+# An env that can be worked out by hand: see csrc/envs/probe.c. Three steps per episode.
 PROBE = {"env": "probe", "num_envs": 2, "backend": "serial", "episode_length": 3}
 TAG = {"env": "tag_grid", "num_envs": 2, "backend": "serial", "num_taggers": 2, "episode_length": 4}
 

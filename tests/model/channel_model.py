@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""All interleavings of the channel's protocol (csrc/channel.h), with store buffers of a real
+"""All interleavings of the channel's protocol (csrc/core/channel.h), with store buffers of a real
 processor, crashes and signals.
 
 A lost wake-up is no data race, so no sanitizer sees it, and it is too rare for a stress test. Here
@@ -116,7 +116,7 @@ class Setup:
         return "learner" if self.any_order else f"learner{worker}{half}"
 
     def worker_doorbell(self, worker: int, half: int, p: Protocol) -> str:
-        """worker_doorbell of csrc/worker.c."""
+        """worker_doorbell of csrc/core/worker.c."""
         if not self.workers_sleep:
             return ""
         return f"worker{worker}{self.halves_of(worker)[0] if p.home_doorbell else half}"
@@ -383,7 +383,9 @@ def worker(w: int, s: Setup, p: Protocol) -> list[Instruction]:
 
 
 def serve(w: int, h: int, s: Setup, p: Protocol) -> list[Instruction]:
-    """serve of csrc/worker.c: the semaphore is read before the envs run, and again after them."""
+    """serve of csrc/core/worker.c: the semaphore is read before the envs run, and again after
+    them.
+    """
     lane = f"{w}{h}"
     closes = ("branch", f"asked{lane}", lambda value, r: value == CLOSING, f"closing {h}")
     rows: list[Instruction] = [("store", f"rows{lane}", lambda r: r["turn"], PLAIN)]

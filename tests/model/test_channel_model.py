@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The channel's protocol cannot get stuck, each part of it is needed, and csrc/channel.c does
+"""The channel's protocol cannot get stuck, each part of it is needed, and csrc/core/channel.c does
 things in this order.
 """
 
@@ -15,7 +15,7 @@ from tests.model import channel_model
 from tests.model.channel_model import LARGE, SABOTAGES, Protocol, Setup, machine
 from tests.model.machine import Faults
 
-SOURCE = Path(__file__).resolve().parents[2] / "csrc/channel.c"
+SOURCE = Path(__file__).resolve().parents[2] / "csrc/core/channel.c"
 HEADER = SOURCE.with_suffix(".h")
 SMALL = [
     (Setup(turns=2), Faults(crashes=1, spurious=1, interrupts=1)),

@@ -52,13 +52,13 @@ def test_every_page_has_a_place_and_stands_in_the_navigation_once() -> None:
 def test_links() -> None:
     text = (
         "[a](training.md#sweep) [b](../README.md) [c](../examples/sb3_script.py) "
-        "[d](../csrc/env.h) ![e](images/tag.png) [f](#here) [g](https://example.org/x) "
+        "[d](../csrc/contract/env.h) ![e](images/tag.png) [f](#here) [g](https://example.org/x) "
         "[h](gpu-notebook.ipynb) [i](../examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
     home = docs_site.home_of_repository()
     assert docs_site.relinked(text, "docs/sweeps.md", WHERE) == (
         "[a](training.md#sweep) [b](index.md) [c](examples/sb3_script.md) "
-        f"[d]({home}/blob/main/csrc/env.h) ![e](images/tag.png) [f](#here) "
+        f"[d]({home}/blob/main/csrc/contract/env.h) ![e](images/tag.png) [f](#here) "
         "[g](https://example.org/x) [h](gpu-notebook.md) "
         f"[i]({home}/tree/main/examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )

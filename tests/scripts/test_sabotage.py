@@ -19,7 +19,7 @@ from tests.builds import source_folder
 
 LIST = sabotage.read_list()
 AREAS = (
-    "csrc/channel", "csrc/worker", "csrc/slab", "csrc/action", "csrc/advantage", "csrc/rng", "csrc/probe", "csrc/tag",
+    "csrc/contract", "csrc/core", "csrc/learner", "csrc/envs", "csrc/tag",
     "csrc/drive", "puffervec/vec/", "puffervec/workers/process/", "puffervec/train/collect/", "puffervec/train/learn/",
     "puffervec/train/run/",
 )  # fmt: skip

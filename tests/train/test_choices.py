@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Draws in C (puffervec/train/policies/choices.py, csrc/sample.c) against their definition in
-torch.
+"""Draws in C (puffervec/train/policies/choices.py, csrc/learner/sample.c) against their definition
+in torch.
 """
 
 from __future__ import annotations

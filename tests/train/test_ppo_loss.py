@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The losses of PPO and A2C by hand, and in C (csrc/ppo_loss.c) against the same formulas in torch,
-with all gradients.
+"""The losses of PPO and A2C by hand, and in C (csrc/learner/ppo_loss.c) against the same formulas
+in torch, with all gradients.
 """
 
 from __future__ import annotations

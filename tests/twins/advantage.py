@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Twin of pv_advantage, written from the contract in csrc/advantage.h: one row and one step at a
-time, nothing clever.
+"""Twin of pv_advantage, written from the contract in csrc/learner/advantage.h: one row and one step
+at a time, nothing clever.
 """
 
 from __future__ import annotations

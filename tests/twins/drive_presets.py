@@ -278,8 +278,8 @@ def controls(
 
 
 def sincos(angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sines and cosines, float32, by the polynomials of csrc/kernels.h: the last bits decide what a
-    ray meets.
+    """Sines and cosines, float32, by the polynomials of csrc/envs/kernels.h: the last bits decide
+    what a ray meets.
     """
     quarter = np.rint(angle * F(0.636619772367581))
     r = ((angle - quarter * F(1.5703125)) - quarter * F(4.837512969970703125e-4)) - quarter * F(

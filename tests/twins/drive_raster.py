@@ -39,7 +39,7 @@ Point = tuple[int, int]  # to the right and down, in units
 
 
 def sincos(angle: np.float32) -> tuple[np.float32, np.float32]:
-    """Sine and cosine as csrc/kernels.h has them."""
+    """Sine and cosine as csrc/envs/kernels.h has them."""
     quarter = (angle * F(0.636619772367581) + F(12582912)) - F(12582912)
     r = ((angle - quarter * F(1.5703125)) - quarter * F(4.837512969970703125e-4)) - quarter * F(
         7.549789948768648e-8

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Twin of one probe env with one group of rows (mode 0), written from the description at the head
-of csrc/probe.c.
+of csrc/envs/probe.c.
 """
 
 from __future__ import annotations

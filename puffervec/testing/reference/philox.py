@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The random numbers of C envs (csrc/rng.h) in plain Python: Philox-4x32-10 as its paper states it,
-and draws made from it.
+"""The random numbers of C envs (csrc/contract/rng.h) in plain Python: Philox-4x32-10 as its paper
+states it, and draws made from it.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11, section
 3.3 and figure 3.

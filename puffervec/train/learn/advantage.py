@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Advantages of a roll-out, twice the same recursion: C on a CPU (csrc/advantage.h), a parallel
-scan elsewhere.
+"""Advantages of a roll-out, twice the same recursion: C on a CPU (csrc/learner/advantage.h), a
+parallel scan elsewhere.
 
 Both take time-major arrays of T + 1 steps; rewards[k + 1] is what came with step k + 1. The
 transition k -> k+1 is valid iff masks[k] and not (terminals[k] or truncations[k]), and masks[k +

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd (csrc/ppo_loss.h).
-Runs in the learner.
+"""The losses of PPO and A2C, in torch, and on a CPU as one operation of autograd
+(csrc/learner/ppo_loss.h). Runs in the learner.
 
 They differ in one term: PPO weighs advantages by a clipped probability ratio, A2C by the
 log-probability.

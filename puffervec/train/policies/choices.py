@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Discrete actions on a CPU in C: draws here (csrc/sample.h), the loss in learn/ppo_loss.py. Runs
-in the learner.
+"""Discrete actions on a CPU in C: draws here (csrc/learner/sample.h), the loss in
+learn/ppo_loss.py. Runs in the learner.
 """
 
 from __future__ import annotations

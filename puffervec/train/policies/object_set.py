@@ -18,10 +18,10 @@ float32 there, next to the layer that reads them. Whole numbers are divided by t
 field can hold, so that they lie in -1..1 as floats do by convention; 0 stays 0, an empty slot
 empty.
 
-On a CPU a fused C kernel encodes the sets (csrc/set_encoder.h: 15 to 20 times faster than the same
-in torch operations, forward and backward); elsewhere, and for other widths than the kernel's, the
-plain torch form, which is also what an export holds. `torch.compile` sees the kernel as one
-operation, `puffervec::encode_set`, that it does not look into.
+On a CPU a fused C kernel encodes the sets (csrc/learner/set_encoder.h: 15 to 20 times faster than
+the same in torch operations, forward and backward); elsewhere, and for other widths than the
+kernel's, the plain torch form, which is also what an export holds. `torch.compile` sees the kernel
+as one operation, `puffervec::encode_set`, that it does not look into.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _winners(objects: Tensor) -> Tensor:
 
 
 class _Fused(torch.autograd.Function):
-    """csrc/set_encoder.h. No gradient goes to the objects."""
+    """csrc/learner/set_encoder.h. No gradient goes to the objects."""
 
     @staticmethod
     def forward(ctx: Any, objects: Tensor, first: Tensor, second: Tensor) -> Tensor:

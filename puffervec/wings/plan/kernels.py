@@ -344,8 +344,9 @@ def _batch_norm(call: Call) -> Sequence[Work]:
 
 
 # ---- convolution ---------------------------------------------------------------------------------
-# oneDNN's, which torch uses on a CPU, reorders input, weights and result in memory of its own. Ours (csrc/convolution.h) is for
-# float32; other dtypes go by way of columns: a sample's patches side by side, then a matrix product.
+# oneDNN's, which torch uses on a CPU, reorders input, weights and result in memory of its own. Ours
+# (csrc/learner/convolution.h) is for float32; other dtypes go by way of columns: a sample's patches
+# side by side, then a matrix product.
 
 
 def _shape_of(x: Tensor, weight: Tensor, args: Sequence[Any]) -> Any:

@@ -3,7 +3,7 @@
 """The side channel between the learner and a worker with Python envs, for all but rows and numbers.
 
 There is one message at a time each way: the learner posts a question (options, a call), the worker
-an answer per half (infos that are not numbers, results, an exception). Turns (csrc/channel.h)
+an answer per half (infos that are not numbers, results, an exception). Turns (csrc/core/channel.h)
 decide which side may touch which slot when, so there is no lock and no waiting here. Between
 processes a slot is an unnamed file in memory, of any size; in one process it is just a reference.
 

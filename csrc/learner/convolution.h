@@ -14,7 +14,7 @@
 // anew in each call, since an optimizer may have changed them).
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // Channels are those of all groups. Pairs are (rows, columns).

@@ -5,7 +5,7 @@
 // on in vectors, with an exponential of our own: libm's is a call per number.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 #include <math.h>
 #include <string.h>

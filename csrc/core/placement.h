@@ -6,7 +6,7 @@
 // then say where to go (puffervec/vec/crowd.py decides).
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 #define PV_HOME 0     // the cores that the worker began on: one, where it is pinned

@@ -7,7 +7,7 @@
 // command; a few cycles where nothing is to be changed.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 #if defined(__x86_64__)
 #define PV_FLOAT_FLAGS 0x3Fu // sticky exception flags: no mode

@@ -6,7 +6,7 @@
 // and every libm gives the same bits.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 // again.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 #define PV_SET_MOST_OBJECTS 64

@@ -5,7 +5,7 @@
 // (action.c). Runs in workers.
 #pragma once
 
-#include "env.h"
+#include "contract/env.h"
 
 /* [cffi] */
 // Returns PV_OK if each number of a state, as peek writes it, is within the bounds of its field.

@@ -19,8 +19,8 @@
 // Observation of mode 0, float32 (obs_size >= 8): seed mod 4096, episode, step, agent, last action,
 // uniform random number, env's task, number of steps since the vector env began (clock), then
 // zeros.
-#include "env.h"
-#include "rng.h"
+#include "contract/env.h"
+#include "contract/rng.h"
 
 #include <math.h>
 #include <signal.h>

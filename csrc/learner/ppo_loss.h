@@ -7,7 +7,7 @@
 // memory.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 enum {

@@ -6,7 +6,7 @@
 // in this process would keep them from running for ever.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // From now on the second SIGINT or SIGTERM (one of each counts as two) ends the process at once

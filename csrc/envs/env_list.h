@@ -5,7 +5,7 @@
 // puffervec/envs, and its name in BUILT_IN of puffervec/envs/__init__.py.
 #pragma once
 
-#include "env.h"
+#include "contract/env.h"
 
 #define PV_ENV_LIST(X) \
     X(pv_probe_type) \

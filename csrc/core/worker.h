@@ -8,7 +8,7 @@
 #pragma once
 
 #include "channel.h"
-#include "env.h"
+#include "contract/env.h"
 #include "placement.h"
 #include "slab.h"
 

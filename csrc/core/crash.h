@@ -6,7 +6,7 @@
 // itself. Nothing here runs before such a signal comes.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // From now on SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT write the line `head` and a line "

@@ -6,7 +6,7 @@
 // owns no memory.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // Arrays are time-major: row r of step k is [k * rows + r]. rewards, values, terminals, truncations

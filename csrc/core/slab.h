@@ -21,8 +21,8 @@
 // actions are the learner's. Turns (channel.h) decide when.
 #pragma once
 
-#include "base.h"
-#include "env.h"
+#include "contract/base.h"
+#include "contract/env.h"
 
 /* [cffi] */
 #define PV_SLAB_MAGIC 0x42414C5356465550ull // "PUFVSLAB"

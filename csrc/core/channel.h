@@ -46,7 +46,7 @@
 // each yield is slow, and they are skipped in up to 60,000 waits.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 #include "placement.h"
 #include "slab.h"
 

@@ -20,8 +20,8 @@
 //
 // One difference: if the pole falls at the step of the time limit, the episode ends with a terminal
 // only, not a truncation as well.
-#include "env.h"
-#include "rng.h"
+#include "contract/env.h"
+#include "contract/rng.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 // step. Types whose rows restart one by one set PV_OWN_AUTORESET and do it themselves.
 #pragma once
 
-#include "env.h"
+#include "contract/env.h"
 
 // Bytes of scratch that a block needs: a mask byte per env; per row a reward and two flags, which
 // the reset must not lose.

@@ -5,7 +5,7 @@
 // Runs in the learner; owns no memory.
 #pragma once
 
-#include "base.h"
+#include "contract/base.h"
 
 /* [cffi] */
 // For each row and dim draws the first choice whose cumulated probability exceeds a uniform number

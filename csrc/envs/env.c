@@ -4,7 +4,7 @@
 // The core's copy of the helpers that env types share (env_helpers.h), and the table of built-in
 // types. Owns no memory.
 #define PV_HELPER
-#include "env_helpers.h"
+#include "contract/env_helpers.h"
 #include "env_list.h"
 
 static const pv_env_type* const types[] = {
