@@ -255,6 +255,30 @@ def test_the_first_column_and_the_replay_buttons_stay_in_view(
             assert 0 <= left < right <= 1280, (selector, scrolled)
 
 
+def test_a_table_of_intervals_fits_a_narrow_window(
+    browser: Browser, serve: Serve, tmp_path: Path
+) -> None:
+    """Each interval stands below its number there; in a wide window it stands next to it."""
+    JsonLog(_made(tmp_path / "run") / "metrics.jsonl", {}).close()
+    page = opened(browser, serve("watch", "run"), width=1100)
+    row: dict[str, object] = {"scene": "one"}
+    for n in range(8):
+        row |= {f"rate {n}": 0.5, f"rate {n}_95": [0.25, 0.75]}
+    report = json.dumps({"rows": [row], "score": "rate 1"})
+    page.eval(f"document.querySelector('.report').append(...reportTables({report})); 0")
+    heights = []
+    for width in (1100, 1800):
+        page.look(width, 800)
+        inner, outer, height = page.eval(
+            "(() => { const e = document.querySelector('.report .wide'); return [e.scrollWidth, "
+            "e.clientWidth, e.clientHeight]; })()"
+        )
+        assert inner == outer, width
+        heights.append(height)
+    assert heights[0] > heights[1]
+    assert page.texts(".report td")[1] == "0.50 [0.25, 0.75]"
+
+
 def test_a_click_says_what_it_waits_for(browser: Browser, serve: Serve, a_run: Path) -> None:
     page = opened(browser, serve("watch", "runs", "--replay-every", "0"))
     jobs = [

@@ -12,6 +12,12 @@ function cellText(row, column) {
     return interval ? `${digits(value)} [${digits(interval[0])}, ${digits(interval[1])}]` : digits(value);
 }
 
+// A cell's text, which breaks before an interval but not within it where the table is wide.
+function cellWords(row, column) {
+    const text = cellText(row, column), end = typeof row[column] === "number" ? text.indexOf("[") : -1;
+    return end < 0 ? [text] : [text.slice(0, end), element("span", {class: "interval"}, text.slice(end))];
+}
+
 function fixed(number) {
     const size = Math.abs(number);
     return size >= 1000 ? shortly(Math.round(number)) : size >= 0.01 || size === 0 ? number.toFixed(2) : String(Number(number.toPrecision(2)));
@@ -25,7 +31,7 @@ function table(rows, {columns, total = null, sort = null, more = null}) {
     let [by, falling] = sort || [null, false], short = rows.length > MOST_ROWS;
     const body = element("tbody"), isNumber = (column) => rows.some((row) => typeof row[column] === "number");
     const line = (row, settings) => {
-        const cells = columns.map((column) => element("td", {class: isNumber(column) ? "number" : ""}, cellText(row, column)));
+        const cells = columns.map((column) => element("td", {class: isNumber(column) ? "number" : ""}, ...cellWords(row, column)));
         return element("tr", settings, ...cells, more ? element("td", {class: "act"}, settings.class ? "" : more(row) || "") : null);
     };
     const fill = () => {
