@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from puffervec.errors import ConfigError
 from puffervec.system.folder import Folder
+from puffervec.train.config.target import training_of
 from puffervec.train.metrics.curves import unit_of
 from puffervec.train.metrics.keys import (
     AGENT_STEPS_PER_S,
@@ -157,12 +159,31 @@ class Board:
     def to_json(self) -> dict[str, Any]:
         """All that a page says of runs, all but their curves, and what their metrics are."""
         keys = ranked(key for run in self.runs for key in curve_keys(run.metrics))
+        meanings = self._meanings()
         return {
             "runs": [run.to_json(number) for number, run in enumerate(self.runs)],
             "folders": [name_of(path) for path in self._holders],
-            "metrics": {key: told_of(key) for key in keys},
+            "metrics": {key: told_of(key, meanings) for key in keys},
             "time": time_meanings(),
         }
+
+    def _meanings(self) -> dict[str, str]:
+        """Return what the envs of the runs say of the numbers that they record; where two envs
+        record numbers of the same name, both.
+        """
+        found: dict[str, dict[str, None]] = {}
+        for env in dict.fromkeys(run.metrics.env for run in self.runs):
+            for name, meaning in _meanings_of(env).items():
+                found.setdefault(name, {})[meaning] = None
+        return {name: "; ".join(meanings) for name, meanings in found.items()}
+
+
+@cache
+def _meanings_of(env: str) -> Mapping[str, str]:
+    """Return what an env says of the numbers that it records; nothing where it is not installed."""
+    with contextlib.suppress(ConfigError, ImportError):
+        return training_of(env).meanings
+    return {}
 
 
 def ranked(keys: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ MOST_WAITING = 8  # jobs that were asked for
 KEPT_BY_ITSELF = 2  # replays of a run that nobody asked for
 # Times as long until the next replay of a run by itself where the last one failed.
 FAILED_WAITS = 10
-MOST_TRIES = 3  # of a job whose checkpoint the run has removed meanwhile
+MOST_TRIES = 3  # of a job whose checkpoint the run has removed before it was read
 ASKED_NICE, BY_ITSELF_NICE = (
     5,
     19,
@@ -173,8 +173,8 @@ class Jobs:
                 self._wake.clear()
 
     async def _do(self, job: Job) -> None:
-        """Make what a job is about; again where its checkpoint was removed meanwhile by the run
-        that writes there.
+        """Make what a job is about; again where the run that writes there has removed its
+        checkpoint before it was read.
         """
         job.state, job.said = "working", ""
         for _ in range(MOST_TRIES):
@@ -188,7 +188,8 @@ class Jobs:
                 job.state, job.said = "done", ""
                 return
             job.said = job.said or f"it ended with code {code}"
-            if (job.path / CHECKPOINTS / job.checkpoint).is_dir():
+            # What plays has read its checkpoint: that one may be gone, and is not the reason.
+            if job.act or (job.path / CHECKPOINTS / job.checkpoint).is_dir():
                 break
         job.state = "failed"
 

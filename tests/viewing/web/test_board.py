@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from puffervec.errors import ConfigError
+from puffervec.train.config.target import training_of
 from puffervec.train.metrics.keys import METRICS
 from puffervec.train.metrics.log import JsonLog
 from puffervec.viewing.web.board import (
@@ -142,6 +143,19 @@ def test_what_it_says_of_a_run(tmp_path: Path) -> None:
     assert (found["score"], found["return"]) == (0.5, 7.0)
     assert (found["checkpoint"], found["training"], found["env"]) == ("000000000010", True, "probe")
     assert found["files"] == ["metrics.jsonl", "plot.png"]
+
+
+def test_it_says_what_envs_say_of_their_own_metrics(tmp_path: Path) -> None:
+    """Also where a run is of an env that is not installed here."""
+    for number, env in enumerate(("drive", "none such", "")):
+        (tmp_path / str(number)).mkdir()
+        log = JsonLog(tmp_path / str(number) / "metrics.jsonl", {"env": env})
+        log.write({"step": 1, "elapsed_s": 1, "env/score": 0.5, "env/unknown": 1})
+        log.close()
+    metrics = Board([tmp_path]).to_json()["metrics"]
+    meanings = training_of("drive").meanings
+    assert metrics["env/score"]["meaning"] == meanings["score"] != ""
+    assert metrics["env/unknown"]["meaning"] == ""
 
 
 def test_metrics_have_units_and_an_order() -> None:

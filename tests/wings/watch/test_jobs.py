@@ -369,6 +369,32 @@ def test_a_checkpoint_that_is_removed_while_it_is_read_is_no_failure(
     working(jobs, steps)
 
 
+def test_what_fails_while_it_plays_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has removed its checkpoint meanwhile, but that was read before."""
+    script = (
+        "import shutil, sys\nprint('progress playing 0.500', file=sys.stderr, flush=True)\n"
+        "open(sys.argv[1] + '.tries', 'a').write('x')\nshutil.rmtree(sys.argv[2])\n"
+        "sys.exit('the env failed')"
+    )
+    monkeypatch.setattr(
+        module,
+        "command_of",
+        lambda path, kind, part, out, flags: [sys.executable, "-c", script, str(out), str(path)],
+    )
+    newer, jobs = [saved(tmp_path, number) for number in (1, 2)][1], Jobs(tmp_path)
+
+    async def steps() -> None:
+        job = jobs.ask(0, tmp_path, "eval", "", newer)
+        assert job is not None
+        await until(job, "done", "failed")
+        assert (job.state, job.checkpoint, job.said) == ("failed", newer, "the env failed")
+        assert Path(f"{job.out}.tries").read_text() == "x"
+
+    working(jobs, steps)
+
+
 def test_after_a_failure_newer_checkpoints_are_played_by_themselves_but_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
