@@ -50,11 +50,11 @@ HEADERS = [
     "learner/set_encoder.h",
     "learner/convolution.h",
     "core/bench.h",
-    "drive/scene.h",
-    "drive/index.h",
-    "drive/simplify.h",
-    "drive/columns.h",
-    "drive/beside.h",
+    "drive/scene/scene.h",
+    "drive/compile/index.h",
+    "drive/compile/simplify.h",
+    "drive/compile/columns.h",
+    "drive/compile/beside.h",
     "drive/tables.h",
 ]
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an action is under each model of dynamics: its axes (csrc/drive/actions.c), and values of
-the user's own for them.
+"""What an action is under each model of dynamics: its axes (csrc/drive/motion/actions.c), and
+values of the user's own for them.
 
 Runs in the learner.
 """

@@ -62,7 +62,7 @@ PRESET: dict[str, dict[str, Any]] = {
     "policy": {"hidden": (128, 128), "normalize": False},
 }
 
-# What is in the log of training, besides the columns of evaluations (csrc/drive/records.h)
+# What is in the log of training, besides the columns of evaluations (csrc/drive/judge/records.h)
 RECORD_MEANINGS = {
     "goal_steps": "steps to the goal per agent; 0 for those that did not reach it",
     "contacts": "contacts with other objects per agent",
@@ -121,7 +121,7 @@ def build(config: DriveConfig) -> EnvData:
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
     """What the C env reads besides its config and the scenes: ranges of rewards
-    (csrc/drive/reward.c), ids (control.c), values of actions (actions.c).
+    (csrc/drive/judge/reward.c), ids (control.c), values of actions (actions.c).
     """
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
     return {

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The models of motion (csrc/drive/models.h) without an env: one step of one body, and expert
-actions of logged scenes.
+"""The models of motion (csrc/drive/motion/models.h) without an env: one step of one body, and
+expert actions of logged scenes.
 
 Runs in the learner. `python -m drive_env.motion FOLDER` prints how well each model's expert actions
 follow the logs.
@@ -111,7 +111,7 @@ def expert_actions(
     there in the first frame.
 
     Models that set poses are exactly there. The others choose two numbers for a pose of three, so
-    each action looks at where the vehicle is by then (csrc/drive/inverse.c). An env with
+    each action looks at where the vehicle is by then (csrc/drive/motion/inverse.c). An env with
     `expert_actions=1` plays the same actions.
 
     Args:

@@ -11,8 +11,8 @@
 // bodies (all objects of a step), follow (vehicles that drive by IDM), lanes (ways along the lane
 // graph), collide, reward, metrics, segments and partners (the k nearest), observe, saved (states).
 // index runs in the learner only.
-#include "kernels.h"
-#include "state.h"
+#include "drive/scalar.h"
+#include "drive/state.h"
 
 #include <math.h>
 

@@ -17,11 +17,11 @@
 #pragma once
 
 #include "contract/env.h"
-#include "follow.h"
-#include "models.h"
-#include "records.h"
-#include "scene.h"
-#include "tables.h"
+#include "drive/motion/follow.h"
+#include "drive/motion/models.h"
+#include "drive/judge/records.h"
+#include "drive/scene/scene.h"
+#include "drive/tables.h"
 
 #define DRIVE_CACHE_LINE 64
 #define DRIVE_SAMPLE_STEPS 32 // the counters look at every 32nd step of a scene

@@ -208,7 +208,7 @@ class SceneDrawing:
         }
 
     def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
-        """What actions mean on the axes of the model: see csrc/drive/actions.c."""
+        """What actions mean on the axes of the model: see csrc/drive/motion/actions.c."""
         axes, config = axes_of(self.config.dynamics), self.config
         given = given_values(config.action_values, config.dynamics)
         values = [np.array(given.get(axis.name, axis.values)) for axis in axes]

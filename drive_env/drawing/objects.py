@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Where the objects of a scene are that no agent moves: in their log, at rest, or as followers
-(csrc/drive/follow.c).
+(csrc/drive/motion/follow.c).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from drive_env.scenes import packed
 from drive_env.scenes.schema import MOVE_M, OBJECT_TYPES, VEHICLE
 from puffervec.contract.drawing import State
 
-FOLLOWS_LOG, FOLLOWS_LANE = 1, 2  # DRIVE_FOLLOWS_LOG, DRIVE_FOLLOWS_LANE in csrc/drive/follow.h
+# DRIVE_FOLLOWS_LOG and DRIVE_FOLLOWS_LANE in csrc/drive/state.h
+FOLLOWS_LOG, FOLLOWS_LANE = 1, 2
 Pose = tuple[int, float, float, float]  # object, x, y, heading
 _NOUNS = {"vehicle": "car", "other": "object"}
 

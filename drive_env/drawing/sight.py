@@ -98,7 +98,7 @@ class Sight:
 
 
 def ray_angles(config: DriveConfig) -> NDArray[np.float64]:
-    """Angles of the rays from the car's heading, as csrc/drive/lidar.c aims them."""
+    """Angles of the rays from the car's heading, as csrc/drive/observe/lidar.c aims them."""
     count, fov = config.lidar_rays, math.radians(config.lidar_fov_deg)
     if count < 2:
         return np.zeros(count)

@@ -27,7 +27,7 @@ from puffervec.errors import ConfigError
 if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
-# The joint action is acceleration index * 13 + steering index, as in csrc/drive/actions.c.
+# The joint action is acceleration index * 13 + steering index, as in csrc/drive/motion/actions.c.
 ACCELERATIONS_MPS2 = np.array([-4.0, -2.667, -1.333, 0.0, 1.333, 2.667, 4.0], dtype=np.float32)
 STEERINGS_RAD = np.array(
     [-1.0, -0.833, -0.667, -0.5, -0.333, -0.167, 0.0, 0.167, 0.333, 0.5, 0.667, 0.833, 1.0],
@@ -204,7 +204,7 @@ class LogActor:
 
 class IdmActor:
     """Lets the env drive the agents by IDM along the path of their log, and on along its lane
-    (csrc/drive/follow.c).
+    (csrc/drive/motion/follow.c).
     """
 
     overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "idm_agents": 1}

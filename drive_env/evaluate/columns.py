@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rates and means that the records of the driving env give (csrc/drive/records.h), for the log and
-for evaluations.
+"""Rates and means that the records of the driving env give (csrc/drive/judge/records.h), for the
+log and for evaluations.
 
 Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another
 record.

@@ -3,8 +3,8 @@
 """Who hit whom in an agent's first contact, at which angle, and under which rule. docs/drive.md has
 the thresholds.
 
-Runs in the learner, on what the env keeps of the contact (csrc/drive/collide.c) and on the map of
-the compiled scene. A body that drives backward is taken by the direction of its motion.
+Runs in the learner, on what the env keeps of the contact (csrc/drive/judge/collide.c) and on the
+map of the compiled scene. A body that drives backward is taken by the direction of its motion.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REACH_M, TURNED_COSINE, TURNED_COST_M = (
     4.0,
     math.cos(math.radians(30)),
     3.0,
-)  # the lane of a body, as in csrc/drive/measure.c
+)  # the lane of a body, as in csrc/drive/judge/measure.c
 AGAINST_COSINE = -0.5  # of a body that drives against its lane
 STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in none
 TURNS_RAD = math.radians(30)  # a lane that turns by more, from its start to its end

@@ -9,9 +9,9 @@ touch a planned car. Of some hundred speed profiles (cruise, brake and go on, st
 that loses least time without contact is chosen, which makes cars yield and follow. If all of them
 are blocked, the car is left out.
 
-A path has continuous curvature k, and the heading differs from its tangent by the slip angle asin(k
-* wheelbase / 2), as with the env's bicycle model (csrc/drive/dynamics.c) when the car's centre
-follows the path.
+A path has continuous curvature k, and the heading differs from its tangent by the slip angle
+asin(k * wheelbase / 2), as with the env's bicycle model (csrc/drive/motion/dynamics.c) when the
+car's centre follows the path.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Shows what an agent sees in its bird's-eye view (csrc/drive/raster.c): its channels side by side,
-or as one coloured picture.
+"""Shows what an agent sees in its bird's-eye view (csrc/drive/observe/raster.c): its channels side
+by side, or as one coloured picture.
 
     python -m drive_env.render.raster docs/images/raster.png
 

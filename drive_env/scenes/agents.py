@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which objects of compiled scenes are agents, as the env finds them (csrc/drive/control.c), and
-what to say where none is.
+"""Which objects of compiled scenes are agents, as the env finds them (csrc/drive/scene/control.c),
+and what to say where none is.
 
 Runs in the learner, before workers start.
 """

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """The cell index of a scene: which segments can be among the k nearest of a point
-(csrc/drive/index.c).
+(csrc/drive/compile/index.c).
 
 Runs in the learner. Cells where no car is expected are left out; there the env scans all segments,
 which is slower but gives the same result. So the choice of cells trades bytes for speed and does
@@ -99,7 +99,7 @@ def build_index(
     range_m: float,
     most: int = MOST_CANDIDATES,
 ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Build the cell index in C (csrc/drive/index.c).
+    """Build the cell index in C (csrc/drive/compile/index.c).
 
     Returns:
         cells (ny * nx,) of dtype CELL, candidates (n,) uint16: indices of segments, ascending

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Parses the JSON text of a scene with its long lists of numbers as arrays: they are read in C
-(csrc/drive/columns.c).
+(csrc/drive/compile/columns.c).
 
 Runs in the learner. What is sound and plain becomes an array; other lists stay lists, and a text
 that is no JSON stays one.

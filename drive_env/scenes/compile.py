@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Packs one checked scene into the bytes that the C env reads (csrc/drive/scene.h).
+"""Packs one checked scene into the bytes that the C env reads (csrc/drive/scene/scene.h).
 
 Runs in the learner, once per scene and settings; `sceneset` puts the results into one file.
 Coordinates become float32 relative to the mean of the scene's points; lanes, lines and edges become

@@ -5,7 +5,7 @@ for overlap.
 
 Runs in the learner, not per step. Data sets sample lanes and edges every 0.5 m; the env needs
 segments, and its cost grows with their number. Source of the method: Douglas and Peucker 1973, in C
-(csrc/drive/simplify.c).
+(csrc/drive/compile/simplify.c).
 
 Bound: no input point is farther than `tolerance_m` from the segment that replaces its part of the
 polyline. The converse holds as well: that part runs from one end of the segment to the other within
@@ -69,7 +69,7 @@ def simplify_all(
     fitted: Sequence[bool],
     names: Sequence[str] = (),
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Simplify many polylines in C (csrc/drive/simplify.c).
+    """Simplify many polylines in C (csrc/drive/compile/simplify.c).
 
     Args:
         points_m: (n, 2 or 3) of all polylines, one after another. sizes: (L,) points of each.

@@ -4,9 +4,9 @@
 all types.
 
 Runs in the learner when a scene is compiled. A search around a point skips the groups whose box is
-too far away, and looks at the others 16 segments at a time (csrc/drive/roads.c). The groups are the
-leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and Edgington 1997): vertical
-strips of equal size, cut into groups from bottom to top.
+too far away, and looks at the others 16 segments at a time (csrc/drive/search/roads.c). The groups
+are the leaves of an R-tree, packed by sort-tile-recursive (Leutenegger, Lopez and Edgington 1997):
+vertical strips of equal size, cut into groups from bottom to top.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def build_groups(
     segments: Mapping[str, NDArray[np.float32]], per_type: tuple[int, int, int]
 ) -> dict[str, NDArray[Any]]:
     """Return the sections `boxes` (4 * stride,), `groups` (n,) and `rows` (n * 16 * 8,) of
-    csrc/drive/scene.h.
+    csrc/drive/scene/scene.h.
 
     Args: segments: x, y, ux, uy, half, (S,) each; per_type: how many are lanes, lines, edges.
     """

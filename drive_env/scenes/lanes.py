@@ -177,8 +177,8 @@ def _beside(
 
 
 def sights(scene: str, segments: Segments, lanes: int) -> NDArray[Any]:
-    """Return which lanes are seen beside which (csrc/drive/beside.c), from points at most PROBE_M
-    apart: records of SIGHT.
+    """Return which lanes are seen beside which (csrc/drive/compile/beside.c), from points at most
+    PROBE_M apart: records of SIGHT.
 
     Raises: SceneError: see `pack_lanes`.
     """

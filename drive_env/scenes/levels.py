@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """Whether a scene has more than one level, so that contacts have to look at heights
-(csrc/drive/height.c).
+(csrc/drive/motion/height.c).
 
 Runs in the learner when a scene is compiled. A bridge has two grounds in one place, a hill has one
 everywhere: boxes that overlap on a hill touch, however high it is.
@@ -18,7 +18,8 @@ from drive_env.scenes import packed
 from drive_env.scenes.schema import Floats
 from drive_env.scenes.segments import Segments
 
-# Grounds of one place that differ by no more than this are on one level (csrc/drive/collide.c)
+# Grounds of one place that differ by no more than this are on one level
+# (csrc/drive/judge/collide.c)
 SAME_LEVEL_M = 1.0
 PLACE_M = 4.0  # points that are no farther apart, along x and along y, are in one place
 AHEAD = (

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The packed scene format in NumPy. Structs and constants are those of csrc/drive/scene.h. Runs in
-the learner.
+"""The packed scene format in NumPy. Structs and constants are those of csrc/drive/scene/scene.h.
+Runs in the learner.
 """
 
 from __future__ import annotations

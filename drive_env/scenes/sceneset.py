@@ -3,7 +3,7 @@
 """Files of compiled scenes (.pvs): writes them, verifies them, and shows what is in them.
 docs/pvs.md describes the format.
 
-Runs in the learner; workers map the same file read-only (csrc/drive/scene.h). Nothing is read
+Runs in the learner; workers map the same file read-only (csrc/drive/scene/scene.h). Nothing is read
 before it is needed: a file of gigabytes opens in milliseconds per thousand scenes. What is checked
 when:
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Lanes beside each other (csrc/drive/beside.c) equal their twin's, in every bit."""
+"""Lanes beside each other (csrc/drive/compile/beside.c) equal their twin's, in every bit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Lists of numbers in JSON (csrc/drive/columns.c, drive_env/scenes/columns.py) are what the module
-json reads, in every bit.
+"""Lists of numbers in JSON (csrc/drive/compile/columns.c, drive_env/scenes/columns.py) are what the
+module json reads, in every bit.
 """
 
 from __future__ import annotations

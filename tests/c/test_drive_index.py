@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The cell index (csrc/drive/index.c): for any point of a cell, its candidates hold the k nearest
-within the range.
+"""The cell index (csrc/drive/compile/index.c): for any point of a cell, its candidates hold the k
+nearest within the range.
 """
 
 from __future__ import annotations

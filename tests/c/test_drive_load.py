@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""States of a driving env (csrc/drive/saved.c): what was saved comes back; what is broken is
+"""States of a driving env (csrc/drive/block/saved.c): what was saved comes back; what is broken is
 refused or harmless, no crash.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Border checks of compiled scene sets (csrc/drive/scene.c): whatever the bytes say, nothing
+"""Border checks of compiled scene sets (csrc/drive/scene/scene.c): whatever the bytes say, nothing
 outside them is read.
 
 A set under test ends exactly where unreadable memory begins, so that reading past its end kills the

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Simplified polylines (csrc/drive/simplify.c) equal their twin's: the same points, and fitted ones
-within its rounding.
+"""Simplified polylines (csrc/drive/compile/simplify.c) equal their twin's: the same points, and
+fitted ones within its rounding.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from tests.helpers import action_table, raw_rows
 STEPS, EPISODES, AGENTS = 50, 3, 40
 CPU = set(Path("/proc/cpuinfo").read_text().split()) if Path("/proc/cpuinfo").exists() else set()
 BASE = ["-std=c11", "-D_GNU_SOURCE", "-ffp-contract=off", "-fno-math-errno"]
+BASE.append(f"-I{memcheck.ROOT / 'csrc'}")
 SANITIZE = [
     "-O1",
     "-g",

@@ -167,7 +167,7 @@ def test_estimators_of_realism() -> None:
 
 
 def test_limits_of_comfort() -> None:
-    header = (pages.ROOT / "csrc/drive/records.h").read_text()
+    header = (pages.ROOT / "csrc/drive/judge/records.h").read_text()
     limits = dict(re.findall(r"#define DRIVE_COMFORT_(\w+) ([\d.]+)f", header))
     said = PAGE.partition("- **Comfort** is ")[2].partition("nuPlan")[0]
     assert len(limits) == 5 and all(

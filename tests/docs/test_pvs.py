@@ -28,7 +28,7 @@ def test_numbers_are_those_of_the_code() -> None:
         "within 2 cm": compiler.EDGES_M == 0.02,
         "up to 64 KiB": compiler.MAX_METADATA_BYTES == 64 << 10,
         "within 0.2 m between": "#define HEIGHT_M 0.2 "
-        in (pages.ROOT / "csrc/drive/simplify.c").read_text(encoding="utf-8"),
+        in (pages.ROOT / "csrc/drive/compile/simplify.c").read_text(encoding="utf-8"),
         "within 0.1 m of A's end, at most 0.5 rad off": (lanes.JOIN_M, lanes.TURN_RAD)
         == (0.1, 0.5),
         "2 m off its height": lanes.LEVEL_M == 2.0,

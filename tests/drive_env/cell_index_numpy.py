@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
 """The slow, obvious cell index: segments that can be among the k nearest of a point of a cell. Twin
-of csrc/drive/index.c.
+of csrc/drive/compile/index.c.
 """
 
 from __future__ import annotations

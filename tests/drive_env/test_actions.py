@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Action spaces of the driving env (csrc/drive/actions.c, drive_env/actions.py): what is declared
-is what moves the cars.
+"""Action spaces of the driving env (csrc/drive/motion/actions.c, drive_env/actions.py): what is
+declared is what moves the cars.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Heights (csrc/drive/height.c): no contact across levels, cars stand on their road, and flat
-scenes are as they were.
+"""Heights (csrc/drive/motion/height.c): no contact across levels, cars stand on their road, and
+flat scenes are as they were.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The models of motion (csrc/drive/models.c, walkers.c): equal to their formulas, with the limits,
-and to closed forms.
+"""The models of motion (csrc/drive/motion/models.c, walkers.c): equal to their formulas, with the
+limits, and to closed forms.
 """
 
 from __future__ import annotations

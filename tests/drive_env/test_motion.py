@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Expert actions (csrc/drive/inverse.c, expert.c; drive_env/motion.py): they follow the log, and
-the env plays the same.
+"""Expert actions (csrc/drive/motion/inverse.c, expert.c; drive_env/motion.py): they follow the log,
+and the env plays the same.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Every byte of the bird's-eye view (csrc/drive/raster.c) equals the twin's, alone and beside the
-vector.
+"""Every byte of the bird's-eye view (csrc/drive/observe/raster.c) equals the twin's, alone and
+beside the vector.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@
 #include "fuzz_mutate.h"
 
 #include "../../csrc/drive/tables.h"
-#include "../../csrc/drive/scene.h"
+#include "../../csrc/drive/scene/scene.h"
 
 #include <fcntl.h>
 #include <float.h>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 //
 // How the fuzzing program (fuzz_main.c) changes bytes: numbers set to extremes, bits flipped,
-// stretches copied; and for compiled scenes, which number means what (csrc/drive/scene.h).
+// stretches copied; and for compiled scenes, which number means what (csrc/drive/scene/scene.h).
 #pragma once
 
-#include "../../csrc/drive/scene.h"
+#include "../../csrc/drive/scene/scene.h"
 #include "fuzz_env.h"
 
 static const uint64_t wide[] = {0,

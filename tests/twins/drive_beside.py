@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""csrc/drive/beside.c in NumPy: which lanes are seen beside which."""
+"""csrc/drive/compile/beside.c in NumPy: which lanes are seen beside which."""
 
 from __future__ import annotations
 

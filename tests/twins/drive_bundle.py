@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The twin of csrc/drive/bundle.c: which scenes fill an env, in plain Python. Runs in the tests
-only.
+"""The twin of csrc/drive/block/bundle.c: which scenes fill an env, in plain Python. Runs in the
+tests only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The twin of csrc/drive/follow.c: vehicles that drive by the intelligent driver model (Treiber,
-Hennecke, Helbing 2000).
+"""The twin of csrc/drive/motion/follow.c: vehicles that drive by the intelligent driver model
+(Treiber, Hennecke, Helbing 2000).
 
 Written from the rules at the head of that file: a path is a list of points, a body in the way is
 found by projecting corners. Runs in the tests only.

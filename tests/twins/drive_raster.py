@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The slow, obvious twin of drive's raster (csrc/drive/raster.c), equal byte for byte. Runs in the
-tests only.
+"""The slow, obvious twin of drive's raster (csrc/drive/observe/raster.c), equal byte for byte. Runs
+in the tests only.
 
 Everything is drawn, wherever it lies, and each shape looks at every row of pixels. Taken over from
 C: the order of the float32 operations that lead from the scene to the picture, since they decide in

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The twin of csrc/drive/simplify.c: polylines with few points, within a tolerance (Douglas and
-Peucker 1973).
+"""The twin of csrc/drive/compile/simplify.c: polylines with few points, within a tolerance (Douglas
+and Peucker 1973).
 """
 
 from __future__ import annotations

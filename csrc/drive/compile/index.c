@@ -1,0 +1,416 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// See index.h. Why the lists are complete: let c be the centre of a square with half diagonal h,
+// d(c, s) the distance from c to segment s and d_k(c) the k-th smallest of them. A point p of the
+// square is at most h from c, so d_k(p) <= d_k(c) + h, and a segment among the k nearest of p has
+// d(p, s) <= d_k(p), hence d(c, s) <= d_k(c) + 2 h. Likewise d(p, s) <= range gives d(c, s) <=
+// range + h. The bound is tight only for small squares, so each cell is cut into SUB x SUB of them
+// and its list is the union of theirs: about half as long as the list of the whole cell, at the
+// same size of the grid.
+//
+// The same bound holds for any circle of radius h. So segments that matter to the smallest circle
+// around those of a strip of ROW cells are found first, among all, and those that matter to a cell
+// among these: the lists are the same, in a third of the time. Distances are computed from ROW
+// points at once: the centres of the cells of a strip, then of the squares of a cell, row by row.
+// Those of a cell are put in the order of their distance from its centre, roughly, so that the k
+// nearest come early and most others are passed over at a glance.
+#include "drive/compile/index.h"
+#include "drive/scalar.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW 4
+#define SUB ROW
+#define WIDTH 8 // points from which distances are computed at once: two rows
+#define SQUARES (SUB * SUB)
+#define HALF_DIAGONAL 0.70710678118654752
+#define BINS 64 // of distances, by which the segments of a cell are put in order
+
+// For the rounding of float32 distances and of the cell that a point falls in, which grows with the
+// grid: far above both, far below anything that matters.
+#define MARGIN_M 0.01
+#define MARGIN_PER_M 1e-6
+
+// Some segments of one type, side by side, so that distances are computed several at a time.
+typedef struct index_set {
+    uint32_t count;
+    uint32_t* segment;              // (count,) their numbers, ascending
+    double *x, *y, *ux, *uy, *half; // (count,)
+} index_set;
+
+// What is asked of one type's lists.
+typedef struct index_demand {
+    uint32_t k;
+    double range_m, margin_m;
+} index_demand;
+
+typedef struct index_scratch {
+    index_set all[PV_SEGMENT_TYPES];   // the segments of each type
+    index_set strip[PV_SEGMENT_TYPES]; // those that may matter to the strip at work
+    index_set
+        near; // those of one type that may matter to the cell at work, by distance from its centre
+    uint32_t* place; // (entries of near,) where they are in the set that they come from, ascending
+    double* square;  // (entries of a set,) of the distance from a point, m^2
+    double* squares; // (entries of near, WIDTH) likewise, from the centres of two rows of squares
+                     // of a cell
+    double* across[PV_SEGMENT_TYPES]; // (entries of strip, WIDTH) likewise, from the centres of its
+                                      // cells; half of them unused
+    double limit[PV_SEGMENT_TYPES][ROW]; // and the largest at which a segment can matter to a cell
+    uint8_t *chosen, *bin;               // per place
+} index_scratch;
+
+typedef double doubles __attribute__((vector_size(8 * WIDTH)));
+typedef int64_t longs __attribute__((vector_size(8 * WIDTH)));
+typedef int8_t marks __attribute__((vector_size(WIDTH)));
+
+// The k-th smallest (k >= 1) of n values, +infinity if there are fewer: a sorted list of the k
+// smallest so far.
+static double kth_smallest(const double* values, uint32_t n, uint32_t k) {
+    double sorted[PV_INDEX_MAX_K];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (count == k && values[i] >= sorted[k - 1])
+            continue;
+        uint32_t at = count < k ? count++ : k - 1;
+        for (; at > 0 && sorted[at - 1] > values[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = values[i];
+    }
+    return count == k ? sorted[k - 1] : (double)INFINITY;
+}
+
+// Writes the squares of the distances of a set's segments from a point.
+PV_CLONES static void measure(const index_set* set, double px, double py, double* restrict square) {
+    const double *x = set->x, *y = set->y, *ux = set->ux, *uy = set->uy, *half = set->half;
+    for (uint32_t i = 0; i < set->count; i++) {
+        double dx = x[i] - px, dy = y[i] - py;
+        double over = fabs(dx * ux[i] + dy * uy[i]) - half[i];
+        double across = dx * uy[i] - dy * ux[i];
+        over = over < 0.0 ? 0.0 : over;
+        square[i] = over * over + across * across;
+    }
+}
+
+// Entries of `a` where the mask is -1, of `b` where it is 0.
+PV_INLINE doubles choose(longs mask, doubles a, doubles b) {
+    longs one, other, both;
+    doubles v;
+    memcpy(&one, &a, sizeof one);
+    memcpy(&other, &b, sizeof other);
+    both = (one & mask) | (other & ~mask);
+    memcpy(&v, &both, sizeof v);
+    return v;
+}
+
+// Whether any entry of a mask is -1.
+PV_INLINE int any_of(longs mask) {
+    marks narrow = __builtin_convertvector(mask, marks);
+    uint64_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return bits != 0;
+}
+
+// Does the same from WIDTH points: ROW of them `step` apart along x from (px, py) on, and as many
+// `step` above them. Writes squares (count, WIDTH), and to kth (WIDTH,) the k-th smallest from
+// each, +infinity if there are fewer: sorted lists of the k smallest so far, into which each
+// segment is sunk.
+PV_CLONES static void measure_rows(const index_set* set,
+                                   uint32_t k,
+                                   double px,
+                                   double py,
+                                   double step,
+                                   double* restrict squares,
+                                   double* restrict kth) {
+    doubles sorted[PV_INDEX_MAX_K], atx, aty, zero = {0.0}, none = zero + (double)INFINITY;
+    for (int c = 0; c < WIDTH; c++)
+        atx[c] = px + c % ROW * step, aty[c] = py + c / ROW * step;
+    for (uint32_t j = 0; j < k; j++)
+        sorted[j] = none;
+    for (uint32_t i = 0; i < set->count; i++) {
+        doubles dx = set->x[i] - atx, dy = set->y[i] - aty;
+        doubles over = dx * set->ux[i] + dy * set->uy[i],
+                across = dx * set->uy[i] - dy * set->ux[i];
+        over = choose(over < zero, -over, over) - set->half[i];
+        over = choose(over < zero, zero, over);
+        doubles v = over * over + across * across;
+        memcpy(squares + (size_t)i * WIDTH, &v, sizeof v);
+        if (!any_of(v < sorted[k - 1]))
+            continue;
+        uint32_t filled = i < k ? i + 1 : k;
+        for (uint32_t j = 0; j < filled; j++) {
+            doubles a = sorted[j];
+            longs stays = a < v;
+            sorted[j] = choose(stays, a, v);
+            v = choose(stays, v, a);
+        }
+    }
+    memcpy(kth, &sorted[k - 1], sizeof sorted[0]);
+}
+
+// The square of the largest distance at which a segment can matter to a point that is at most h
+// away, where the square of the k-th smallest distance is `kth`.
+static double limit_of(const index_demand* demand, double kth, double h) {
+    double nearest = sqrt(kth) + 2.0 * h, reach = demand->range_m + h;
+    double limit = (nearest < reach ? nearest : reach) + demand->margin_m;
+    return limit * limit;
+}
+
+static void copy_segment(
+    const index_set* from, uint32_t i, index_set* to, uint32_t at, uint32_t segment) {
+    to->segment[at] = segment;
+    to->x[at] = from->x[i], to->y[at] = from->y[i];
+    to->ux[at] = from->ux[i], to->uy[at] = from->uy[i];
+    to->half[at] = from->half[i];
+}
+
+// Lists the places of squares of at most `limit`, ascending; they lie `stride` numbers apart.
+// Returns how many there are.
+static uint32_t places_within(
+    const double* squares, uint32_t stride, uint32_t n, double limit, uint32_t* restrict place) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) { // no branch: which of them are within is hard to foresee
+        place[count] = i;
+        count += squares[(size_t)i * stride] <= limit;
+    }
+    return count;
+}
+
+// Finds the segments of one type that may matter to the ROW cells from the one with the lower left
+// corner (x0, y0) on, and how near they are to each.
+static void collect_strip(int type,
+                          const index_demand* demand,
+                          double x0,
+                          double y0,
+                          double cell_m,
+                          index_scratch* scratch) {
+    double h =
+        (0.5 * (ROW - 1) + HALF_DIAGONAL) * cell_m; // covers the circles around all of its cells
+    const index_set* all = &scratch->all[type];
+    index_set* strip = &scratch->strip[type];
+    index_demand wider = *demand;
+    wider.margin_m *= 2.0;
+    measure(all, x0 + 0.5 * ROW * cell_m, y0 + 0.5 * cell_m, scratch->square);
+    double limit = limit_of(&wider, kth_smallest(scratch->square, all->count, demand->k), h);
+    strip->count = places_within(scratch->square, 1, all->count, limit, scratch->place);
+    for (uint32_t i = 0; i < strip->count; i++)
+        copy_segment(all, scratch->place[i], strip, i, all->segment[scratch->place[i]]);
+    double kth[WIDTH], *limits = scratch->limit[type];
+    measure_rows(strip, demand->k, x0 + 0.5 * cell_m, y0 + 0.5 * cell_m, cell_m,
+                 scratch->across[type], kth);
+    for (int c = 0; c < ROW; c++)
+        limits[c] = limit_of(demand, kth[c], HALF_DIAGONAL * cell_m);
+}
+
+// Makes scratch->near the segments that may matter to cell number c of the strip; its numbers are
+// indices of scratch->place.
+static void collect_cell(int type, uint32_t c, index_scratch* scratch) {
+    const index_set* strip = &scratch->strip[type];
+    const double* across = scratch->across[type] + c;
+    uint32_t first[BINS + 1] = {0};
+    double limit = scratch->limit[type][c], scale = (BINS - 1) / limit;
+    uint32_t count = places_within(across, WIDTH, strip->count, limit, scratch->place);
+    for (uint32_t i = 0; i < count; i++) {
+        scratch->bin[i] = (uint8_t)(across[(size_t)scratch->place[i] * WIDTH] * scale);
+        first[scratch->bin[i] + 1]++;
+    }
+    for (int bin = 0; bin < BINS; bin++)
+        first[bin + 1] += first[bin];
+    for (uint32_t i = 0; i < count; i++)
+        copy_segment(strip, scratch->place[i], &scratch->near, first[scratch->bin[i]]++, i);
+    scratch->near.count = count;
+}
+
+// Marks the segments of a cell that may matter to some of two rows of its squares.
+PV_CLONES static void mark(const index_set* near,
+                           const double* squares,
+                           const double* limit,
+                           uint8_t* restrict chosen) {
+    doubles most, v;
+    memcpy(&most, limit, sizeof most);
+    for (uint32_t i = 0; i < near->count; i++) {
+        memcpy(&v, squares + (size_t)i * WIDTH, sizeof v);
+        chosen[near->segment[i]] |= (uint8_t)any_of(v <= most);
+    }
+}
+
+// Writes the candidates of one type for cell number c of the strip, whose lower left corner is (x0,
+// y0), as far as there is room. Returns how many there are.
+static uint32_t cell_candidates(int type,
+                                uint32_t c,
+                                const index_demand* demand,
+                                double x0,
+                                double y0,
+                                double cell_m,
+                                index_scratch* scratch,
+                                uint16_t* candidates,
+                                uint64_t room) {
+    double step = cell_m / SUB, limit[WIDTH];
+    const uint32_t* segment = scratch->strip[type].segment;
+    collect_cell(type, c, scratch);
+    memset(scratch->chosen, 0, scratch->near.count);
+    for (int row = 0; row < SUB; row += WIDTH / ROW) {
+        measure_rows(&scratch->near, demand->k, x0 + 0.5 * step, y0 + (row + 0.5) * step, step,
+                     scratch->squares, limit);
+        for (int s = 0; s < WIDTH; s++)
+            limit[s] = limit_of(demand, limit[s], HALF_DIAGONAL * cell_m / SUB);
+        mark(&scratch->near, scratch->squares, limit, scratch->chosen);
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < scratch->near.count; i++) {
+        if (!scratch->chosen[i])
+            continue;
+        if (kept < room)
+            candidates[kept] = (uint16_t)segment[scratch->place[i]];
+        kept++;
+    }
+    return kept;
+}
+
+static int set_init(index_set* set, uint32_t capacity) {
+    size_t count = capacity ? capacity : 1;
+    double* numbers = malloc(5 * count * sizeof(double));
+    *set = (index_set){.segment = malloc(count * sizeof(uint32_t)), .x = numbers};
+    if (!numbers || !set->segment)
+        return 0;
+    set->y = numbers + count, set->ux = numbers + 2 * count, set->uy = numbers + 3 * count,
+    set->half = numbers + 4 * count;
+    return 1;
+}
+
+static void set_close(index_set* set) {
+    free(set->segment);
+    free(set->x);
+}
+
+static int scratch_init(index_scratch* scratch, const uint32_t* segment_count) {
+    size_t most = 1;
+    int ok = 1;
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        uint32_t count = segment_count[type];
+        if (count > most)
+            most = count;
+        ok &= set_init(&scratch->all[type], count) & set_init(&scratch->strip[type], count);
+        scratch->across[type] = malloc((count ? count : 1) * WIDTH * sizeof(double));
+        ok &= scratch->across[type] != NULL;
+    }
+    ok &= set_init(&scratch->near, (uint32_t)most);
+    scratch->place = malloc(most * sizeof(uint32_t));
+    scratch->square = malloc(most * sizeof(double));
+    scratch->squares = malloc(most * WIDTH * sizeof(double));
+    scratch->chosen = malloc(most);
+    scratch->bin = malloc(most);
+    return ok && scratch->place && scratch->square && scratch->squares && scratch->chosen &&
+           scratch->bin;
+}
+
+static void scratch_close(index_scratch* scratch) {
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        set_close(&scratch->all[type]);
+        set_close(&scratch->strip[type]);
+        free(scratch->across[type]);
+    }
+    set_close(&scratch->near);
+    free(scratch->place);
+    free(scratch->square);
+    free(scratch->squares);
+    free(scratch->chosen);
+    free(scratch->bin);
+}
+
+static int arguments_ok(const uint32_t* segment_count,
+                        const uint32_t* k,
+                        float range_m,
+                        float cell_m,
+                        uint32_t nx,
+                        uint32_t ny) {
+    uint64_t segments = 0;
+    for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+        if (k[type] > PV_INDEX_MAX_K)
+            return 0;
+        segments += segment_count[type];
+    }
+    return segments <= UINT16_MAX && nx > 0 && ny > 0 && isfinite(range_m) && range_m > 0.0f &&
+           isfinite(cell_m) && cell_m > 0.0f;
+}
+
+static int any(const uint8_t* wanted, uint32_t count) {
+    int found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found |= wanted[i];
+    return found;
+}
+
+// Copies `count` segments of one type, from number `first` on, into a set.
+static void set_fill(index_set* set, const float* const* arrays, uint32_t first, uint32_t count) {
+    double* const numbers[5] = {set->x, set->y, set->ux, set->uy, set->half};
+    for (uint32_t i = 0; i < count; i++) {
+        set->segment[i] = first + i;
+        for (int a = 0; a < 5; a++)
+            numbers[a][i] = (double)arrays[a][first + i];
+    }
+    set->count = count;
+}
+
+int64_t pv_drive_index_build(const float* x,
+                             const float* y,
+                             const float* ux,
+                             const float* uy,
+                             const float* half,
+                             const uint32_t* segment_count,
+                             const uint32_t* k,
+                             float range_m,
+                             float x0_m,
+                             float y0_m,
+                             float cell_m,
+                             uint32_t nx,
+                             uint32_t ny,
+                             const uint8_t* wanted,
+                             pv_cell* cells,
+                             uint16_t* candidates,
+                             uint64_t capacity) {
+    if (!arguments_ok(segment_count, k, range_m, cell_m, nx, ny))
+        return -1;
+    const float* const arrays[5] = {x, y, ux, uy, half};
+    index_scratch scratch = {0};
+    index_demand demand[PV_SEGMENT_TYPES];
+    double size_m = (double)cell_m,
+           margin_m = MARGIN_M + MARGIN_PER_M * (double)(nx > ny ? nx : ny) * size_m;
+    int64_t total = scratch_init(&scratch, segment_count) ? 0 : -2;
+    for (uint32_t type = 0, first = 0; type < PV_SEGMENT_TYPES && total >= 0;
+         first += segment_count[type++]) {
+        demand[type] = (index_demand){k[type], (double)range_m, margin_m};
+        set_fill(&scratch.all[type], arrays, first, segment_count[type]);
+    }
+    for (uint64_t cell = 0; cell < (uint64_t)nx * ny && total >= 0; cell++) {
+        pv_cell* out = &cells[cell];
+        uint32_t ix = (uint32_t)(cell % nx), ahead = nx - ix < ROW ? nx - ix : ROW;
+        double left = (double)x0_m + (double)ix * size_m,
+               bottom = (double)y0_m + (double)(cell / nx) * size_m;
+        int begins = ix % ROW == 0 && any(&wanted[cell], ahead);
+        for (int type = 0; type < PV_SEGMENT_TYPES && begins; type++) {
+            if (demand[type].k)
+                collect_strip(type, &demand[type], left, bottom, size_m, &scratch);
+        }
+        memset(out, 0, sizeof *out);
+        out->first = PV_CELL_EMPTY;
+        if (!wanted[cell])
+            continue;
+        out->first = (uint32_t)total;
+        for (int type = 0; type < PV_SEGMENT_TYPES; type++) {
+            if (scratch.strip[type].count == 0)
+                continue;
+            uint64_t used = (uint64_t)total < capacity ? (uint64_t)total : capacity;
+            uint32_t count = cell_candidates(type, ix % ROW, &demand[type], left, bottom, size_m,
+                                             &scratch, candidates + used, capacity - used);
+            total += count;
+            out->count[type] = (uint16_t)count;
+        }
+        if ((uint64_t)total > capacity)
+            break;
+    }
+    scratch_close(&scratch);
+    return total < (int64_t)PV_CELL_EMPTY ? total : -1;
+}

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// What lies ahead of an agent beside cars and roads: points of the way to its goal, and the nearest
+// lights and signs.
+//
+// The way starts at the lane segment that the car is on (drive_lane_segment_at) and follows the
+// lane graph; where lanes part it takes the exit whose end is nearest to the goal, the first of
+// equals. A point is set every route_step_m, the first one that far ahead of the car. The way ends
+// where the lane does, or in the goal, as soon as that is nearer than a step.
+#include "drive/scalar.h"
+#include "drive/state.h"
+
+#define MOST_PIECES 4096 // of one way; lanes of hardly any length may form a ring
+
+typedef struct place {
+    float x, y, ux, uy;
+} place;
+
+PV_INLINE float square_to(float x, float y, float to_x, float to_y) {
+    return (to_x - x) * (to_x - x) + (to_y - y) * (to_y - y);
+}
+
+// The segment that follows on the way to a goal, or DRIVE_NO_SEGMENT.
+static uint32_t segment_after(const drive_scene* scene,
+                              uint32_t segment,
+                              float goal_x,
+                              float goal_y) {
+    const pv_lane* lane = &scene->lanes[scene->polyline[segment]];
+    uint32_t next = DRIVE_NO_SEGMENT;
+    float least = __builtin_inff();
+    if (segment + 1 < lane->first_segment + lane->segment_count)
+        return segment + 1;
+    for (uint32_t i = 0; i < lane->exit_count; i++) {
+        const pv_lane* exit = &scene->lanes[scene->links[lane->exits + i]];
+        uint32_t last = exit->first_segment + exit->segment_count - 1;
+        float square =
+            square_to(scene->x[last] + scene->half[last] * scene->ux[last],
+                      scene->y[last] + scene->half[last] * scene->uy[last], goal_x, goal_y);
+        if (square >= least)
+            continue;
+        least = square;
+        next = exit->first_segment;
+    }
+    return next;
+}
+
+static void put_point(const drive_pose* at, place p, float* out) {
+    float dx = p.x - at->x, dy = p.y - at->y;
+#define PUT(column, value) \
+    out[DRIVE_route_##column] = \
+        drive_clamp((value) * (1.0f / DRIVE_SCALE_route_##column), -at->bound, at->bound)
+    PUT(x, dx * at->cosine + dy * at->sine);
+    PUT(y, dy * at->cosine - dx * at->sine);
+    PUT(cos, p.ux * at->cosine + p.uy * at->sine);
+    PUT(sin, p.uy * at->cosine - p.ux * at->sine);
+#undef PUT
+}
+
+void drive_write_route(
+    const drive_turn* turn, uint32_t row, const drive_pose* at, uint32_t k, float* out) {
+    const drive_scene* scene = &turn->scene;
+    const float goal_x = turn->agents.goal_x[row], goal_y = turn->agents.goal_y[row],
+                step = turn->config->route_step_m;
+    const float ground = turn->agents.ground[row];
+    uint32_t s = drive_lane_segment_at(turn, at->x, at->y, at->cosine, at->sine, ground,
+                                       DRIVE_JOIN_M),
+             count = 0;
+    memset(out, 0, k * DRIVE_COUNT_route * sizeof(float));
+    if (s == DRIVE_NO_SEGMENT)
+        return;
+    float along = (at->x - scene->x[s]) * scene->ux[s] +
+                  (at->y - scene->y[s]) * scene->uy[s]; // from the segment's middle
+    along = drive_clamp(along, -scene->half[s], scene->half[s]);
+    float ahead = step; // to the next point
+    for (uint32_t pieces = 0; count < k && pieces < MOST_PIECES;) {
+        if (along + ahead > scene->half[s]) {
+            ahead -= scene->half[s] - along;
+            s = segment_after(scene, s, goal_x, goal_y);
+            if (s == DRIVE_NO_SEGMENT)
+                return;
+            along = -scene->half[s];
+            pieces++;
+            continue;
+        }
+        along += ahead;
+        ahead = step;
+        place p = {scene->x[s] + along * scene->ux[s], scene->y[s] + along * scene->uy[s],
+                   scene->ux[s], scene->uy[s]};
+        const int arrives = square_to(p.x, p.y, goal_x, goal_y) < step * step;
+        if (arrives)
+            p.x = goal_x, p.y = goal_y;
+        put_point(at, p, out + DRIVE_COUNT_route * count++);
+        if (arrives)
+            return;
+    }
+}
+
+// ---- lights and signs ----
+
+static void put_control(const drive_turn* turn,
+                        const pv_control* control,
+                        const drive_pose* at,
+                        float* out) {
+    const int state = drive_state(&turn->scene, control, drive_log_frame(turn)),
+              sign = control->kind != PV_TRAFFIC_LIGHT;
+    const int line =
+        control->line_x0_m != control->line_x1_m || control->line_y0_m != control->line_y1_m;
+    float sine, cosine, x[3] = {control->x_m, control->x_m, control->x_m},
+                        y[3] = {control->y_m, control->y_m, control->y_m};
+    if (line)
+        x[1] = control->line_x0_m, y[1] = control->line_y0_m, x[2] = control->line_x1_m,
+        y[2] = control->line_y1_m;
+    pv_sincos(control->heading, &sine, &cosine);
+#define PUT(column, value) \
+    out[DRIVE_control_##column] = \
+        drive_clamp((value) * (1.0f / DRIVE_SCALE_control_##column), -at->bound, at->bound)
+#define PLACE(prefix, i) \
+    PUT(prefix##x, (x[i] - at->x) * at->cosine + (y[i] - at->y) * at->sine); \
+    PUT(prefix##y, (y[i] - at->y) * at->cosine - (x[i] - at->x) * at->sine)
+    PLACE(, 0);
+    PLACE(left_, 1);
+    PLACE(right_, 2);
+    PUT(cos, cosine * at->cosine + sine * at->sine);
+    PUT(sin, sine * at->cosine - cosine * at->sine);
+    PUT(sign, sign ? 1.0f : 0.0f);
+    PUT(red, !sign && state == PV_STATE_RED ? 1.0f : 0.0f);
+    PUT(yellow, !sign && state == PV_STATE_YELLOW ? 1.0f : 0.0f);
+    PUT(green, !sign && state == PV_STATE_GREEN ? 1.0f : 0.0f);
+#undef PLACE
+#undef PUT
+}
+
+uint32_t drive_write_controls(
+    const drive_turn* turn, const drive_pose* at, uint32_t k, float* out, drive_near* near) {
+    const drive_scene* scene = &turn->scene;
+    const uint32_t all = (uint32_t)scene->head->sections[DRIVE_SECTION_controls].count;
+    const float range_m = turn->config->range_m;
+    uint32_t count = 0, in_range = 0;
+    for (uint32_t i = 0; i < all; i++) { // the k nearest so far, sorted; ties to the smaller index
+        float square = square_to(at->x, at->y, scene->controls[i].x_m, scene->controls[i].y_m);
+        if (square > range_m * range_m)
+            continue;
+        in_range++;
+        if (count == k && square >= near->square[k - 1])
+            continue;
+        uint32_t rank = count < k ? count++ : k - 1;
+        for (; rank && near->square[rank - 1] > square; rank--) {
+            near->square[rank] = near->square[rank - 1];
+            near->index[rank] = near->index[rank - 1];
+        }
+        near->square[rank] = square;
+        near->index[rank] = i;
+    }
+    near->count = count;
+    for (uint32_t i = 0; i < count; i++)
+        put_control(turn, &scene->controls[near->index[i]], at, out + i * DRIVE_COUNT_control);
+    memset(out + count * DRIVE_COUNT_control, 0, (k - count) * DRIVE_COUNT_control * sizeof(float));
+    return in_range;
+}

@@ -1,0 +1,453 @@
+// SPDX-FileCopyrightText: 2026 the puffervec authors
+// SPDX-License-Identifier: MIT
+//
+// The exact k nearest road segments of a type (by distance to the segment, ties to the smaller
+// index) and their observation entries. Half of the env's time is spent here.
+//
+// Where the scene's index covers the point, its cell lists a few dozen candidates; elsewhere all
+// segments are scanned. Distances and all columns are computed for every candidate, 16 at a time;
+// then the columns of the nearest are copied.
+#include "envs/nearest.h"
+#include "drive/state.h"
+#include "drive/search/vectors.h"
+
+// Squared distance from (px, py) to the segment with midpoint (x, y), unit direction (ux, uy) and
+// half length.
+PV_INLINE float segment_square(
+    float x, float y, float ux, float uy, float half, float px, float py) {
+    float dx = x - px, dy = y - py;
+    float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
+    float across = dx * uy - dy * ux;
+    return over * over + across * across;
+}
+
+PV_INLINE float square_of(const drive_scene* scene, uint32_t s, float x, float y) {
+    return segment_square(scene->x[s], scene->y[s], scene->ux[s], scene->uy[s], scene->half[s], x,
+                          y);
+}
+
+// The point's cell, or NULL outside the grid.
+PV_INLINE const pv_cell* cell_at(const drive_scene* scene, float x, float y) {
+    const pv_scene* head = scene->head;
+    float column = (x - head->grid_x0_m) * scene->cells_per_m,
+          line = (y - head->grid_y0_m) * scene->cells_per_m;
+    int inside = column >= 0.0f && line >= 0.0f && column < (float)head->grid_nx &&
+                 line < (float)head->grid_ny;
+    return inside ? &scene->cells[(uint64_t)(uint32_t)line * head->grid_nx + (uint32_t)column]
+                  : NULL;
+}
+
+// Candidates of the point's cell, or NULL where the index does not answer.
+PV_INLINE const uint16_t* cell_list(const drive_scene* scene,
+                                    int type,
+                                    float x,
+                                    float y,
+                                    uint32_t k,
+                                    float range_m,
+                                    uint32_t* count) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (!cell || cell->first == PV_CELL_EMPTY || k > scene->index_k[type] ||
+        range_m > scene->index_range_m)
+        return NULL;
+    uint32_t first = cell->first;
+    for (int t = 0; t < type; t++)
+        first += cell->count[t];
+    *count = cell->count[type];
+    return &scene->candidates[first];
+}
+
+#define SCANNED 32 // segments whose distances are computed together
+
+// The k-th smallest of the least distances of SCANNED interleaved groups: as each group holds one
+// as near as its least, at least k segments are up to it.
+PV_INLINE float limit_of(const float* least, uint32_t k) {
+    enum { PIECES = SCANNED / PV_WIDTH };
+
+    pv_ints key[PIECES], nearer[PIECES];
+    int32_t keys[SCANNED], limit = 0;
+    memcpy(keys, least, sizeof keys);
+    memcpy(key, least, sizeof key);
+    for (int p = 0; p < PIECES; p++)
+        nearer[p] = (pv_ints){0};
+    for (uint32_t i = 0; i < SCANNED; i++) {
+        for (int p = 0; p < PIECES; p++)
+            nearer[p] -= keys[i] < key[p];
+    }
+    for (int p = 0; p < PIECES; p++)
+        key[p] &= nearer[p] < (int32_t)k;
+    memcpy(keys, key, sizeof keys);
+    for (uint32_t i = 0; i < SCANNED; i++)
+        limit = keys[i] > limit ? keys[i] : limit;
+    float metres;
+    memcpy(&metres, &limit, sizeof metres);
+    return metres;
+}
+
+// Squared distances of `count` segments from number `first` on.
+PV_INLINE void measure(const drive_scene* scene,
+                       uint64_t first,
+                       uint32_t count,
+                       float px,
+                       float py,
+                       float* restrict square) {
+    const float *x = scene->x + first, *y = scene->y + first, *ux = scene->ux + first,
+                *uy = scene->uy + first;
+    const float* half = scene->half + first;
+    for (uint32_t i = 0; i < count; i++)
+        square[i] = segment_square(x[i], y[i], ux[i], uy[i], half[i], px, py);
+}
+
+#define PIECE EIGHT // candidates whose columns are computed together
+
+// The numbers of 8 segments, put together in registers: vectors that are loaded from where single
+// numbers were just stored would have to wait for them.
+PV_INLINE numbers eight_of(const float* of, const uint16_t* index) {
+    return (numbers){of[index[0]], of[index[1]], of[index[2]], of[index[3]],
+                     of[index[4]], of[index[5]], of[index[6]], of[index[7]]};
+}
+
+// Their numbers: x, y, ux, uy, half.
+PV_INLINE void load_eight(const drive_scene* scene, const uint16_t* index, float (*raw)[PIECE]) {
+    const numbers of[5] = {eight_of(scene->x, index), eight_of(scene->y, index),
+                           eight_of(scene->ux, index), eight_of(scene->uy, index),
+                           eight_of(scene->half, index)};
+    memcpy(raw, of, sizeof of);
+}
+
+// The 8 of a list from `base` on. Where there are fewer, the first of them stands for the others,
+// in `last`.
+PV_INLINE const uint16_t* eight_from(const uint16_t* list,
+                                     uint32_t base,
+                                     uint32_t count,
+                                     uint16_t* last) {
+    if (count - base >= PIECE)
+        return list + base;
+    for (uint32_t i = 0; i < PIECE; i++)
+        last[i] = list[base + i < count ? base + i : base];
+    return last;
+}
+
+// Leaves of `count` squared distances those within the range, or the k least and some more of them,
+// and their places. Returns how many.
+PV_INLINE uint32_t
+keep_nearest(uint32_t count, uint32_t k, float range_square, float* square, uint32_t* index) {
+    float least[SCANNED];
+    for (uint32_t i = 0; i < SCANNED; i++)
+        least[i] = range_square;
+    for (uint32_t base = 0; base + SCANNED <= count; base += SCANNED) {
+        for (uint32_t i = 0; i < SCANNED; i++)
+            least[i] = drive_min(square[base + i], least[i]);
+    }
+    const float limit = count > SCANNED && k <= SCANNED ? limit_of(least, k) : range_square;
+    for (uint32_t i = count; i % PV_LANES; i++)
+        square[i] = __builtin_inff();
+    return keep_up_to(square, (count + PV_LANES - 1) / PV_LANES, pv_bits_of(limit), index);
+}
+
+// Writes the segments of [first, end) within the range, or the k nearest and some more of them, to
+// square and index. Returns how many.
+PV_CLONES static uint32_t scan_segments(const drive_scene* scene,
+                                        uint32_t first,
+                                        uint32_t end,
+                                        float x,
+                                        float y,
+                                        uint32_t k,
+                                        float range_square,
+                                        float* square,
+                                        uint32_t* index) {
+    const uint32_t count = end - first;
+    uint32_t base = 0;
+    for (; base + SCANNED <= count; base += SCANNED)
+        measure(scene, (uint64_t)first + base, SCANNED, x, y, square + base);
+    if (base < count && base) // the last ones, some of them once more
+        measure(scene, (uint64_t)end - SCANNED, SCANNED, x, y, square + count - SCANNED);
+    else
+        measure(scene, first, count - base, x, y, square);
+    const uint32_t kept = keep_nearest(count, k, range_square, square, index);
+    for (uint32_t i = 0; i < kept; i++)
+        index[i] += first;
+    return kept;
+}
+
+// Likewise of the segments of a list.
+PV_CLONES static uint32_t scan_list(const drive_scene* scene,
+                                    const uint16_t* list,
+                                    uint32_t count,
+                                    float x,
+                                    float y,
+                                    uint32_t k,
+                                    float range_square,
+                                    float* square,
+                                    uint32_t* index) {
+    uint16_t last[PIECE];
+    for (uint32_t base = 0; base < count; base += PIECE) {
+        const uint16_t* eight = eight_from(list, base, count, last);
+        _Alignas(32) float raw[5][PIECE];
+        load_eight(scene, eight, raw);
+        for (uint32_t i = 0; i < PIECE; i++)
+            square[base + i] =
+                segment_square(raw[0][i], raw[1][i], raw[2][i], raw[3][i], raw[4][i], x, y);
+    }
+    const uint32_t kept = keep_nearest(count, k, range_square, square, index);
+    for (uint32_t i = 0; i < kept; i++)
+        index[i] = list[index[i]];
+    return kept;
+}
+
+// At most PV_RANKED segments, among them the k nearest within the range: the cell's list as it is,
+// or what is left of a longer one or of all segments, put into `found`.
+PV_INLINE const uint16_t* find_candidates(const drive_scene* scene,
+                                          int type,
+                                          const drive_pose* at,
+                                          uint32_t k,
+                                          float range_m,
+                                          const drive_scratch* scratch,
+                                          uint16_t* found,
+                                          uint32_t* count) {
+    const uint16_t* list = cell_list(scene, type, at->x, at->y, k, range_m, count);
+    if (list && *count <= PV_RANKED)
+        return list;
+    const float square = range_m * range_m;
+    uint32_t n = list ? scan_list(scene, list, *count, at->x, at->y, k, square, scratch->square,
+                                  scratch->index)
+                      : scan_segments(scene, scene->first[type], scene->first[type + 1], at->x,
+                                      at->y, k, square, scratch->square, scratch->index);
+    if (n > PV_RANKED)
+        n = pv_narrow(scratch->square, n, scratch->index, k);
+    for (uint32_t i = 0; i < n; i++)
+        found[i] = (uint16_t)scratch->index[i];
+    *count = n;
+    return found;
+}
+
+// What the entries of up to PV_RANKED candidates are made of.
+typedef struct entries {
+    _Alignas(64) float rows[PV_RANKED][PIECE]; // a candidate's columns, and one number more
+    _Alignas(
+        64) int32_t keys[PV_RANKED]; // bits of its squared distance, PV_FAR_BITS beyond the range
+    uint32_t order[PV_RANKED];
+} entries;
+
+_Static_assert(DRIVE_COUNT_segment == PIECE - 1, "rows hold an entry's columns");
+
+// Columns of 8 segments, v[column][segment], and the bits of their squared distances.
+PV_INLINE void compute_columns(const drive_scene* scene,
+                               const uint16_t* index,
+                               const drive_pose* at,
+                               float range_square,
+                               float (*restrict v)[PIECE],
+                               int32_t* restrict keys) {
+    _Alignas(32) float raw[5][PIECE];
+    load_eight(scene, index, raw);
+    for (uint32_t i = 0; i < PIECE; i++) {
+        float dx = raw[0][i] - at->x, dy = raw[1][i] - at->y, ux = raw[2][i], uy = raw[3][i],
+              half = raw[4][i];
+        float over = drive_max(drive_abs(dx * ux + dy * uy) - half, 0.0f);
+        float across = dx * uy - dy * ux;
+        float value = over * over + across * across; // as in segment_square
+        keys[i] = value <= range_square ? pv_bits_of(value) : PV_FAR_BITS;
+#define PUT(column, value) \
+    v[DRIVE_segment_##column][i] = \
+        drive_clamp((value) * (1.0f / DRIVE_SCALE_segment_##column), -at->bound, at->bound)
+        PUT(x, dx * at->cosine + dy * at->sine);
+        PUT(y, dy * at->cosine - dx * at->sine);
+        PUT(half_length, half);
+        PUT(cos, ux * at->cosine + uy * at->sine);
+        PUT(sin, uy * at->cosine - ux * at->sine);
+        PUT(distance, drive_sqrt(value));
+        PUT(lateral, across);
+#undef PUT
+    }
+}
+
+// Writes the k nearest of n candidates, sorted.
+PV_INLINE void write_nearest(const drive_scene* scene,
+                             const uint16_t* index,
+                             uint32_t n,
+                             const drive_pose* at,
+                             uint32_t k,
+                             float range_m,
+                             entries* e,
+                             float* out,
+                             drive_near* near) {
+    _Alignas(32) float v[PIECE][PIECE] = {0};
+    const uint32_t columns = DRIVE_COUNT_segment;
+    for (uint32_t base = 0; base < n; base += PIECE) {
+        uint16_t last[PIECE];
+        const uint16_t* eight = eight_from(index, base, n, last);
+        compute_columns(scene, eight, at, range_m * range_m, v, e->keys + base);
+        transpose_half((const float (*)[PIECE])v, e->rows + base);
+        transpose_half((const float (*)[PIECE])(v + 4), (float (*)[PIECE])(e->rows[base] + 4));
+    }
+    for (uint32_t i = n; i % PV_LANES; i++)
+        e->keys[i] = PV_FAR_BITS;
+    pv_rank_keys(e->keys, n, e->order);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += e->keys[i] != PV_FAR_BITS;
+    count = count < k ? count : k;
+    for (uint32_t r = 0; r < count;
+         r++) { // an entry's copy has one number more, which the next one overwrites
+        const uint32_t i = e->order[r];
+        near->index[r] = index[i];
+        memcpy(&near->square[r], &e->keys[i], sizeof(float));
+        memcpy(out + r * columns, e->rows[i], 4 * sizeof(float));
+        memcpy(out + r * columns + 4, e->rows[i] + 4, (r + 1 < k ? 4 : 3) * sizeof(float));
+    }
+    near->count = count;
+    if (count < k)
+        memset(out + count * columns, 0, (k - count) * columns * sizeof(float));
+}
+
+PV_CLONES void drive_write_segments(const drive_scene* scene,
+                                    int type,
+                                    const drive_pose* at,
+                                    uint32_t k,
+                                    float range_m,
+                                    const drive_scratch* scratch,
+                                    float* out,
+                                    drive_near* near) {
+    uint16_t found[PV_RANKED];
+    entries e;
+    near->count = 0;
+    near->most = k;
+    if (!k)
+        return;
+    uint32_t n = 0;
+    const uint16_t* index = find_candidates(scene, type, at, k, range_m, scratch, found, &n);
+    write_nearest(scene, index, n, at, k, range_m, &e, out, near);
+}
+
+// ---- spread over the range ----
+
+#define RINGS 4 // up to 1/8, 1/4, 1/2 and all of the range
+
+// The number with its 16 bits in reverse order: the first of any run of segments in this order lie
+// evenly in the run.
+PV_INLINE uint32_t reversed(uint32_t v) {
+    v = (v & 0x5555u) << 1 | (v >> 1 & 0x5555u);
+    v = (v & 0x3333u) << 2 | (v >> 2 & 0x3333u);
+    v = (v & 0x0F0Fu) << 4 | (v >> 4 & 0x0F0Fu);
+    return (v & 0x00FFu) << 8 | (v >> 8 & 0x00FFu);
+}
+
+// How many segments each ring gives: a quarter of k where it has them; what is left goes to the
+// nearest rings that have more.
+static void share_out(const uint32_t* there, uint32_t k, uint32_t* share) {
+    uint32_t left = k;
+    for (int ring = 0; ring < RINGS; ring++) {
+        share[ring] = there[ring] < k / RINGS ? there[ring] : k / RINGS;
+        left -= share[ring];
+    }
+    for (int ring = 0; ring < RINGS; ring++) {
+        uint32_t more = there[ring] - share[ring] < left ? there[ring] - share[ring] : left;
+        share[ring] += more;
+        left -= more;
+    }
+}
+
+// Of each ring those with the least reversed numbers (within the type), which stay the same while
+// the car drives.
+PV_CLONES void drive_write_spread(const drive_scene* scene,
+                                  int type,
+                                  const drive_pose* at,
+                                  uint32_t k,
+                                  float range_m,
+                                  const drive_scratch* scratch,
+                                  float* out,
+                                  drive_near* near) {
+    uint32_t there[RINGS] = {0}, share[RINGS], filled[RINGS] = {0}, first[RINGS] = {0},
+             kept[DRIVE_MAX_K];
+    uint16_t found[PV_RANKED];
+    entries e;
+    near->count = 0;
+    near->most = 0;
+    if (!k)
+        return;
+    uint32_t n = scan_segments(scene, scene->first[type], scene->first[type + 1], at->x, at->y,
+                               UINT32_MAX, range_m * range_m, scratch->square, scratch->index);
+    const float limits[RINGS - 1] = {range_m * 0.125f, range_m * 0.25f, range_m * 0.5f};
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t ring = 0;
+        for (int r = 0; r < RINGS - 1; r++)
+            ring += (uint32_t)(scratch->square[i] > limits[r] * limits[r]);
+        there[ring]++;
+        // the key in one word: ring, reversed number, number
+        uint32_t order = reversed(scratch->index[i] - scene->first[type]);
+        scratch->index[i] = scratch->index[i] - scene->first[type];
+        scratch->square[i] = (float)(ring * 65536u + order); // exact: below 2^24
+    }
+    share_out(there, k, share);
+    for (int ring = 1; ring < RINGS; ring++)
+        first[ring] = first[ring - 1] + share[ring - 1];
+    for (uint32_t i = 0; i < n; i++) { // insertion into the ring's list, sorted by reversed number
+        uint32_t key = (uint32_t)scratch->square[i], ring = key >> 16, order = key & 0xFFFFu;
+        uint32_t* list = kept + first[ring];
+        uint32_t place = filled[ring];
+        if (place == share[ring] && (!place || list[place - 1] <= order))
+            continue;
+        if (place == share[ring])
+            place--;
+        else
+            filled[ring]++;
+        for (; place && list[place - 1] > order; place--)
+            list[place] = list[place - 1];
+        list[place] = order;
+    }
+    uint32_t count = first[RINGS - 1] + share[RINGS - 1];
+    for (uint32_t i = 0; i < count; i++)
+        found[i] = (uint16_t)(scene->first[type] + reversed(kept[i]));
+    for (uint32_t i = 1; i < count; i++) { // by number, as in the scene: ties go to the smaller one
+        uint16_t s = found[i];
+        uint32_t place = i;
+        for (; place && found[place - 1] > s; place--)
+            found[place] = found[place - 1];
+        found[place] = s;
+    }
+    write_nearest(scene, found, count, at, k, range_m, &e, out, near);
+}
+
+PV_CLONES uint32_t drive_segments_near(const drive_scene* scene,
+                                       int type,
+                                       float x,
+                                       float y,
+                                       float radius_m,
+                                       const drive_scratch* scratch) {
+    uint32_t count = 0, kept = 0;
+    const uint16_t* list = cell_list(scene, type, x, y, scene->index_k[type], radius_m, &count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        float value = square_of(scene, list[i], x, y);
+        scratch->square[kept] = value;
+        scratch->index[kept] = list[i];
+        kept += (uint32_t)(value <= radius_m * radius_m);
+    }
+    // The list holds the index_k nearest: with fewer within the radius, none is missing.
+    if (list && kept < scene->index_k[type])
+        return kept;
+    return drive_segments_within(scene, 1u << type, x, y, radius_m, scratch);
+}
+
+PV_CLONES uint32_t
+drive_segment_count(const drive_scene* scene, int type, float x, float y, float radius_m) {
+    uint32_t count = 0;
+    for (uint32_t s = scene->first[type]; s < scene->first[type + 1]; s++) {
+        count += (uint32_t)(square_of(scene, s, x, y) <= radius_m * radius_m);
+    }
+    return count;
+}
+
+void drive_prefetch_cell(const drive_scene* scene, float x, float y) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (cell)
+        __builtin_prefetch(cell);
+}
+
+void drive_prefetch_lists(const drive_scene* scene, float x, float y) {
+    const pv_cell* cell = cell_at(scene, x, y);
+    if (!cell || cell->first == PV_CELL_EMPTY)
+        return;
+    const uint8_t* list = (const uint8_t*)&scene->candidates[cell->first];
+    uint32_t bytes = 2 * ((uint32_t)cell->count[0] + cell->count[1] + cell->count[2]);
+    for (uint32_t at = 0; at < bytes; at += DRIVE_CACHE_LINE)
+        __builtin_prefetch(list + at);
+}
