@@ -32,7 +32,7 @@ from bench.common import Figure
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
 from puffervec.train.device.device import one_torch_thread
-from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, shown
+from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, policy_input
 from puffervec.train.policies.mapping import policy_rows
 from puffervec.wings import plan
 
@@ -105,7 +105,7 @@ def _made(name: str, batch: int) -> tuple[nn.Module, tuple[Any, ...]]:
     config = TrainConfig.of(target, policy=settings)
     rows = next(iter(policy_rows(env_spec(config), config).values()))
     policy = rows.build().eval()
-    obs = shown(
+    obs = policy_input(
         {
             key: _numbers(batch, shape, TORCH_DTYPES[dtype])
             for key, (_, dtype, shape) in arrays(rows.group).items()

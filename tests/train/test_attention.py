@@ -154,7 +154,7 @@ def test_an_export_holds_torchs_own_operations(tmp_path: Path) -> None:
         (
             group(("cars", (5, 4))),
             {"object_attention": ("cars",)},
-            "every field is a table of objects, so nothing asks",
+            "every field is a table of objects, so there is no input for",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_policy_of_ones_own_by_name() -> None:
     policy = build_policy(rows, PolicySection(kind=f"{__name__}:Mine", hidden=(7,)))
     assert isinstance(policy, Mine)
     for name, words in (
-        ("no_policy", "gave a Linear: give an nn.Module with initial_state"),
+        ("no_policy", "returned a Linear: return an nn.Module with initial_state"),
         ("broken", "KeyError: 'width'"),
     ):
         with pytest.raises(ConfigError, match=f"policy.kind {__name__}:{name}.*{words}"):

@@ -42,7 +42,7 @@ def test_each_row_has_its_own_member(
     pool, group = made(memory)
     rows = AGENTS * ENVS
     obs, reset = torch.randn(rows, *group.flat_shape), torch.rand(rows) < 0.5
-    first = pool.drawn(pool.initial_state(rows), torch.ones(rows, dtype=torch.bool), 0)
+    first = pool.draw_members(pool.initial_state(rows), torch.ones(rows, dtype=torch.bool), 0)
     state = (*(torch.randn_like(part) for part in first[:-2]), *first[-2:])
     heads, value, after = pool(obs, state, reset, None)
     assert [part.shape[0] for part in after] == [rows] * len(state)
@@ -61,26 +61,26 @@ def test_who_plays_is_drawn_where_all_rows_of_an_env_begin() -> None:
     pool, _ = made()
     rows = AGENTS * ENVS
     everywhere, nowhere = torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool)
-    state = pool.drawn(pool.initial_state(rows), everywhere, 0)
+    state = pool.draw_members(pool.initial_state(rows), everywhere, 0)
     assert sorted(set(state[0].tolist())) == [0, 1, 2] and state[1].tolist() == [0] * rows
     assert torch.equal(
         state[0].view(ENVS, AGENTS), state[0].view(ENVS, AGENTS)[:, :1].expand(ENVS, AGENTS)
     )
     assert all(
         torch.equal(kept, part)
-        for kept, part in zip(state, pool.drawn(state, nowhere, 0), strict=True)
+        for kept, part in zip(state, pool.draw_members(state, nowhere, 0), strict=True)
     )
     some = nowhere.clone()
     some[: AGENTS - 1] = True
     assert all(
         torch.equal(kept, part)
-        for kept, part in zip(state, pool.drawn(state, some, 0), strict=True)
+        for kept, part in zip(state, pool.draw_members(state, some, 0), strict=True)
     ), "one goes on"
-    drawn = [state := pool.drawn(state, everywhere, 0) for _ in range(300)]
+    drawn = [state := pool.draw_members(state, everywhere, 0) for _ in range(300)]
     shares = torch.stack([each[0] for each in drawn]).flatten().bincount() / (300 * rows)
     assert bool(((shares - 1 / 3).abs() < 0.02).all())
-    half = pool.drawn(pool.initial_state(rows // 2), everywhere[: rows // 2], ENVS // 2)
-    whole = pool.drawn(pool.initial_state(rows), everywhere, 0)
+    half = pool.draw_members(pool.initial_state(rows // 2), everywhere[: rows // 2], ENVS // 2)
+    whole = pool.draw_members(pool.initial_state(rows), everywhere, 0)
     assert torch.equal(half[0], whole[0][rows // 2 :]), (
         "the env decides, not the half that it is in"
     )

@@ -12,7 +12,7 @@ import torch
 import puffervec
 from puffervec.train import TrainConfig, Trainer
 from puffervec.train.policies.distributions import log_prob_entropy
-from puffervec.train.policies.leaves import ROW, shown
+from puffervec.train.policies.leaves import ROW, policy_input
 from tests.train.fakes import Remembering
 
 Small = Callable[..., TrainConfig]
@@ -76,7 +76,7 @@ def test_values_and_log_probs_are_the_policies(small: Small) -> None:
     with Trainer(config) as trainer:
         trainer.collect()
         slot = trainer.slots["default"]
-        heads, value, _ = slot.policy(shown(slot.storage.obs), (), None, None)
+        heads, value, _ = slot.policy(policy_input(slot.storage.obs), (), None, None)
         chosen = heads[0].log_softmax(-1).gather(-1, slot.storage.actions.long()).squeeze(-1)
         torch.testing.assert_close(slot.storage.values, value.detach())
         torch.testing.assert_close(slot.storage.log_probs, chosen.detach())
@@ -161,7 +161,7 @@ def test_masks_and_memory_together(small: Small, memory: str) -> None:
             trainer.collect()
             for slot in trainer.slots.values():
                 s, steps = slot.storage, slice(0, slot.storage.horizon)
-                obs = shown({key: part[steps] for key, part in s.obs.items()})
+                obs = policy_input({key: part[steps] for key, part in s.obs.items()})
                 state = tuple(
                     torch.cat(parts)
                     for parts in zip(*(s.first_states[half] for half in (0, 1)), strict=True)

@@ -18,7 +18,7 @@ from puffervec.train.learn import samples
 from puffervec.train.learn.ppo import PPOSection
 from puffervec.train.learn.updater import Updater, reevaluate
 from puffervec.train.policies.distributions import log_prob_entropy
-from puffervec.train.policies.leaves import ROW, shown
+from puffervec.train.policies.leaves import ROW, policy_input
 from puffervec.train.policies.registry import build_policy
 from puffervec.wings.profile.fake import fake_cuda
 from tests.train.fakes import group
@@ -244,7 +244,7 @@ def test_ratios_and_values_of_another_policy(small: Small) -> None:
                 parameter.add_(
                     0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
                 )
-            heads, values, _ = updater.policy(shown(storage.obs), (), None, None)
+            heads, values, _ = updater.policy(policy_input(storage.obs), (), None, None)
             now, _ = log_prob_entropy(storage.spec, heads, storage.actions)
         ratios = reevaluate(updater.policy, storage, False, False, trainer.pool, 5)
         torch.testing.assert_close(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from puffervec.train.policies.whole import is_kept_whole, is_traced, kept_whole
+from puffervec.train.policies.whole import is_kept_whole, is_traced, keep_whole
 
 
 def test_it_holds_in_the_block_and_in_its_thread_alone() -> None:
     found: list[bool] = []
-    with kept_whole():
+    with keep_whole():
         assert is_kept_whole() and is_traced()
         other = threading.Thread(target=lambda: found.append(is_traced()))
         other.start()

@@ -86,7 +86,7 @@ class Turn:
         state, policy = self.states[slot.name], slot.policy
         if not isinstance(policy, Pool):
             return state
-        return policy.drawn(
+        return policy.draw_members(
             state, self.reset[slot.name], self.columns[slot.name].start // slot.group.agents
         )
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from puffervec.train.collect.storage import Storage
-from puffervec.train.policies.leaves import Observation, Observations, as_signed, shown
+from puffervec.train.policies.leaves import Observation, Observations, as_signed, policy_input
 from puffervec.train.policies.memory import State
 
 BF16_ROWS = 128  # see padded_rows
@@ -51,7 +51,7 @@ class Batch:
     @property
     def obs(self) -> Observation:
         """The observations as the policy takes them."""
-        return shown(self.observations)
+        return policy_input(self.observations)
 
 
 class Samples(Protocol):
@@ -102,7 +102,7 @@ def samples_of(
 
 
 def padded_rows(rows: int) -> int:
-    """Return how many rows a policy is shown on a CPU in bf16, at most a sixteenth more: a multiple
+    """Return how many rows a policy is policy_input on a CPU in bf16, at most a sixteenth more: a multiple
         of BF16_ROWS.
 
     oneDNN compiles bf16 kernels for each number of rows and keeps them. The number of valid samples

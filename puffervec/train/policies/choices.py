@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Discrete actions on a CPU in C: draws here (csrc/learner/sample.h), the loss in
-learn/ppo_loss.py. Runs in the learner.
+"""Draw discrete actions on a CPU in C (csrc/learner/sample.h). Runs in the learner.
+
+The loss on them is in learn/ppo_loss.py.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ MOST_DIMS: int = lib.PV_MOST_DIMS
 
 
 def fits(logits: Sequence[Tensor]) -> bool:
-    """True where C can do it."""
+    """Return whether C can draw from these logits."""
     return readable(logits) and not_too_many(logits)
 
 
 def readable(tensors: Sequence[Tensor]) -> bool:
-    """True for tensors that C can read: float32 on a CPU, no graph being traced."""
+    """Return whether C can read tensors: float32 on a CPU, while no graph is traced."""
     plain = all(x.dtype == torch.float32 and x.device.type == "cpu" for x in tensors)
     return plain and not is_traced()
 
 
 def not_too_many(logits: Sequence[Tensor]) -> bool:
-    """True where C has room for the choices of all heads."""
+    """Return whether C has room for the choices of all heads."""
     return (
         len(logits) <= MOST_DIMS
         and sum(-(-head.shape[-1] // LANES) * LANES for head in logits) <= MOST_CHOICES
@@ -40,11 +41,14 @@ def not_too_many(logits: Sequence[Tensor]) -> bool:
 
 
 def draw(logits: Sequence[Tensor], uniforms: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw by the inverse of the cumulated probabilities: one uniform number per row and dim, one
-        pass over the logits.
+    """Draw by the inverse of the cumulative probabilities, in one pass over the logits.
 
-    Args: logits: (rows, n) each; uniforms: (rows, D) in [0, 1).
-    Returns: choices (rows, D) int32, and their log-probabilities, summed over the dims (rows,).
+    Args:
+        logits: (rows, n) each.
+        uniforms: (rows, D) in [0, 1), one per row and dim.
+
+    Returns:
+        Choices (rows, D) int32, and their log-probabilities, summed over the dims, (rows,).
     """
     logits, uniforms = [flat(head) for head in logits], flat(uniforms)
     rows, dims = uniforms.shape
@@ -62,12 +66,12 @@ def draw(logits: Sequence[Tensor], uniforms: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def flat(x: Tensor) -> Tensor:
-    """Return numbers in order of memory."""
+    """Return a contiguous tensor without gradient."""
     return x.detach().contiguous()
 
 
 def pointer(x: Tensor | None) -> Any:
-    """Return what C is told: `x`, int32 or float32 on a CPU, must outlive the call."""
+    """Return a C pointer to `x`, int32 or float32 on a CPU, which must outlive the call."""
     if x is None:
         return ffi.NULL
     return ffi.cast("int32_t*" if x.dtype == torch.int32 else "float*", x.data_ptr())

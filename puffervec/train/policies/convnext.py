@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""ConvNeXt of any depth and width (Liu et al. 2022, "A ConvNet for the 2020s"), with the parameter
-names of timm's.
+"""Define ConvNeXt of any depth and width (Liu et al. 2022), with timm's parameter names.
 
     stem: 4x4 convolution, stride 4, LayerNorm
     stages.I: (LayerNorm, 2x2 convolution, stride 2, from the second stage on), then blocks:
-        x + drop_path(gamma * (depthwise 7x7, LayerNorm, Linear to 4 times as many, GELU, Linear
-        back))
+        x + drop_path(gamma * (depthwise 7x7, LayerNorm, Linear to 4 times as many channels, GELU,
+                               Linear back))
     head: global mean, LayerNorm, Linear
 
-So `load_state_dict` takes the weights of `timm.create_model("convnext_tiny")` and its kin as they
-are. The classes are plain modules of one process; `shard_cnn` splits them, as any other network.
+Hence `load_state_dict` accepts the weights of `timm.create_model("convnext_tiny")` and its variants
+unchanged. The classes are plain modules of one process; `shard_cnn` splits them like any other
+network. Source: "A ConvNet for the 2020s".
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ class LayerNorm2d(nn.LayerNorm):
     """LayerNorm over the channels of (N, C, H, W)."""
 
     def __init__(self, channels: int, eps: float = 1e-6) -> None:
-        """Args: channels: C; eps: added to the variance."""
+        """Create the layer.
+
+        Args:
+            channels: C.
+            eps: Added to the variance.
+        """
         super().__init__(channels, eps=eps)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,13 +41,18 @@ class LayerNorm2d(nn.LayerNorm):
 
 
 class DropPath(nn.Module):
-    """Leaves out whole samples of a residual branch while training, and scales up the others (Huang
-    et al. 2016, "Deep networks with stochastic depth"). Draws one number per sample from torch's
-    global generator, wherever the sample's columns are.
+    """A layer that drops samples of a residual branch while training, and scales up the others.
+
+    It draws one number per sample from torch's global generator, wherever the sample's columns are.
+    Source: Huang et al. 2016, "Deep networks with stochastic depth".
     """
 
     def __init__(self, rate: float) -> None:
-        """Args: rate: share of the samples that are left out, 0 to 1."""
+        """Set the rate.
+
+        Args:
+            rate: Share of the samples that are dropped, at least 0 and below 1.
+        """
         super().__init__()
         if not 0 <= rate < 1:
             raise ConfigError(f"drop path: rate is {rate}: must be at least 0 and below 1")
@@ -50,11 +60,11 @@ class DropPath(nn.Module):
 
     def mask(self, x: Tensor) -> Tensor:
         """Draw the factors of the samples, (N, 1, ...)."""
-        kept = x.new_empty(x.shape[0], *[1] * (x.dim() - 1)).bernoulli_(1 - self.rate)
-        return kept.div_(1 - self.rate)
+        mask = x.new_empty(x.shape[0], *[1] * (x.dim() - 1)).bernoulli_(1 - self.rate)
+        return mask.div_(1 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Multiply with the mask while training."""
+        """Multiply by the mask while training."""
         return x * self.mask(x) if self.training and self.rate > 0 else x
 
     def extra_repr(self) -> str:
@@ -88,8 +98,14 @@ class ConvNeXtBlock(nn.Module):
         drop_path: float = 0.0,
         ratio: int = 4,
     ) -> None:
-        """Args: width: channels; kernel: odd; layer_scale: gamma at the start; drop_path: see
-        DropPath; ratio: of the MLP.
+        """Create the layers.
+
+        Args:
+            width: Channels.
+            kernel: Odd.
+            layer_scale: Initial gamma.
+            drop_path: Rate, see DropPath.
+            ratio: Hidden width of the MLP / its input width.
         """
         super().__init__()
         self.conv_dw = nn.Conv2d(width, width, kernel, padding=kernel // 2, groups=width)
@@ -99,7 +115,7 @@ class ConvNeXtBlock(nn.Module):
         self.drop_path = DropPath(drop_path) if drop_path else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) to the same shape."""
+        """Map (N, C, H, W) to the same shape."""
         y = self.mlp(self.norm(self.conv_dw(x).permute(0, 2, 3, 1))) * self.gamma
         out: Tensor = self.drop_path(y.permute(0, 3, 1, 2)) + x
         return out
@@ -141,7 +157,7 @@ class _Head(nn.Module):
 
 
 class ConvNeXt(nn.Module):
-    """See the head of this file."""
+    """The network; see the head of this file."""
 
     def __init__(
         self,
@@ -154,12 +170,18 @@ class ConvNeXt(nn.Module):
         drop_path: float = 0.0,
         layer_scale: float = 1e-6,
     ) -> None:
-        """Make a network with fresh weights; the defaults are ConvNeXt-T's.
+        """Create a network with fresh weights; the defaults are those of ConvNeXt-T.
 
-        Args: classes: outputs, 0: the features of the last stage; depths, dims: blocks and channels
-            of each stage; patch: size and stride of the stem; kernel: of the depthwise
-            convolutions, odd; drop_path: of the last block, 0 at the first.
-        Raises: ConfigError for sizes that cannot work.
+        Args:
+            classes: Outputs; 0 for the features of the last stage.
+            depths: Blocks per stage.
+            dims: Channels per stage.
+            patch: Size and stride of the stem.
+            kernel: Size of the depthwise convolutions, odd.
+            drop_path: Rate of the last block; the first has 0.
+
+        Raises:
+            ConfigError: The sizes cannot work.
         """
         super().__init__()
         if (
@@ -191,6 +213,6 @@ class ConvNeXt(nn.Module):
                 nn.init.zeros_(module.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, channels, H, W) to (N, classes), or (N, dims[-1]) where there are no classes."""
+        """Map (N, channels, H, W) to (N, classes), or (N, dims[-1]) without classes."""
         out: Tensor = self.head(self.stages(self.stem(x)))
         return out

@@ -1,15 +1,17 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Policies for pictures: strided convolutions over rasters, a linear layer, heads. Path stop 7;
-runs in the learner.
+"""Define policies for pictures: convolutions over rasters, a linear layer, heads.
 
-    a picture     --  view (C, H, W), scaled to 0..1 on the device  --  convolutions     --  Linear, ReLU  --+
-    other leaves  --  encoder.py  --  Linear, ReLU  ---------------------------------------------------------+--  trunk, heads
+    a picture     --  view (C, H, W), scaled to 0..1 on the device  --  convolutions
+                      --  Linear, ReLU  --+
+    other leaves  --  encoder.py          |
+                      --  Linear, ReLU  --+--  trunk, heads
 
-A row that is one picture has no trunk. Pictures cross to the device as their bytes; only there they
-become numbers. This holds for C and Python envs alike: rows.group_views tells the leaves of both.
+A row that is a single picture has no trunk. Pictures are transferred to the device as bytes and
+become floats there. This holds for C and Python envs: `leaves.group_views` lists the leaves of
+both. The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext).
 
-The convolutions are a few strided ones (cnn) or a ConvNeXt (convnext).
+Path stop 7; runs in the learner.
 """
 
 from __future__ import annotations
@@ -30,25 +32,26 @@ from puffervec.train.policies.leaves import EntryView, Observations, View, group
 from puffervec.train.policies.mlp import NetworkPolicy, linear, mlp
 from puffervec.workers.python.emulation.layout import Leaf
 
-MOST_CHANNELS = 16  # along the first or last axis
-LAYER_SCALE = 0.1  # Of a ConvNeXt's blocks at the start: small networks, and no long warm-up.
+MOST_CHANNELS = 16  # Along the first or last axis.
+LAYER_SCALE = 0.1  # Initial gamma of ConvNeXt blocks: networks are small, with no long warm-up.
 
 Shape = tuple[int, int, int]
-# (network, pictures as observed (N, C, H, W), what makes numbers of them) -> what the network makes
-# of them.
+# The arguments are a network, pictures as observed (N, C, H, W), and a function that turns them
+# into the network's input; the result is the network's output.
 Convolve = Callable[[nn.Module, Tensor, Callable[[Tensor], Tensor]], Tensor]
 
 
 def convolve(network: nn.Module, pictures: Tensor, prepare: Callable[[Tensor], Tensor]) -> Tensor:
-    """Apply convolutions to pictures. A wing may put another function of this kind in a policy's
-    `convolve`.
+    """Apply convolutions to pictures.
+
+    A wing may replace a policy's `convolve` by another function of this type.
     """
     out: Tensor = network(prepare(pictures))
     return out
 
 
 def picture_shape(shape: tuple[int, ...]) -> Shape | None:
-    """Return (channels, height, width) of an array that can be a picture, None where it cannot.
+    """Return (channels, height, width) of an array that can be a picture, otherwise None.
 
     A picture has two axes, or three of which the last or the first is short (channels).
     """
@@ -56,10 +59,10 @@ def picture_shape(shape: tuple[int, ...]) -> Shape | None:
         shape = (1, *shape)
     if len(shape) != 3:
         return None
-    found = (
+    chw = (
         (shape[2], shape[0], shape[1]) if _channels_last(shape) else (shape[0], shape[1], shape[2])
     )
-    return found if found[0] <= MOST_CHANNELS and min(found[1:]) >= FEWEST_PIXELS else None
+    return chw if chw[0] <= MOST_CHANNELS and min(chw[1:]) >= FEWEST_PIXELS else None
 
 
 def _channels_last(shape: tuple[int, ...]) -> bool:
@@ -67,9 +70,9 @@ def _channels_last(shape: tuple[int, ...]) -> bool:
 
 
 def has_pictures(group: GroupSpec) -> bool:
-    """True where some leaf of the group's rows is a picture of bytes."""
+    """Return whether some leaf of the group's rows is a picture of bytes."""
     if group.observation_plan is None and not any(field.keeps_shape for field in group.fields):
-        return False  # A C env's table of objects is no picture.
+        return False  # A C env's table of objects is not a picture.
     return any(
         view.leaf.dtype == np.uint8 and picture_shape(view.leaf.shape) is not None
         for view in group_views(group)
@@ -77,32 +80,29 @@ def has_pictures(group: GroupSpec) -> bool:
 
 
 def _is_picture(leaf: Leaf) -> bool:
-    """What a policy that was asked for pictures takes for one, beside other leaves: bytes, or
-    numbers with three axes.
-    """
+    """Return whether picture policies treat a leaf as one: bytes, or numbers with three axes."""
     return (leaf.dtype == np.uint8 or len(leaf.shape) == 3) and picture_shape(
         leaf.shape
     ) is not None
 
 
 def cnn(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
-    """Convolutions over pictures, with layers of their own for the numbers beside them; see
-    `picture_policy`.
-    """
+    """Return strided convolutions over pictures; see `picture_policy`."""
     return picture_policy(group, section)
 
 
 def convnext(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
-    """A small ConvNeXt over pictures, with layers of their own for the numbers beside them; see
-    `picture_policy`.
-    """
+    """Return a small ConvNeXt over pictures; see `picture_policy`."""
     return picture_policy(group, section)
 
 
 def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
     """Return the policy of the kind cnn or convnext that fits the group's rows.
 
-    Raises: ConfigError where they have no picture.
+    Leaves other than pictures get separate layers.
+
+    Raises:
+        ConfigError: The rows have no picture.
     """
     views = group_views(group)
     if len(views) == 1 and picture_shape(views[0].leaf.shape) is not None:
@@ -116,7 +116,7 @@ def picture_policy(group: GroupSpec, section: PolicySection) -> NetworkPolicy:
 
 
 class _Picture:
-    """Where a picture stands in the rows, and how its numbers become (N, C, H, W) of about 0 to 1."""
+    """A picture's place in the rows, and its conversion to (N, C, H, W) of about 0 to 1."""
 
     def __init__(self, view: View) -> None:
         raw, shape = view.leaf.shape, picture_shape(view.leaf.shape)
@@ -127,7 +127,7 @@ class _Picture:
         self.scale = 1 / 255 if view.leaf.dtype == np.uint8 else 1.0
 
     def __call__(self, obs: Observations) -> tuple[Tensor, tuple[int, ...]]:
-        """Return (N, C, H, W) as they were observed, and the leading axes that became N."""
+        """Return (N, C, H, W) as observed, and the leading axes that became N."""
         flat = self.view(obs)
         pictures = flat.reshape(-1, *self.raw_shape)
         if self.channels_last:
@@ -135,16 +135,19 @@ class _Picture:
         return pictures, tuple(flat.shape[:-1])
 
     def numbers(self, pictures: Tensor) -> Tensor:
-        """Return what convolutions take."""
+        """Return the input of the convolutions."""
         return pictures.to(torch.get_default_dtype()) * self.scale
 
 
 class ConvolutionPolicy(NetworkPolicy):
-    """For rows that are one picture."""
+    """A policy for rows that are one picture."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: whose rows are one picture; section: `channels` and `hidden` (the first
-        width) are read.
+        """Create the network.
+
+        Args:
+            group: Its rows are one picture.
+            section: `channels` and `hidden` (the first width) are read.
         """
         super().__init__()
         self.picture = _Picture(group_views(group)[0])
@@ -154,7 +157,7 @@ class ConvolutionPolicy(NetworkPolicy):
         self.finish(section.hidden[0], group, section)
 
     def features(self, obs: Observations) -> Tensor:
-        """The trunk's output: (..., width)."""
+        """Return the trunk's output, (..., width)."""
         pictures, lead = self.picture(obs)
         out: Tensor = self.trunk(
             self.convolve(self.convolutions, pictures, self.picture.numbers).flatten(1)
@@ -162,22 +165,30 @@ class ConvolutionPolicy(NetworkPolicy):
         return out.view(*lead, out.shape[-1])
 
     def networks(self) -> list[tuple[nn.Module, Shape]]:
-        """Return the convolutions, with the shape of the pictures that they take."""
+        """Return the convolutions, with the shape of their pictures."""
         return [(self.convolutions, self.picture.shape)]
 
-    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on. entries: by the leaf's path."""
+    def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on.
+
+        Args:
+            entries: By the leaf's path.
+        """
         self.picture.view = entries[self.picture.view.leaf.path]
 
 
 class MixedPolicy(NetworkPolicy):
-    """For pictures beside other leaves: each picture has convolutions of its own, the other leaves
-    share one layer.
+    """A policy for pictures and other leaves.
+
+    Each picture has its own convolutions; the other leaves share one layer.
     """
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: whose rows have a picture; section: `channels`, `hidden` and `normalize` are
-        read.
+        """Create the network.
+
+        Args:
+            group: Its rows have a picture.
+            section: `channels`, `hidden` and `normalize` are read.
         """
         super().__init__()
         width, views = section.hidden[0], group_views(group)
@@ -200,7 +211,7 @@ class MixedPolicy(NetworkPolicy):
         self.finish(section.hidden[-1], group, section)
 
     def features(self, obs: Observations) -> Tensor:
-        """The trunk's output: (..., width)."""
+        """Return the trunk's output, (..., width)."""
         parts = []
         for picture, eye in zip(self.pictures, self.eyes, strict=True):
             pictures, lead = picture(obs)
@@ -215,20 +226,24 @@ class MixedPolicy(NetworkPolicy):
         return out
 
     def networks(self) -> list[tuple[nn.Module, Shape]]:
-        """Return the convolutions of each picture, with the shape of the pictures that they take."""
+        """Return the convolutions of each picture, with the shape of their pictures."""
         pairs = zip(self.pictures, self.eyes, strict=True)
         return [(cast(nn.Sequential, eye)[0], picture.shape) for picture, eye in pairs]
 
-    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on. entries: by the leaf's path."""
+    def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on.
+
+        Args:
+            entries: By the leaf's path.
+        """
         for picture in self.pictures:
             picture.view = entries[picture.view.leaf.path]
         if self.encoder is not None:
-            self.encoder.look_through(entries)
+            self.encoder.use_entries(entries)
 
 
 def _behind(convolutions: nn.Module, shape: Shape, width: int) -> nn.Sequential:
-    """Return the layer behind flattened convolutions over pictures of this shape."""
+    """Return the layer that follows flattened convolutions over pictures of this shape."""
     with torch.no_grad():
         features = convolutions(torch.zeros(1, *shape)).numel()
     return nn.Sequential(linear(features, width), nn.ReLU(inplace=True))
@@ -242,8 +257,8 @@ def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
     patch = next((patch for patch in (4, 2, 1) if size // patch >> (stages - 1)), 0)
     if not patch:
         raise ConfigError(
-            f"policy.channels has {stages} stages, each halving a picture of {size} points: give "
-            "fewer"
+            f"policy.channels has {stages} stages, each of which halves a picture of {size} "
+            "points: give fewer"
         )
     depths = section.depths or (1,) * stages
     return ConvNeXt(
@@ -258,9 +273,10 @@ def _convolutions(shape: Shape, section: PolicySection) -> nn.Module:
 
 
 def _strided(shape: Shape, channels: tuple[int, ...]) -> nn.Sequential:
-    """Return conv and ReLU per width of `channels`, each halving height and width (of large
-    pictures: quartering); as in Mnih et al. 2015 ("Human-level control"), with smaller kernels for
-    small pictures.
+    """Return a convolution and ReLU per width of `channels`, each halving height and width.
+
+    Those of large pictures divide them by four, as in Mnih et al. 2015 ("Human-level control");
+    small pictures have smaller kernels.
     """
     layers: list[nn.Module] = []
     before, size = shape[0], min(shape[1:])

@@ -1,17 +1,16 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Actions from the numbers a policy puts out: sampling, log-probabilities and entropies for one row
-group.
+"""Sample actions from a policy's outputs, and compute log-probabilities and entropies.
 
 `heads` are the policy's distribution parameters: for discrete kinds one tensor of logits (..., n)
 per action dim, for continuous ones a single tensor (..., 2D) of means and log standard deviations.
-A joint action is a draw among all combinations of its parts' choices, so that it has one tensor of
-logits. No function here waits for the device: `torch.distributions` is not used because its checks
-read values back and building it costs more than sampling.
+A joint action is drawn from all combinations of its parts' choices, so it has one tensor of logits.
+No function here waits for the device: `torch.distributions` reads values back for its checks, and
+constructing its objects costs more than sampling.
 
-What is drawn, stored and learned from are indices, or numbers of about 1 that have no bounds;
-`ActionMap` turns them into what the env takes. So log-probabilities are those of the draw, not of
-the action that was cut to the bounds.
+Indices are drawn, stored and learned from, or, for continuous actions, unbounded numbers of about
+1. `ActionMap` turns them into the env's actions. Log-probabilities are therefore those of the draw,
+not of the action that was clipped to the bounds.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from puffervec.train.policies import choices
 
 Heads = tuple[Tensor, ...]
 MASKED_LOGIT = -1e9  # Not -inf: a filler row may forbid every choice, and inf - inf would be NaN.
-# Of a joint action: one logit each, and as many rows of weights in the last layer.
+# Limits a joint action, which has one logit and one row of weights in the last layer for each.
 MOST_COMBINATIONS = 4096
 WIDEST_RANGE = 1e6  # Bounds further apart than this say nothing about useful actions.
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -37,30 +36,39 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 @dataclasses.dataclass(frozen=True)
 class ActionSpec:
-    """What one row's action is: its kind, and the choices or bounds per dim.
+    """The action of one row: its kind, and the choices or bounds per dim.
 
-    A joint action is drawn as one number, the place of its combination in the order that counts the
-    last part up first.
+    A joint action is drawn as one number, the index of its combination; the last part varies
+    fastest.
+
+    Attributes:
+        kind: discrete, multi_discrete, joint or continuous.
+        sizes: Choices per drawn number (discrete kinds).
+        low, high: Bounds per dim (continuous).
+        start: Number of the first choice per dim of the env's action (discrete kinds); empty for 0.
+        parts: Choices per dim of the env's action (joint); their product is the only entry of
+            sizes.
     """
 
-    kind: str  # discrete, multi_discrete, joint or continuous
-    sizes: tuple[int, ...]  # choices per drawn number (discrete kinds)
-    low: tuple[float, ...]  # bounds per dim (continuous)
+    kind: str
+    sizes: tuple[int, ...]
+    low: tuple[float, ...]
     high: tuple[float, ...]
-    start: tuple[
-        int, ...
-    ] = ()  # number of the first choice per dim of the env's action (discrete kinds); empty: 0
-    parts: tuple[
-        int, ...
-    ] = ()  # joint: choices per dim of the env's action, whose product is the only one of sizes
+    start: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, group: GroupSpec, joint: bool = False) -> ActionSpec:
-        """Read it from a group of `vec.spec`.
+        """Return the spec of a group's actions.
 
-        Args: joint: draw a multi-discrete action as one of all combinations (`policy.joint`); other
-        kinds stay as they are.
-        Raises: ConfigError for more than MOST_COMBINATIONS.
+        Args:
+            group: A group of `vec.spec`.
+            joint: Draw a multi-discrete action as one of all combinations (`policy.joint`); other
+                kinds
+                stay as they are.
+
+        Raises:
+            ConfigError: There are more than MOST_COMBINATIONS.
         """
         discrete = group.action_kind != "continuous"
         starts = (
@@ -73,8 +81,8 @@ class ActionSpec:
         if joint and math.prod(sizes) > MOST_COMBINATIONS:
             raise ConfigError(
                 f"policy.joint: {' x '.join(map(str, sizes))} choices are {math.prod(sizes):,} "
-                f"combinations, more than {MOST_COMBINATIONS:,}: leave it false, which gives one "
-                "softmax per part"
+                f"combinations, more than {MOST_COMBINATIONS:,}: leave it false for one softmax "
+                "per part"
             )
         return cls(
             kind="joint" if joint else group.action_kind,
@@ -87,35 +95,41 @@ class ActionSpec:
 
     @property
     def discrete(self) -> bool:
-        """True for discrete, multi-discrete and joint actions."""
+        """Return whether actions are discrete, multi-discrete or joint."""
         return self.kind != "continuous"
 
     @property
     def dims(self) -> int:
-        """D: numbers that are drawn per action."""
+        """Return D, how many numbers are drawn per action."""
         return len(self.sizes) if self.discrete else len(self.low)
 
     @property
     def head_sizes(self) -> tuple[int, ...]:
-        """Numbers that the policy puts out, per head."""
+        """Return the number of outputs of the policy per head."""
         return self.sizes if self.discrete else (2 * self.dims,)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of stored actions: the dtype of the slab's action rows."""
+        """Return the dtype of stored actions: that of the slab's action rows."""
         return torch.int32 if self.discrete else torch.float32
 
 
 class ActionMap:
-    """From drawn actions (rows, D) to those of the env's action rows.
+    """A map from drawn actions (rows, D) to those of the env's action rows.
 
-    Discrete kinds: index + start; joint: the combination of that index, one number per part.
-    Continuous: a dim with two bounds (at most 1e6 apart) maps -1..1 to them; then all are cut.
+    Discrete kinds: index + start. Joint: the combination with that index, one number per part.
+    Continuous: a dim with two bounds (at most WIDEST_RANGE apart) maps -1..1 to them; then all dims
+    are clipped.
     """
 
     def __init__(self, spec: ActionSpec, device: torch.device, dtype: torch.dtype) -> None:
-        """Args: device: of the drawn actions; dtype: of the env's action rows, in which the cut is
-        made (a bound rounded to another dtype could lie outside).
+        """Prepare the constants of the map.
+
+        Args:
+            device: Device of the drawn actions.
+            dtype: The env's dtype, in which actions are clipped: a bound rounded to another dtype
+                could lie
+                outside.
         """
         self.spec, self.dtype = spec, dtype
         self._start = torch.tensor(spec.start, device=device) if spec.start else None
@@ -130,7 +144,7 @@ class ActionMap:
             self._middle = torch.where(bounded, self._high / 2 + self._low / 2, 0.0)
 
     def __call__(self, actions: Tensor) -> Tensor:
-        """Return (rows, D); the same tensor where nothing is to be done."""
+        """Return (rows, D); the same tensor if there is nothing to do."""
         if self._combinations is not None:
             return self._combinations.index_select(0, actions.squeeze(-1))
         if self.spec.discrete:
@@ -140,10 +154,9 @@ class ActionMap:
 
 
 def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
-    """The env's action per joint choice: (product, parts) int32."""
-    if (
-        device.type == "meta"
-    ):  # for its size; cartesian_prod would import the compiler here, for 1.5 s
+    """Return the env's action for each joint choice, (product, parts) int32."""
+    # A meta tensor only needs its size, and cartesian_prod would import the compiler, for 1.5 s.
+    if device.type == "meta":
         return torch.empty(math.prod(spec.parts), len(spec.parts), dtype=torch.int32, device=device)
     first = spec.start or (0,) * len(spec.parts)
     choices = [
@@ -154,7 +167,7 @@ def _combinations(spec: ActionSpec, device: torch.device) -> Tensor:
 
 
 def refuse_joint(groups: Iterable[GroupSpec]) -> None:
-    """Raise ConfigError unless one of an env's groups has actions that `policy.joint` means."""
+    """Raise ConfigError unless a group has multi-discrete actions, which `policy.joint` needs."""
     kinds = [group.action_kind for group in groups]
     if "multi_discrete" not in kinds:
         raise ConfigError(
@@ -166,8 +179,9 @@ def refuse_joint(groups: Iterable[GroupSpec]) -> None:
 def masked(heads: Heads, action_mask: Tensor | None, parts: tuple[int, ...] = ()) -> Heads:
     """Return logits in which forbidden choices have no weight.
 
-    Args: action_mask: (..., sum of sizes), 0 = forbidden, or None; parts: of a joint action, whose
-        mask is per part.
+    Args:
+        action_mask: (..., sum of sizes), 0 = forbidden, or None.
+        parts: The parts of a joint action, whose mask is per part.
     """
     if action_mask is None:
         return heads
@@ -180,8 +194,9 @@ def masked(heads: Heads, action_mask: Tensor | None, parts: tuple[int, ...] = ()
 
 
 def _joint_mask(action_mask: Tensor, parts: tuple[int, ...]) -> Tensor:
-    """(..., sum of parts) -> (..., product) bool: a combination is allowed where all of its parts
-    are.
+    """Turn (..., sum of parts) into (..., product) bool.
+
+    A combination is allowed if all of its parts are.
     """
     allowed, *rest = torch.split(action_mask != 0, list(parts), dim=-1)
     for part in rest:
@@ -192,9 +207,11 @@ def _joint_mask(action_mask: Tensor, parts: tuple[int, ...]) -> Tensor:
 def draw_noise(
     spec: ActionSpec, rows: int, device: torch.device, generator: torch.Generator | None
 ) -> Tensor:
-    """Draw what `sample` needs for `rows` rows: (rows, D) uniforms on a CPU, (rows, sum of sizes)
-    uniforms on CUDA, normals for continuous actions. Apart from `sample`, so that a captured graph
-    can take it from a fixed buffer.
+    """Draw the noise of `sample` for `rows` rows.
+
+    It is (rows, D) uniforms on a CPU, (rows, sum of sizes) uniforms on CUDA, and (rows, D) normals
+    for continuous actions. It is separate from `sample` so that a captured graph can read it from a
+    fixed buffer.
     """
     if not spec.discrete:
         return torch.randn(rows, spec.dims, device=device, generator=generator)
@@ -205,8 +222,12 @@ def draw_noise(
 def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tensor]:
     """Draw one action per row.
 
-    Args: heads: float32, (rows, n) each; noise: from `draw_noise`.
-    Returns: actions (rows, D) of `spec.dtype`, and their log-probabilities (rows,) float32.
+    Args:
+        heads: (rows, n) float32 each.
+        noise: From `draw_noise`.
+
+    Returns:
+        Actions (rows, D) of `spec.dtype`, and their log-probabilities (rows,) float32.
     """
     if not spec.discrete:
         mean, log_std = heads[0].chunk(2, dim=-1)
@@ -217,47 +238,46 @@ def sample(spec: ActionSpec, heads: Heads, noise: Tensor) -> tuple[Tensor, Tenso
         return choices.draw(heads, noise)
     draw = _inverse_cdf if by_inverse else _gumbel
     noises = torch.split(noise, 1 if by_inverse else list(spec.sizes), dim=-1)
-    drawn = [draw(head, u) for head, u in zip(heads, noises, strict=True)]
-    actions = torch.cat([index for index, _ in drawn], dim=-1).to(spec.dtype)
-    return actions, torch.cat([log_prob for _, log_prob in drawn], dim=-1).sum(-1)
+    pairs = [draw(head, u) for head, u in zip(heads, noises, strict=True)]
+    actions = torch.cat([index for index, _ in pairs], dim=-1).to(spec.dtype)
+    return actions, torch.cat([log_prob for _, log_prob in pairs], dim=-1).sum(-1)
 
 
 def _inverse_cdf(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """First choice whose cumulated probability exceeds u in [0, 1), and its log-probability: (rows,
-    1) each.
+    """Return the first choice whose cumulative probability exceeds u, and its log-probability.
 
-    One uniform per row: 10 times faster on a CPU than `Categorical` for 91 choices.
+    Both are (rows, 1); u is in [0, 1). One uniform per row is 10 times faster on a CPU than
+    `Categorical` for 91 choices.
     """
     weights = logits.softmax(-1)
-    cumulated = weights.cumsum(-1)
+    cumulative = weights.cumsum(-1)
     # u is at most 1 - 2^-24, so the product is below the total even when rounded. NaN logits give
-    # the last choice, no crash.
-    index = torch.searchsorted(cumulated, u * cumulated[..., -1:], right=True).clamp_(
+    # the last choice instead of a crash.
+    index = torch.searchsorted(cumulative, u * cumulative[..., -1:], right=True).clamp_(
         max=logits.shape[-1] - 1
     )
     return index, weights.gather(-1, index).log()
 
 
 def _gumbel(logits: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-    """Gumbel-max draw and its log-probability: (rows, 1) each. Nothing is read back, so a CUDA
-    graph can hold it.
+    """Return a Gumbel-max draw and its log-probability, (rows, 1) each.
+
+    Nothing is read back, so a CUDA graph can record it.
     """
-    exponential = -torch.log1p(-u)  # Of 1 - u, which is never 0.
+    exponential = -torch.log1p(-u)  # The logarithm of 1 - u, which is never 0.
     index = (logits - exponential.clamp_min(1e-20).log()).argmax(-1, keepdim=True)
     return index, logits.gather(-1, index) - logits.logsumexp(-1, keepdim=True)
 
 
 def greedy(spec: ActionSpec, heads: Heads) -> Tensor:
-    """Return the likeliest action per row: (rows, D) of `spec.dtype`."""
+    """Return the most likely action per row: (rows, D) of `spec.dtype`."""
     if not spec.discrete:
         return heads[0].chunk(2, dim=-1)[0]
     return torch.stack([head.argmax(-1) for head in heads], dim=-1).to(spec.dtype)
 
 
 def log_prob_entropy(spec: ActionSpec, heads: Heads, actions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities (...) of given actions (..., D) and the entropies (...) of their
-    distributions, float32.
-    """
+    """Return log-probabilities (...) of actions (..., D) and entropies (...), float32."""
     if not spec.discrete:
         mean, log_std = heads[0].chunk(2, dim=-1)
         entropy = (log_std + (0.5 + _HALF_LOG_2PI)).sum(-1)

@@ -1,20 +1,22 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""From observation rows to the numbers that a network takes, about 1 in size each. First stage of
-MLPPolicy.
+"""Turn observation rows into a network's inputs of about 1 in size: the first stage of MLPPolicy.
 
-    leaf                                     features
-    Box uint8 with bounds 0 and 255          x / 255
-    Box with finite bounds                   -1 at low to 1 at high (per element; a range above 1e6 does not count as a bound)
-    other numbers of a Box                   (x - mean) / standard deviation of what the run has seen, cut to -10..10
-    Discrete, MultiDiscrete                  one-hot where a leaf has at most 1,024 choices in all, else -1 (first) to 1 (last)
-    MultiBinary, Box of bool                 0 or 1
+    leaf                              features
+    Box uint8 with bounds 0 and 255   x / 255
+    Box with finite bounds            -1 at low to 1 at high, per element (a range above 1e6 does
+                                      not count as bounds)
+    other numbers of a Box            (x - mean) / standard deviation over the run, clipped to
+                                      -10..10
+    Discrete, MultiDiscrete           one-hot if a leaf has at most 1,024 choices in all, otherwise
+                                      -1 (first) to 1 (last)
+    MultiBinary, Box of bool          0 or 1
 
-A field of a C env is a Box. `policy.normalize` off leaves the numbers of Boxes as they are (but for
-uint8 images). The statistics are buffers of the policy, so its checkpoints hold them. They change
-after an update (`observe`), so that a roll-out and its update see the same; with two exceptions:
-before the first update, since nothing was known in its roll-out, and with `train.asynchronous`,
-whose roll-outs see what was known one update before.
+A field of a C env is a Box. With `policy.normalize` off the numbers of Boxes stay as they are
+(except for uint8 images). The statistics are buffers of the policy, so its checkpoints hold them.
+They change after an update (`observe`), so that a rollout and its update use the same ones, with
+two exceptions: the first update, whose rollout had none, and `train.asynchronous`, whose rollouts
+use those from one update before.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from puffervec.workers.python.emulation.layout import Leaf
 if TYPE_CHECKING:
     from puffervec.train.device.ranks import Ranks
 
-# Declared bounds further apart say nothing about usual values (CartPole's 3.4e38).
+# Bounds further apart say nothing about usual values (CartPole's 3.4e38).
 WIDEST_RANGE = 1e6
 MOST_CHOICES = 1024  # One-hot features of one leaf.
 PIECE_NUMBERS = 2**22
@@ -43,7 +45,7 @@ FARTHEST = 10.0  # Standard deviations.
 
 @dataclasses.dataclass(frozen=True)
 class _Sample:
-    """count rows with their mean and mean square distance from it, (features,) float64 each."""
+    """Statistics of `count` rows: mean and mean square deviation, (features,) float64 each."""
 
     count: int
     mean: Tensor
@@ -51,18 +53,20 @@ class _Sample:
 
     @classmethod
     def of(cls, numbers: Tensor) -> _Sample:
-        """Args: numbers: (n, features) float64."""
+        """Return the statistics of (n, features) float64 numbers."""
         square, mean = torch.var_mean(numbers, dim=0, correction=0)
         return cls(len(numbers), mean, square)
 
     @classmethod
-    def told(cls, like: Tensor, count: int, mean: list[float], square: list[float]) -> _Sample:
-        """What another rank has told; on the device of `like`."""
+    def from_lists(
+        cls, like: Tensor, count: int, mean: list[float], square: list[float]
+    ) -> _Sample:
+        """Return another rank's sample, on the device of `like`."""
         return cls(count, like.new_tensor(mean), like.new_tensor(square))
 
 
 class RowEncoder(nn.Module):
-    """Leaves of observation rows, side by side, to features (..., features) float32."""
+    """An encoder of the leaves of observation rows to features (..., features) float32."""
 
     scale: Tensor
     offset: Tensor
@@ -72,7 +76,12 @@ class RowEncoder(nn.Module):
     square: Tensor
 
     def __init__(self, views: Sequence[View], normalize: bool) -> None:
-        """Args: views: the leaves; normalize: scale the numbers of Boxes."""
+        """Prepare scales and statistics.
+
+        Args:
+            views: The leaves.
+            normalize: Scale the numbers of Boxes.
+        """
         super().__init__()
         self.parts = [(view, _choices(view.leaf)) for view in views]
         scales = [_scales(view.leaf, choices, normalize) for view, choices in self.parts]
@@ -85,13 +94,13 @@ class RowEncoder(nn.Module):
             )
         self.adapts = bool(self.running.any())
         self.scaled = bool((self.scale != 1).any() or (self.offset != 0).any())
-        # Of the raw numbers that are running: count of rows, mean and mean square distance from it.
+        # Statistics of the raw numbers: count of rows, mean and mean square deviation.
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(self.features, dtype=torch.float64))
         self.register_buffer("square", torch.ones(self.features, dtype=torch.float64))
 
     def forward(self, obs: Observations) -> Tensor:
-        """Encode observations as the storage holds them."""
+        """Encode observations in the layout of the storage."""
         numbers = self._numbers(obs)
         if self.scaled:
             numbers = numbers * self.scale + self.offset
@@ -101,12 +110,16 @@ class RowEncoder(nn.Module):
             numbers = torch.where(self.running, normal.clamp(-FARTHEST, FARTHEST), numbers)
         return numbers
 
-    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on. entries: by the leaf's path."""
+    def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on.
+
+        Args:
+            entries: By the leaf's path.
+        """
         self.parts = [(entries[view.leaf.path], choices) for view, choices in self.parts]
 
     def _numbers(self, obs: Observations) -> Tensor:
-        """The leaves side by side, choices one-hot, nothing scaled yet."""
+        """Return the leaves concatenated, choices one-hot, before scaling."""
         parts = []
         for view, choices in self.parts:
             values = view(obs)
@@ -115,36 +128,39 @@ class RowEncoder(nn.Module):
 
     @torch.no_grad()
     def observe(self, obs: Observations, seen: Tensor, ranks: Ranks | None = None) -> None:
-        """Take rows of a roll-out into the statistics, in pieces that fit into little memory.
+        """Add the rows of a rollout to the statistics, in pieces that need little memory.
 
-        Rows with a number that is not finite are left out: one of them would spoil the statistics
+        Rows with a number that is not finite are left out: a single one would spoil the statistics
         for good.
-        Args: obs: (T, R, ...) each; seen: (T, R) bool, those that count; ranks: of whose roll-outs
-            it is one; all get the same statistics.
+
+        Args:
+            obs: (T, R, ...) each.
+            seen: (T, R) bool, the rows that count.
+            ranks: The ranks whose rollouts are merged; all get the same statistics.
         """
         if not self.adapts:
             return
-        found = (_finite(self._numbers(piece)[kept]) for piece, kept in self._pieces(obs, seen))
-        pieces = [_Sample.of(numbers.double()) for numbers in found if len(numbers)]
+        rows = (_finite(self._numbers(piece)[mask]) for piece, mask in self._pieces(obs, seen))
+        pieces = [_Sample.of(numbers.double()) for numbers in rows if len(numbers)]
         if ranks is not None and ranks.size > 1:
-            told = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
+            lists = [[piece.count, piece.mean.tolist(), piece.square.tolist()] for piece in pieces]
             pieces = [
-                _Sample.told(self.mean, *piece)
-                for part in ranks.all_gather_object(told)
+                _Sample.from_lists(self.mean, *piece)
+                for part in ranks.all_gather_object(lists)
                 for piece in part
             ]
         for piece in pieces:
             self._merge(piece)
 
     def _pieces(self, obs: Observations, seen: Tensor) -> Iterator[tuple[Observations, Tensor]]:
-        """Cut rows along their first axis so that a piece has about PIECE_NUMBERS features."""
+        """Split rows along their first axis into pieces of about PIECE_NUMBERS features."""
         steps = max(1, PIECE_NUMBERS // (self.features * max(1, seen[:1].numel())))
         for begin in range(0, len(seen), steps):
             piece = slice(begin, begin + steps)
             yield {key: part[piece] for key, part in obs.items()}, seen[piece]
 
     def _merge(self, sample: _Sample) -> None:
-        """Merge the statistics of two samples (Chan, Golub and LeVeque 1979)."""
+        """Merge a sample into the statistics (Chan, Golub and LeVeque 1979)."""
         fresh, total = sample.count, float(self.count) + sample.count
         mean, square = sample.mean, sample.square
         share = fresh / total
@@ -161,30 +177,29 @@ class RowEncoder(nn.Module):
 
 
 def _finite(numbers: Tensor) -> Tensor:
-    """Return the rows of (n, features) that have finite numbers only."""
+    """Return the rows of (n, features) that have only finite numbers."""
     whole = numbers.isfinite().all(1)
     return numbers if bool(whole.all()) else numbers[whole]
 
 
 def _choices(leaf: Leaf) -> list[tuple[int, int]] | None:
-    """Return (number of choices, least value) of each element that becomes one-hot; None where the
-    numbers stay numbers.
-    """
+    """Return (number of choices, least value) of each element that becomes one-hot, or None."""
     space: Any = leaf.space
     if isinstance(space, spaces.Discrete):
-        found = [(int(space.n), int(space.start))]
+        pairs = [(int(space.n), int(space.start))]
     elif isinstance(space, spaces.MultiDiscrete):
-        found = list(
+        pairs = list(
             zip(space.nvec.reshape(-1).tolist(), space.start.reshape(-1).tolist(), strict=True)
         )
     else:
         return None
-    return found if sum(n for n, _ in found) <= MOST_CHOICES else None
+    return pairs if sum(n for n, _ in pairs) <= MOST_CHOICES else None
 
 
 def _one_hot(values: Tensor, choices: list[tuple[int, int]]) -> Tensor:
-    """Values (..., D) to (..., sum of choices). A value that is no choice (the zeros of an absent
-    agent) gives zeros.
+    """Turn values (..., D) into (..., sum of choices).
+
+    A value outside the choices (the zeros of an absent agent) becomes zeros.
     """
     known = [torch.arange(start, start + n, device=values.device) for n, start in choices]
     return torch.cat(
@@ -195,9 +210,7 @@ def _one_hot(values: Tensor, choices: list[tuple[int, int]]) -> Tensor:
 def _scales(
     leaf: Leaf, choices: list[tuple[int, int]] | None, normalize: bool
 ) -> tuple[np.ndarray, ...]:
-    """Return scale and offset (float32) of each feature of a leaf, and whether it follows running
-    statistics (bool).
-    """
+    """Return scale and offset (float32) per feature of a leaf, and which use running statistics."""
     space: Any = leaf.space
     features = leaf.size if choices is None else sum(n for n, _ in choices)
     scale, offset = np.ones(features), np.zeros(features)
@@ -223,8 +236,9 @@ def _span(space: Any) -> tuple[Any, Any]:
 
 
 def _between(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return scale and offset that take low to -1 and high to 1; an element with one possible value
-    becomes 0.
+    """Return the scale and offset that map low to -1 and high to 1.
+
+    An element with a single possible value becomes 0.
     """
     half = np.where(high > low, (high - low) / 2, 1.0)
     return 1 / half, -(high + low) / 2 / half

@@ -1,18 +1,18 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Observation rows in torch, and their leaves: the parts with a space of their own. Runs in the
-learner.
+"""Read observation rows in torch, and their leaves: the parts with a separate space.
 
-    slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --roll-out storage-->  policy: encoder.py reads the leaves
+    slab (rows, *row_shape)  --flat_rows-->  (rows, width)  --rollout storage-->  policy
+                                                            encoder.py reads the leaves
 
-A Python env's observation is one flat row, so a Dict of twenty leaves crosses in one copy, as a Box
-does. A row holds numbers of one dtype where all leaves agree, else the bytes of an aligned record
-(puffervec/workers/python/emulation/layout.py). A C env's observation is one flat row too, or a dict
-of arrays by field.
+A Python env's observation is one flat row, so that a Dict of twenty leaves is transferred in one
+copy, like a Box. A row holds numbers of one dtype if all leaves have that dtype, otherwise the
+bytes of an aligned record (puffervec/workers/python/emulation/layout.py). A C env's observation is
+one flat row too, or a dict of arrays by field.
 
 Inside the trainer observations are always a dict of tensors (`Observations`): by field, or one row
-under the key ROW. A policy is called with what `shown` makes of them, so that one for envs with a
-single array needs no dict.
+under the key ROW. A policy is called with `policy_input` of them, so that one for envs with a
+single array needs no dict. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,42 +29,40 @@ from puffervec.workers.python.emulation import ObservationPlan
 from puffervec.workers.python.emulation.layout import Leaf
 
 Observations = dict[str, Tensor]
-Observation = Tensor | Observations  # What a policy is called with.
+Observation = Tensor | Observations  # The argument of a policy.
 ROW = ""  # The key of observations that are one array.
 
 TORCH_DTYPES = {
     np.dtype(name): getattr(torch, name)
     for name in (
-        "float32", "float16", "float64", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "bool",
+        *("float32", "float16", "float64", "bool", "uint8", "int8"),
+        *("uint16", "int16", "uint32", "int32", "uint64", "int64"),
     )
-}  # fmt: skip
+}
 
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
 
 def as_signed(x: Tensor) -> Tensor:
-    """Return unsigned numbers of 2, 4 or 8 bytes as the signed ones with the same bytes, a view;
-    all others as they are.
+    """Return unsigned numbers of 2, 4 or 8 bytes as signed ones, a view; others as they are.
 
-    For copies by index, of which torch has not all for unsigned numbers.
+    torch lacks some copies by index for unsigned numbers.
     """
     return x.view(SIGNED[x.dtype]) if x.dtype in SIGNED else x
 
 
-def shown(obs: Observations) -> Observation:
-    """Return observations as a policy takes them: one array as it is, several by field."""
+def policy_input(obs: Observations) -> Observation:
+    """Return observations as the argument of a policy: a single array itself, several by field."""
     return obs.get(ROW, obs)
 
 
 def by_key(obs: Observation) -> Observations:
-    """The inverse of `shown`."""
+    """Return observations as a dict, the inverse of `policy_input`."""
     return obs if isinstance(obs, dict) else {ROW: obs}
 
 
 def arrays(group: GroupSpec) -> dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]]:
-    """Return what a group's observations are made of, by key: the first byte in a row, the dtype,
-    and the shape for one row.
-    """
+    """Return first byte in a row, dtype, and shape per row of a group's arrays, by key."""
     plan, dtype = group.observation_plan, group.flat_dtype
     if plan is not None:
         return {ROW: (0, plan.row_dtype, (width(plan),))}
@@ -74,23 +72,23 @@ def arrays(group: GroupSpec) -> dict[str, tuple[int, np.dtype[Any], tuple[int, .
 
 
 def width(plan: ObservationPlan) -> int:
-    """Numbers in one row."""
+    """Return how many numbers a row has."""
     return int(np.prod(plan.row_shape, dtype=np.int64))
 
 
 def stored_dtype(plan: ObservationPlan) -> torch.dtype:
-    """Data type of rows in the roll-out storage: the row's own, but float32 for float64 (policies
-    compute in float32).
+    """Return the dtype of rows in the rollout storage.
+
+    It is the row's own, but float32 for float64: policies compute in float32.
     """
     dtype: torch.dtype = TORCH_DTYPES[plan.row_dtype]
     return torch.float32 if dtype == torch.float64 else dtype
 
 
 def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
-    """Return observations as `recv` gives them, (rows, *row_shape), as (rows, width) of
-    `stored_dtype`.
+    """Return observations of `recv`, (rows, *row_shape), as (rows, width) of `stored_dtype`.
 
-    Aliasing: the memory of `observations`, except for float64, which is a copy.
+    Aliasing: the memory of `observations`, except for float64, which is copied.
     """
     return (
         torch.from_numpy(observations)
@@ -101,8 +99,12 @@ def flat_rows(plan: ObservationPlan, observations: np.ndarray) -> Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class LeafView:
-    """Where one leaf stands in rows (..., width); `dtype` is its own where rows are bytes, None
-    where rows have it already.
+    """A reader of one leaf of rows (..., width).
+
+    Attributes:
+        first: First column of the leaf.
+        count: Columns of the leaf.
+        dtype: The leaf's dtype if rows are bytes; None if rows have it already.
     """
 
     leaf: Leaf
@@ -113,8 +115,10 @@ class LeafView:
     def __call__(self, obs: Observations) -> Tensor:
         """Return the leaf of all rows, (..., leaf.size).
 
-        Args: obs: one array, rows of `stored_dtype`; bytes begin where the dtype may, as in storage
-        and slab.
+        Args:
+            obs: One array, rows of `stored_dtype`, aligned for the leaf's dtype, as in storage and
+                slab.
+
         Aliasing: a view on the rows.
         """
         part = obs[ROW].narrow(-1, self.first, self.count)
@@ -123,13 +127,13 @@ class LeafView:
 
 @dataclasses.dataclass(frozen=True)
 class EntryView:
-    """A leaf that is an entry of a dict of tensors, (..., *leaf.shape)."""
+    """A reader of a leaf that is an entry of a dict of tensors, (..., *leaf.shape)."""
 
     leaf: Leaf
     name: str
 
     def __call__(self, obs: Observations) -> Tensor:
-        """Return the leaf of all rows, (..., leaf.size). Aliasing: a view on the entry."""
+        """Return the leaf of all rows, (..., leaf.size), a view on the entry."""
         part, ndim = obs[self.name], len(self.leaf.shape)
         return part.flatten(part.dim() - ndim) if ndim else part.unsqueeze(-1)
 
@@ -152,13 +156,13 @@ def group_views(group: GroupSpec) -> list[View]:
 
 
 def leaf_views(plan: ObservationPlan) -> list[LeafView]:
-    """Return a view per leaf that is not empty, in the order in which they stand in a row."""
-    found = [leaf for leaf in plan.leaves if leaf.size]
-    if all(leaf.dtype == plan.row_dtype for leaf in found):
+    """Return a view per non-empty leaf, in the order of a row."""
+    leaves = [leaf for leaf in plan.leaves if leaf.size]
+    if all(leaf.dtype == plan.row_dtype for leaf in leaves):
         return [
-            LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in found
+            LeafView(leaf, leaf.offset // leaf.dtype.itemsize, leaf.size, None) for leaf in leaves
         ]
     return [
         LeafView(leaf, leaf.offset, leaf.size * leaf.dtype.itemsize, TORCH_DTYPES[leaf.dtype])
-        for leaf in found
+        for leaf in leaves
     ]

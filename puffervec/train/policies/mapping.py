@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Which policy acts for which rows: `policy.map`, else a policy per row group. Runs in the learner."""
+"""Assign rows to policies by `policy.map`, or one policy per row group. Runs in the learner."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from puffervec.train.config.target import guarded
 from puffervec.train.policies.registry import build_policy
 from puffervec.workers.python.creators import named
 
-Agent = tuple[int, int]  # row group, row of an env in it
+Agent = tuple[int, int]  # The index of a row group, and a row of an env in it.
 AgentMap = Callable[[int | str], str]
 
 
@@ -26,8 +26,9 @@ AgentMap = Callable[[int | str], str]
 class PolicyRows:
     """The rows that one policy acts for, and its settings.
 
-    group: the row group that they are of, with as many agents as the policy has in an env. agents:
-    which agents of an env's row group, in order; None: all.
+    Attributes:
+        group: The row group of these rows, with the number of agents that the policy has in an env.
+        agents: The agents of an env's row group, in order; None for all.
     """
 
     group: GroupSpec
@@ -36,27 +37,32 @@ class PolicyRows:
 
     @property
     def section(self) -> PolicySection:
-        """What describes the network."""
+        """Return the settings of the network."""
         return self.settings.policy
 
     def build(self) -> nn.Module:
-        """Return the network, see `build_policy`."""
+        """Build the network, see `build_policy`."""
         return build_policy(self.group, self.section)
 
 
 def policy_rows(spec: EnvSpec, config: TrainConfig | None = None) -> dict[str, PolicyRows]:
-    """Return what each policy acts for, by the policy's name.
+    """Return the rows of each policy, by the policy's name.
 
-    The policies of `policy.map`; else one per row group, named like it, or `default` where there is
-    one group. config: of the run; None: one without settings.
+    The policies are those of `policy.map`. Without a map there is one per row group, named after
+    it, or `default` if there is only one group.
 
-    Raises: ConfigError where the map leaves an agent out, gives it twice, or names one that is not
-        there, and where there are settings for a policy that is not there.
+    Args:
+        config: The config of the run; None for one without settings.
+
+    Raises:
+        ConfigError: The map leaves an agent out, assigns it twice, or names an unknown one; or
+            there are
+            settings for an unknown policy.
     """
     config = config or TrainConfig("", {})
     entries = explicit_map(spec, config.policy.map)
     if entries:
-        owned = _mapped(spec, entries)
+        owned = _assign_agents(spec, entries)
     else:
         whole = {
             index: [(index, row) for row in range(group.agents)]
@@ -76,20 +82,26 @@ def policy_rows(spec: EnvSpec, config: TrainConfig | None = None) -> dict[str, P
     }
 
 
-def explicit_map(spec: EnvSpec, given: Sequence[str] | AgentMap) -> tuple[str, ...]:
-    """Return a map's entries, each NAME=AGENT,AGENT. A function, or module:function, is asked for
-    each agent's policy.
+def explicit_map(spec: EnvSpec, policy_map: Sequence[str] | AgentMap) -> tuple[str, ...]:
+    """Return a map's entries, each NAME=AGENT,AGENT.
 
-    Args: given: `policy.map`, or the function: it is given the agent's name in a parallel env, the
-    row in a C env.
-    Raises: ConfigError where there is no such function, or it fails or returns no name.
+    A function, or the name module:function of one, is called for each agent's policy.
+
+    Args:
+        policy_map: `policy.map`, or the function. Its argument is the agent's name in a parallel
+            env,
+            the row in a C env.
+
+    Raises:
+        ConfigError: The function does not exist, fails, or does not return a name.
     """
-    if callable(given):
-        asked: AgentMap = given
-    elif len(given) == 1 and ":" in given[0] and "=" not in given[0]:
-        asked = guarded(f"policy.map {given[0]}", "cannot be imported", lambda: named(given[0]))
+    if callable(policy_map):
+        name_of: AgentMap = policy_map
+    elif len(policy_map) == 1 and ":" in policy_map[0] and "=" not in policy_map[0]:
+        path = policy_map[0]
+        name_of = guarded(f"policy.map {path}", "cannot be imported", lambda: named(path))
     else:
-        return tuple(given)
+        return tuple(policy_map)
     agents = [(group, row) for group in spec.groups for row in range(group.agents)]
     owned: dict[str, list[str]] = {}
     for number, (group, row) in enumerate(agents):
@@ -98,7 +110,7 @@ def explicit_map(spec: EnvSpec, given: Sequence[str] | AgentMap) -> tuple[str, .
             if group.observation_plan is not None and group.agent_names
             else number
         )
-        name = guarded("policy.map", f"fails for agent {who!r}", functools.partial(asked, who))
+        name = guarded("policy.map", f"fails for agent {who!r}", functools.partial(name_of, who))
         if not isinstance(name, str):
             raise ConfigError(
                 f"policy.map: the function returned {name!r} for agent {who!r}: return the name "
@@ -108,24 +120,24 @@ def explicit_map(spec: EnvSpec, given: Sequence[str] | AgentMap) -> tuple[str, .
     return tuple(f"{name}={','.join(numbers)}" for name, numbers in owned.items())
 
 
-def _mapped(spec: EnvSpec, entries: Sequence[str]) -> dict[str, list[Agent]]:
-    """Return each policy's agents. Raises: ConfigError."""
+def _assign_agents(spec: EnvSpec, entries: Sequence[str]) -> dict[str, list[Agent]]:
+    """Return each policy's agents, or raise ConfigError."""
     words = _agents_by_word(spec)
     owner: dict[Agent, str] = {}
     for entry in entries:
-        name, _, given = entry.partition("=")
-        if not name or not given or name in owner.values():
+        name, _, agents = entry.partition("=")
+        if not name or not agents or name in owner.values():
             raise ConfigError(f"policy.map has {entry!r}: give NAME=AGENT,AGENT, each name once")
-        for word in given.split(","):
+        for word in agents.split(","):
             if word not in words:
                 raise ConfigError(
-                    f"policy.map: {name!r} is to act for {word!r}: this env has {_listed(words)}"
+                    f"policy.map: {name!r} has {word!r}, but this env has {_list_words(words)}"
                 )
             for agent in words[word]:
                 if (before := owner.setdefault(agent, name)) != name:
                     raise ConfigError(
-                        f"policy.map: {_called(spec, agent)} is given to {before!r} and {name!r}: "
-                        "give it to one"
+                        f"policy.map: {_describe(spec, agent)} has two policies, {before!r} and "
+                        f"{name!r}: give it one"
                     )
     policies = list(dict.fromkeys(owner.values()))
     for agent in (
@@ -133,16 +145,14 @@ def _mapped(spec: EnvSpec, entries: Sequence[str]) -> dict[str, list[Agent]]:
     ):
         if agent not in owner:
             raise ConfigError(
-                f"policy.map: no policy acts for {_called(spec, agent)}: give it to one of "
+                f"policy.map: {_describe(spec, agent)} has no policy: give it one of "
                 f"{', '.join(policies)}"
             )
     return {name: sorted(agent for agent in owner if owner[agent] == name) for name in policies}
 
 
 def _agents_by_word(spec: EnvSpec) -> dict[str, list[Agent]]:
-    """Return the agents that each word of a map stands for: a type, an agent's name, a row group, a
-    row.
-    """
+    """Return the agents that each word of a map refers to: a type, an agent, a row group, a row."""
     words: dict[str, list[Agent]] = {}
     agents = [
         (index, row) for index, group in enumerate(spec.groups) for row in range(group.agents)
@@ -152,15 +162,15 @@ def _agents_by_word(spec: EnvSpec) -> dict[str, list[Agent]]:
         for word in dict.fromkeys((*group.agent_names[row : row + 1], group.name)):
             words.setdefault(word, []).append((index, row))
     numbers = {str(number): [agent] for number, agent in enumerate(agents)}
-    return words | {number: found for number, found in numbers.items() if number not in words}
+    return words | {number: agent for number, agent in numbers.items() if number not in words}
 
 
-def _listed(words: Collection[str]) -> str:
-    named = [word for word in words if not word.isdecimal()]
-    return ", ".join(named) + f", and rows 0 to {len(words) - len(named) - 1}"
+def _list_words(words: Collection[str]) -> str:
+    names = [word for word in words if not word.isdecimal()]
+    return ", ".join(names) + f", and rows 0 to {len(words) - len(names) - 1}"
 
 
-def _called(spec: EnvSpec, agent: Agent) -> str:
+def _describe(spec: EnvSpec, agent: Agent) -> str:
     group, row = spec.groups[agent[0]], agent[1]
     return f"agent {row} of {group.name}" + (
         f" ({group.agent_names[row]})" if group.agent_names else ""
@@ -172,8 +182,8 @@ def _rows_of(name: str, agents: list[Agent], spec: EnvSpec, settings: PolicySett
     if len(groups) > 1:
         both = " and ".join(spec.groups[index].name for index in sorted(groups))
         raise ConfigError(
-            f"policy.map: {name!r} is to act for {both}, whose rows differ: give each group a "
-            "policy of its own"
+            f"policy.map: {name!r} has agents of {both}, whose rows differ: give each group its "
+            "own policy"
         )
     group, rows = spec.groups[groups.pop()], tuple(row for _, row in agents)
     if len(rows) == group.agents:
@@ -182,11 +192,14 @@ def _rows_of(name: str, agents: list[Agent], spec: EnvSpec, settings: PolicySett
 
 
 def places(agents: Sequence[int], per_env: int, rows: int) -> np.ndarray:
-    """Return where some agents of each env stand among `rows` rows of a row group with `per_env` of
-    them in an env.
+    """Return the indices of some agents of each env among the `rows` rows of a row group.
+
+    Args:
+        agents: Agents of an env's row group.
+        per_env: Rows of the group in an env.
 
     >>> places((0, 2), 3, 6).tolist()
     [0, 2, 3, 5]
     """
-    found: np.ndarray = np.arange(0, rows, per_env)[:, None] + np.array(agents)
-    return found.reshape(-1)
+    indices: np.ndarray = np.arange(0, rows, per_env)[:, None] + np.array(agents)
+    return indices.reshape(-1)

@@ -1,21 +1,20 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Memory for policies: MinGRU and LSTM cells that start anew where an episode does, also in the
-middle of a sequence.
+"""Define the memory of policies: MinGRU and LSTM cells that reset where an episode begins.
 
-    memory(x, state, reset) -> (out, state)        x (B, width) in a roll-out, (T, B, width) in an update
+    memory(x, state, reset) -> (out, state)    x (B, width) in a rollout, (T, B, width) in an update
 
-reset (B,) or (T, B) bool is True where a row begins an episode: what it remembers is then forgotten
-before the step. A roll-out step by step and an update over the whole sequence give the same
-numbers. Runs in the learner.
+reset (B,) or (T, B) bool is True where a row begins an episode, also in the middle of a sequence:
+its state is cleared before the step. A rollout step by step and an update over the whole sequence
+give the same numbers. Runs in the learner.
 
-How many cells, one behind the other, a task needs depends on the cell. The gates and the candidate
-of a MinGRU see this step's input only. One cell can hold a thing until an input tells it to let go;
-of things that come one after the other it holds a sum with fading weights, from which their order
-is hard to tell. The second cell sees what the first remembers, so that it tells now from a step
-ago. Recalling at every step what came two steps ago, two reached 99 % of the optimum where one
-reached 73 %, and 80 to 95 % after three times as many steps (tests/learn, Echo); Feng et al. 2024
-find the like for selective copying. The gates of an LSTM see its state: one is enough.
+How many stacked cells a task needs depends on the cell. The gates and the candidate of a MinGRU
+depend only on the current input. One cell can hold a value until an input releases it; a series of
+values it holds as a sum with fading weights, from which their order is hard to recover. The second
+cell sees the state of the first, so it can tell the current step from the previous one. On
+recalling at every step the input from two steps ago, two cells reached 99 % of the optimum where
+one reached 73 %, and 80 to 95 % after three times as many steps (tests/learn, Echo); Feng et al.
+2024 report the same for selective copying. The gates of an LSTM depend on its state: one is enough.
 """
 
 from __future__ import annotations
@@ -34,36 +33,40 @@ Grads = tuple[Tensor, Tensor, Tensor]
 
 
 def linear_recurrence(a: Tensor, b: Tensor, first: Tensor) -> Tensor:
-    """h_t = a_t * h_{t-1} + b_t over dim 0, with h_{-1} given: (T, ...), (T, ...), (...) -> (T,
-    ...).
+    """Compute h_t = a_t * h_{t-1} + b_t over dim 0: (T, ...), (T, ...), (...) -> (T, ...).
+
+    Args:
+        first: h_{-1}.
     """
-    out: Tensor = (_recurrence_op if is_kept_whole() else _Recurrence.apply)(a, b, first)  # type: ignore[no-untyped-call]
-    return out
+    recurrence: Any = _recurrence_op if is_kept_whole() else _Recurrence.apply
+    h: Tensor = recurrence(a, b, first)
+    return h
 
 
 def recurrence_into(h: Tensor, a: Tensor, b: Tensor, first: Tensor) -> Tensor:
-    """Write `linear_recurrence` into h, one kernel per step; returns h. Nothing is allocated."""
+    """Write `linear_recurrence` into h, one kernel per step; return h. Allocates nothing."""
     before = first
-    for kept, given, now in zip(a.unbind(0), b.unbind(0), h.unbind(0), strict=True):
-        torch.addcmul(given, kept, before, out=now)
+    for factor, term, now in zip(a.unbind(0), b.unbind(0), h.unbind(0), strict=True):
+        torch.addcmul(term, factor, before, out=now)
         before = now
     return h
 
 
 def recurrence_grad_into(grads: Grads, grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> Grads:
-    """Write the gradients of a, b and first, given that of h; returns them. Nothing is allocated,
-    and only h is kept:
+    """Write the gradients of a, b and first into `grads`, given that of h; return them.
+
+    Allocates nothing and needs only h from the forward pass:
 
     dL/db_t = g_t, dL/da_t = g_t * h_{t-1}, dL/dh_{-1} = a_0 * g_0, with g_t = dL/dh_t + a_{t+1} *
     g_{t+1}.
     """
-    of_a, g, of_first = grads
+    a_grad, g, first_grad = grads
     g.copy_(grad)
     for t in range(len(g) - 2, -1, -1):
         g[t].addcmul_(a[t + 1], g[t + 1])
-    torch.mul(g[0], first, out=of_a[0])
-    torch.mul(g[1:], h[:-1], out=of_a[1:])
-    torch.mul(a[0], g[0], out=of_first)
+    torch.mul(g[0], first, out=a_grad[0])
+    torch.mul(g[1:], h[:-1], out=a_grad[1:])
+    torch.mul(a[0], g[0], out=first_grad)
     return grads
 
 
@@ -82,7 +85,7 @@ class _Recurrence(torch.autograd.Function):
         )
 
 
-# The same as operations, for graphs.
+# The recurrence as operations of a graph.
 
 
 @library.custom_op("puffervec::linear_recurrence", mutates_args=())
@@ -109,30 +112,37 @@ def _(grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> tuple[Tensor, Tensor
     return torch.empty_like(a), torch.empty_like(h), torch.empty_like(first)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+def _save_inputs(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(inputs[0], output, inputs[2])
 
 
 def _op_backward(ctx: Any, grad: Tensor) -> Grads:
-    found: Grads = _recurrence_grad_op(grad, *ctx.saved_tensors)
-    return found
+    grads: Grads = _recurrence_grad_op(grad, *ctx.saved_tensors)
+    return grads
 
 
-_recurrence_op.register_autograd(_op_backward, setup_context=_keep)
+_recurrence_op.register_autograd(_op_backward, setup_context=_save_inputs)
 
 
 class MinGRU(nn.Module):
-    """The GRU whose gates do not look at the state (Feng et al. 2024, "Were RNNs All We Needed?"),
-    so that a sequence is one matrix product and a linear recurrence; with a highway gate between
-    what it was given and what it remembers.
+    """A GRU whose gates do not depend on the state, with a highway gate from input to output.
 
-        z, c, p = W x;    h_t = (1 - sigmoid(z)) * h_{t-1} + sigmoid(z) * c;    out = sigmoid(p) * h + (1 - sigmoid(p)) * x
+    A sequence is one matrix product and a linear recurrence. Source: Feng et al. 2024, "Were RNNs
+    All We Needed?".
+
+        z, c, p = W x
+        h_t = (1 - sigmoid(z)) * h_{t-1} + sigmoid(z) * c
+        out = sigmoid(p) * h + (1 - sigmoid(p)) * x
     """
 
-    enough: ClassVar[int] = 2  # cells, see the head of this file
+    enough: ClassVar[int] = 2  # Cells in a stack; see the head of this file.
 
     def __init__(self, width: int) -> None:
-        """Args: width: of input, state and output."""
+        """Create the gates.
+
+        Args:
+            width: Width of input, state and output.
+        """
         super().__init__()
         self.width = width
         self.gates = nn.Linear(width, 3 * width)
@@ -140,7 +150,7 @@ class MinGRU(nn.Module):
         nn.init.zeros_(self.gates.bias)
 
     def initial_state(self, rows: int) -> State:
-        """Nothing remembered: (rows, width) zeros."""
+        """Return an empty state: (rows, width) zeros."""
         return (self.gates.weight.new_zeros(rows, self.width, dtype=torch.float32),)
 
     def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
@@ -159,14 +169,19 @@ class MinGRU(nn.Module):
 
 
 class LSTM(nn.Module):
-    """The LSTM cell (Hochreiter and Schmidhuber 1997), step by step because episodes may begin
-    inside of a sequence.
+    """An LSTM cell (Hochreiter and Schmidhuber 1997), run step by step.
+
+    Episodes may begin within a sequence, so a whole sequence is not one call.
     """
 
     enough: ClassVar[int] = 1
 
     def __init__(self, width: int) -> None:
-        """Args: width: of input, state and output."""
+        """Create the cell.
+
+        Args:
+            width: Width of input, state and output.
+        """
         super().__init__()
         self.width = width
         self.cell = nn.LSTMCell(width, width)
@@ -177,7 +192,7 @@ class LSTM(nn.Module):
                 nn.init.zeros_(parameter)
 
     def initial_state(self, rows: int) -> State:
-        """Nothing remembered: two (rows, width) zeros."""
+        """Return an empty state: two (rows, width) zeros."""
         zeros = self.cell.weight_hh.new_zeros(rows, self.width, dtype=torch.float32)
         return zeros, zeros.clone()
 
@@ -196,28 +211,32 @@ class LSTM(nn.Module):
             .unsqueeze(-1)
             .float()
         )
-        with torch.autocast(
-            x.device.type, enabled=False
-        ):  # its state must not be rounded from step to step
+        # The state must not be rounded from step to step.
+        with torch.autocast(x.device.type, enabled=False):
             hidden, cell = state
             out = []
-            for step, kept in zip(steps.float().unbind(), stay.unbind(), strict=True):
-                hidden, cell = self.cell(step, (hidden * kept, cell * kept))
+            for step, factor in zip(steps.float().unbind(), stay.unbind(), strict=True):
+                hidden, cell = self.cell(step, (hidden * factor, cell * factor))
                 out.append(hidden)
         return (hidden if single else torch.stack(out)), (hidden, cell)
 
 
 class Stack(nn.Module):
-    """Cells one behind the other; its state is theirs side by side."""
+    """A stack of cells, whose state is the concatenation of theirs."""
 
     def __init__(self, cells: list[MinGRU] | list[LSTM]) -> None:
-        """Args: cells: of one width, the first one first."""
+        """Take the cells.
+
+        Args:
+            cells: Cells of one width, the first one first.
+        """
         super().__init__()
         self.cells = nn.ModuleList(cells)
 
     def initial_state(self, rows: int) -> State:
-        """Nothing remembered: that of all cells."""
-        return tuple(part for cell in self.cells for part in cell.initial_state(rows))  # type: ignore[operator]
+        """Return the empty states of all cells."""
+        cells: Any = self.cells
+        return tuple(part for cell in cells for part in cell.initial_state(rows))
 
     def forward(self, x: Tensor, state: State, reset: Tensor | None) -> tuple[Tensor, State]:
         """See the head of this file."""
@@ -236,9 +255,12 @@ MEMORIES: dict[str, type[MinGRU] | type[LSTM]] = {"mingru": MinGRU, "lstm": LSTM
 def build_memory(kind: str, width: int, layers: int = 0) -> Memory | None:
     """Return the memory that `policy.memory` names, None for "none".
 
-    Args: layers: cells one behind the other; 0: as many as are enough for the task in the head of
-    this file.
-    Raises: ConfigError for another name or number.
+    Args:
+        layers: Number of stacked cells; 0 for the number that the task in the head of this file
+            needs.
+
+    Raises:
+        ConfigError: The name or the number is not allowed.
     """
     if kind == "none":
         return None
@@ -247,5 +269,5 @@ def build_memory(kind: str, width: int, layers: int = 0) -> Memory | None:
     check_layers(layers)
     cell = MEMORIES[kind]
     cells: Any = [cell(width) for _ in range(layers or cell.enough)]
-    made: Memory = cells[0] if len(cells) == 1 else Stack(cells)
-    return made
+    memory: Memory = cells[0] if len(cells) == 1 else Stack(cells)
+    return memory

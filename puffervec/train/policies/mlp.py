@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policy of layers over all observation fields, and what it shares with the others: layers,
-heads and value, memory.
+"""Define the policy of fully connected layers, and what it shares with the other policies.
+
+These are the layers, the heads and value, and the memory.
 """
 
 from __future__ import annotations
@@ -31,30 +32,36 @@ LOG_STD_RANGE = (-5.0, 2.0)
 
 
 class NetworkPolicy(nn.Module):
-    """What the policies of this package share: features of an observation, memory if any, heads and
-        value.
+    """The base of this package's policies: features, optional memory, heads and value.
 
-    A subclass makes its layers, calls `finish`, and says in `features` how observations become
-    (..., width) numbers.
+    A subclass creates its layers, calls `finish`, and maps observations to (..., width) in
+    `features`.
+
+    Attributes:
+        parts: Choices per part of a joint action, empty for other actions.
     """
 
     memory: Memory | None
     output: ActorCritic
-    parts: tuple[int, ...]  # of a joint action
+    parts: tuple[int, ...]
 
     def finish(self, width: int, group: GroupSpec, section: PolicySection) -> None:
-        """Make what comes behind the features. Args: width: their number."""
+        """Create the layers behind the features.
+
+        Args:
+            width: Number of features.
+        """
         spec = ActionSpec.of(group, section.joint)
         self.parts = spec.parts
         self.memory = build_memory(section.memory, width, section.memory_layers)
         self.output = ActorCritic(width, spec)
 
     def features(self, obs: Observations) -> Tensor:
-        """Return (..., width)."""
+        """Return the features of observations, (..., width)."""
         raise NotImplementedError
 
     def initial_state(self, rows: int) -> State:
-        """The memory's; without one, nothing."""
+        """Return the memory's state of fresh rows; empty without memory."""
         return () if self.memory is None else self.memory.initial_state(rows)
 
     def forward(
@@ -73,18 +80,25 @@ class NetworkPolicy(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """Last layers: one linear map per head and one to the value, in float32 also where the rest
-    runs in bf16 (a rounded log-probability would make the first ratio differ from 1).
+    """The last layers: one linear map per head and one to the value.
+
+    They run in float32 even if the rest runs in bf16: with rounded log-probabilities the first
+    ratio would differ from 1.
     """
 
     def __init__(self, features: int, spec: ActionSpec) -> None:
-        """Args: features: width of the input; spec: the actions."""
+        """Create the layers.
+
+        Args:
+            features: Width of the input.
+            spec: The actions.
+        """
         super().__init__()
         sizes = spec.head_sizes if spec.discrete else (spec.dims,)
         self.heads = nn.ModuleList(linear(features, size, gain=0.01) for size in sizes)
         self.value = linear(features, 1, gain=1.0)
-        # The spread of continuous actions does not depend on the observation, as usual for PPO:
-        # steadier learning.
+        # As usual for PPO, the standard deviation of continuous actions does not depend on the
+        # observation: learning is steadier.
         self.log_std = None if spec.discrete else nn.Parameter(torch.zeros(spec.dims))
 
     def forward(self, x: Tensor) -> tuple[Heads, Tensor]:
@@ -102,8 +116,9 @@ class ActorCritic(nn.Module):
 
 
 def linear(inputs: int, outputs: int, gain: float = math.sqrt(2.0), bias: bool = True) -> nn.Linear:
-    """Return a linear layer with orthogonal weights and no bias at the start (Andrychowicz et al.
-    2021, "What matters").
+    """Return a linear layer with orthogonal weights and zero bias.
+
+    Source: Andrychowicz et al. 2021, "What Matters in On-Policy Reinforcement Learning?".
     """
     layer = nn.Linear(inputs, outputs, bias=bias)
     nn.init.orthogonal_(layer.weight, gain)
@@ -121,10 +136,15 @@ def mlp(widths: Sequence[int]) -> nn.Sequential:
 
 
 class MLPPolicy(NetworkPolicy):
-    """Fully connected layers over all observation fields side by side."""
+    """Fully connected layers over all observation fields, concatenated."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: the rows it acts for; section: `hidden` gives the widths."""
+        """Create the network.
+
+        Args:
+            group: The rows that it acts for.
+            section: `hidden` gives the widths.
+        """
         super().__init__()
         self.fields = tuple((field.name, field.shape or (1,)) for field in group.fields)
         features = sum(math.prod(field.shape) for field in group.fields)
@@ -136,7 +156,7 @@ class MLPPolicy(NetworkPolicy):
         self.finish(section.hidden[-1], group, section)
 
     def features(self, obs: Observations) -> Tensor:
-        """The trunk's output."""
+        """Return the trunk's output."""
         if self.encoder is not None:
             row = self.encoder(obs)
         elif ROW in obs:
@@ -150,7 +170,11 @@ class MLPPolicy(NetworkPolicy):
         out: Tensor = self.trunk(row.to(torch.get_default_dtype()))
         return out
 
-    def look_through(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
-        """Read leaves from a dict from now on. entries: by the leaf's path."""
+    def use_entries(self, entries: Mapping[tuple[Any, ...], EntryView]) -> None:
+        """Read leaves from a dict from now on.
+
+        Args:
+            entries: By the leaf's path.
+        """
         if self.encoder is not None:
-            self.encoder.look_through(entries)
+            self.encoder.use_entries(entries)

@@ -1,27 +1,28 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A policy for observations made of sets of objects, such as drive's partners and road segments.
+"""Define a policy for observations made of sets of objects, such as drive's road segments.
 
-    field (n, k)  --  encoder shared by its objects: Linear, ReLU, Linear  --  max over n, ReLU  --+
-    field (k,)    --  Linear, ReLU  ---------------------------------------------------------------+--  trunk  --  heads, value
+    field (n, k)  --  encoder shared by its objects: Linear, ReLU, Linear
+                      --  max over n, ReLU  --+
+    field (k,)    --  Linear, ReLU  ----------+--  trunk  --  heads, value
 
-The order of objects cannot matter and every object shares its encoder's weights (Zaheer et al.
-2017, "Deep Sets"). Empty slots are all zero. They are masked without a mask: the encoders have no
-biases but a column of ones for filled slots, so that an empty slot comes out as exactly 0, which a
-maximum followed by ReLU ignores. Path stop 7.
+The order of objects cannot matter, and all objects of a field share its encoder's weights (Zaheer
+et al. 2017, "Deep Sets"). Empty slots are all zero. They need no mask: the encoders have no biases,
+but a column of ones for filled slots, so that an empty slot becomes exactly 0, which a maximum
+followed by ReLU ignores.
 
-Fields that `policy.object_attention` names are pooled by attention instead (attention.py), asked by
-what the plain fields say.
+Fields in `policy.object_attention` are pooled by attention instead (attention.py); its queries come
+from the plain fields.
 
-Rows may be of any data type: they are stored and cross to the device as they stand, and become
-float32 there, next to the layer that reads them. Whole numbers are divided by the largest that the
-field can hold, so that they lie in -1..1 as floats do by convention; 0 stays 0, an empty slot
+Rows may have any dtype: they are stored and transferred to the device unchanged, and become float32
+there, next to the layer that reads them. Whole numbers are divided by the largest value of the
+field, so that they lie in -1..1, as floats do by convention; 0 stays 0, and an empty slot stays
 empty.
 
 On a CPU a fused C kernel encodes the sets (csrc/learner/set_encoder.h: 15 to 20 times faster than
-the same in torch operations, forward and backward); elsewhere, and for other widths than the
-kernel's, the plain torch form, which is also what an export holds. `torch.compile` sees the kernel
-as one operation, `puffervec::encode_set`, that it does not look into.
+torch operations, forward and backward). Other devices, and widths that the kernel does not support,
+use the plain torch form, which exports also hold. `torch.compile` treats the kernel as one opaque
+operation, `puffervec::encode_set`. Path stop 7.
 """
 
 from __future__ import annotations
@@ -52,13 +53,16 @@ def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1
     """Encode the objects of each row and take the maximum over them.
 
     Args:
-        objects: (..., n, k) of any data type; an all-zero object is an empty slot. first: (hidden,
-            k + 1), the last column for the constant 1. second: (width, hidden). factor: what the
-            objects' numbers are multiplied with.
+        objects: (..., n, k) of any dtype; an all-zero object is an empty slot.
+        first: (hidden, k + 1), the last column for the constant 1.
+        second: (width, hidden).
+        factor: Multiplies the objects' numbers.
+
     Returns:
         (..., width), at least 0; a row without objects gives zeros. float32 from the fused kernel.
     """
-    if objects.dtype not in _DTYPES:  # What the kernel, and a matrix product, would not take.
+    # Neither the kernel nor a matrix product takes other dtypes.
+    if objects.dtype not in _DTYPES:
         objects = objects.to(first.dtype)
     if factor != 1.0:
         objects = objects * factor
@@ -71,7 +75,7 @@ def encode_set(objects: Tensor, first: Tensor, second: Tensor, factor: float = 1
 
 
 def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """The same in plain torch operations, on any device and under autocast."""
+    """Do the same as `encode_set` in plain torch operations, on any device and under autocast."""
     filled = (objects != 0).any(-1, keepdim=True).to(objects.dtype)
     with_constant = torch.cat([objects, filled], dim=-1).to(first.dtype)
     hidden = torch.relu_(torch.nn.functional.linear(with_constant, first))
@@ -79,8 +83,10 @@ def encode_set_plain(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
 
 
 class _MaxPool(torch.autograd.Function):
-    """amax over dim -2 with a cheap backward pass: two passes over the input in its own dtype,
-    where autograd's own takes six and widens bf16; a third of the time of an update on a CPU.
+    """amax over dim -2 with a cheap backward pass.
+
+    It takes two passes over the input in its own dtype, where autograd takes six and widens bf16;
+    that is a third of the time of an update on a CPU.
     """
 
     @staticmethod
@@ -98,7 +104,10 @@ class _MaxPool(torch.autograd.Function):
 
 
 def max_over_objects(x: Tensor) -> Tensor:
-    """Maximum over the objects: (..., n, width) -> (..., width). First derivatives only."""
+    """Return the maximum over the objects: (..., n, width) -> (..., width).
+
+    It has first derivatives only.
+    """
     if not (torch.is_grad_enabled() and x.requires_grad):
         return x.amax(-2)
     pooled: Tensor = _MaxPool.apply(x)  # type: ignore[no-untyped-call]
@@ -138,14 +147,16 @@ def _floats(tensor: Tensor) -> Any:
 
 
 def _encode(objects: Tensor, first: Tensor, second: Tensor, winners: Tensor | None) -> Tensor:
-    """Return (..., width); which object won goes into winners (rows, width) uint8, where it is
-    given.
+    """Return (..., width), and write the index of the winning object into `winners`, if any.
+
+    Args:
+        winners: (rows, width) uint8 or None.
     """
-    rows, flat = _rows_of(_flat(objects))  # which must stay alive
+    rows, flat = _rows_of(_flat(objects))  # `flat` must stay alive during the call.
     first_t, second_t = first.detach().t().contiguous(), second.detach().t().contiguous()
     out = torch.empty(len(flat), WIDTH)
-    told = ffi.NULL if winners is None else ffi.cast("uint8_t*", winners.data_ptr())
-    lib.pv_set_encode(rows, _floats(first_t), _floats(second_t), _floats(out), told)
+    winner_pointer = ffi.NULL if winners is None else ffi.cast("uint8_t*", winners.data_ptr())
+    lib.pv_set_encode(rows, _floats(first_t), _floats(second_t), _floats(out), winner_pointer)
     return out.view(*objects.shape[:-2], WIDTH)
 
 
@@ -156,11 +167,14 @@ def encoder_into(
     weights: tuple[Tensor, Tensor],
     transposed: tuple[Tensor, Tensor],
 ) -> Callable[[], None]:
-    """Return what encodes these objects with these weights into `out` and `winners`, again and
-    again, and allocates nothing.
+    """Return a function that encodes these objects into `out` and `winners` and allocates nothing.
 
-    Args: objects: (rows, n, k), rows in order of memory; weights: first and second; transposed:
-        room for their transposes. All tensors stay where they are.
+    All tensors must keep their memory.
+
+    Args:
+        objects: (rows, n, k), contiguous rows.
+        weights: first and second.
+        transposed: Buffers for their transposes.
     """
     rows, flat = _rows_of(objects)
     pointers = (
@@ -172,9 +186,7 @@ def encoder_into(
         (room.unsqueeze(0), weight.t().unsqueeze(0))
         for room, weight in zip(transposed, weights, strict=True)
     ]
-    assert flat.data_ptr() == objects.data_ptr(), (
-        "else the kernel would read a copy of these objects"
-    )
+    assert flat.data_ptr() == objects.data_ptr(), "the kernel would read a copy of these objects"
 
     def encode() -> None:
         for room, weight in pairs:
@@ -192,13 +204,13 @@ def _encode_grad(
     first_t, second = first.detach().t().contiguous(), second.detach().contiguous()
     out_grad = grad.to(torch.float32).contiguous()
     first_grad, second_grad = torch.zeros_like(first_t), torch.zeros_like(second)
-    told = ffi.cast("uint8_t*", winners.data_ptr())
+    winner_pointer = ffi.cast("uint8_t*", winners.data_ptr())
     lib.pv_set_encode_grad(
         rows,
         _floats(first_t),
         _floats(second),
         _floats(out_grad),
-        told,
+        winner_pointer,
         _floats(first_grad),
         _floats(second_grad),
     )
@@ -214,24 +226,25 @@ def encoder_grad_into(
     first_t: Tensor,
     room: Tensor,
 ) -> Callable[[], None]:
-    """Return what writes the gradients of first and second into `grads`, again and again, and
-    allocates nothing.
+    """Return a function that writes the gradients of first and second and allocates nothing.
 
-    Args: grad: of what was encoded, float32; objects: (rows, n, k); both in order of memory;
-        first_t: the first weight transposed; room: for its gradient, likewise. All tensors stay
-        where they are.
+    All tensors must keep their memory.
+
+    Args:
+        grads: Receives the gradients.
+        grad: Gradient of the encoded objects, float32, contiguous.
+        objects: (rows, n, k), contiguous.
+        first_t: The first weight, transposed.
+        room: Buffer for the gradient of `first_t`.
     """
     rows, flat = _rows_of(objects)
-    assert flat.data_ptr() == objects.data_ptr(), (
-        "else the kernel would read a copy of these objects"
-    )
-    told = ffi.cast("uint8_t*", winners.data_ptr())
+    assert flat.data_ptr() == objects.data_ptr(), "the kernel would read a copy of these objects"
     pointers = (
         rows,
         _floats(first_t),
         _floats(second),
         _floats(grad),
-        told,
+        ffi.cast("uint8_t*", winners.data_ptr()),
         _floats(room),
         _floats(grads[1]),
     )
@@ -247,7 +260,7 @@ def encoder_grad_into(
 
 
 def _flat(objects: Tensor) -> Tensor:
-    """(..., n, k) as (rows, n, k)."""
+    """Return (..., n, k) as (rows, n, k)."""
     return (
         objects.flatten(0, -3)
         if objects.dim() > 3
@@ -262,7 +275,7 @@ def _winners(objects: Tensor) -> Tensor:
 
 
 class _Fused(torch.autograd.Function):
-    """csrc/learner/set_encoder.h. No gradient goes to the objects."""
+    """The kernel of csrc/learner/set_encoder.h. The objects get no gradient."""
 
     @staticmethod
     def forward(ctx: Any, objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -276,7 +289,7 @@ class _Fused(torch.autograd.Function):
         return None, *_encode_grad(grad, *ctx.saved_tensors)
 
 
-# ---- the same for torch.compile ------------------------------------------------------------------
+# ---- the kernel as operations for torch.compile --------------------------------------------------
 
 
 @library.custom_op("puffervec::encode_set", mutates_args=())
@@ -304,7 +317,9 @@ def _(
     return torch.empty(first.shape), torch.empty(second.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+def _save_inputs(
+    ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: tuple[Tensor, Tensor]
+) -> None:
     ctx.save_for_backward(*inputs, output[1])
 
 
@@ -312,20 +327,23 @@ def _op_backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[None, Tensor, Tenso
     return None, *_encode_grad_op(grad, *ctx.saved_tensors)
 
 
-_encode_op.register_autograd(_op_backward, setup_context=_keep)
+_encode_op.register_autograd(_op_backward, setup_context=_save_inputs)
 
 
 def has_object_sets(group: GroupSpec) -> bool:
-    """True where some field is a table of objects, (n, k)."""
+    """Return whether some field is a table of objects, (n, k)."""
     return any(len(field.shape) == 2 for field in group.fields)
 
 
 class ObjectSetPolicy(NetworkPolicy):
-    """Shared per-object encoders, pooled by a maximum or by attention; see the head of this file."""
+    """Shared encoders per object, pooled by a maximum or by attention; see the file's head."""
 
     def __init__(self, group: GroupSpec, section: PolicySection) -> None:
-        """Args: group: gives fields and actions; section: object_hidden, object_width and hidden
-        are read.
+        """Create the network.
+
+        Args:
+            group: Gives fields and actions.
+            section: object_hidden, object_width, object_attention and hidden are read.
         """
         super().__init__()
         if group.observation_plan is not None or not has_object_sets(group):
@@ -334,9 +352,8 @@ class ObjectSetPolicy(NetworkPolicy):
                 "(objects, features)"
             )
         width = section.object_width
-        self.flat_fields: list[
-            tuple[str, int, tuple[int, ...]]
-        ] = []  # name, first column of a flat row, shape
+        # Name, first column in a flat row, shape.
+        self.flat_fields: list[tuple[str, int, tuple[int, ...]]] = []
         self.factors = {field.name: factor_of(field) for field in group.fields}
         column = 0
         for field in group.fields:
@@ -344,11 +361,11 @@ class ObjectSetPolicy(NetworkPolicy):
             column += math.prod(field.shape)
         self.encoders = nn.ModuleDict()
         plain = [name for name, _, shape in self.flat_fields if len(shape) != 2]
-        self.attended = _attended(
+        self.attention_fields = _attention_fields(
             section, [name for name, _, _ in self.flat_fields if name not in plain], plain
         )
         for name, _, shape in self.flat_fields:
-            if name in self.attended:
+            if name in self.attention_fields:
                 sizes = (shape[1], width * len(plain), section.object_hidden, width)
                 self.encoders[name] = ObjectAttention(*sizes, factor=self.factors[name])
             elif len(shape) == 2:
@@ -361,25 +378,23 @@ class ObjectSetPolicy(NetworkPolicy):
         self.finish(section.hidden[-1], group, section)
 
     def features(self, obs: Observations) -> Tensor:
-        """The trunk's output."""
+        """Return the trunk's output."""
         pooled: dict[str, Tensor] = {}
         for name, column, shape in self.flat_fields:
-            if name in self.attended:
+            if name in self.attention_fields:
                 continue
             part = self._part(obs, name, column, shape)
             if len(shape) != 2:
                 part, factor = part.to(torch.get_default_dtype()), self.factors[name]
                 part = part if factor == 1.0 else part * factor
             pooled[name] = self.encoders[name](part)
-        if self.attended:
-            asked_by = torch.cat(
+        if self.attention_fields:
+            plain = torch.cat(
                 [pooled[name] for name, _, shape in self.flat_fields if len(shape) != 2], dim=-1
             )
             for name, column, shape in self.flat_fields:
-                if name in self.attended:
-                    pooled[name] = self.encoders[name](
-                        self._part(obs, name, column, shape), asked_by
-                    )
+                if name in self.attention_fields:
+                    pooled[name] = self.encoders[name](self._part(obs, name, column, shape), plain)
         out: Tensor = self.trunk(
             torch.cat([pooled[name] for name, _, _ in self.flat_fields], dim=-1)
         )
@@ -387,15 +402,17 @@ class ObjectSetPolicy(NetworkPolicy):
 
     @staticmethod
     def _part(obs: Observations, name: str, column: int, shape: tuple[int, ...]) -> Tensor:
-        """A field of the observations, (..., *shape)."""
+        """Return a field of the observations, (..., *shape)."""
         if name in obs:
             return obs[name]
         row = obs[ROW]
         return row[..., column : column + math.prod(shape)].view(*row.shape[:-1], *(shape or (1,)))
 
 
-def _attended(section: PolicySection, tables: list[str], plain: list[str]) -> frozenset[str]:
-    """Return the fields that are pooled by attention. Raises: ConfigError."""
+def _attention_fields(
+    section: PolicySection, tables: list[str], plain: list[str]
+) -> frozenset[str]:
+    """Return the fields that are pooled by attention, or raise ConfigError."""
     if not section.object_attention:
         return frozenset()
     unknown = [name for name in section.object_attention if name not in tables]
@@ -406,39 +423,39 @@ def _attended(section: PolicySection, tables: list[str], plain: list[str]) -> fr
         )
     if not plain:
         raise ConfigError(
-            "policy.object_attention: every field is a table of objects, so nothing asks; leave "
-            "it empty"
+            "policy.object_attention: every field is a table of objects, so there is no input for "
+            "the queries: leave it empty"
         )
     return frozenset(section.object_attention)
 
 
 def factor_of(field: Field) -> float:
-    """Return what stored numbers of a field are multiplied with: 1 for floats, 1 / 255 for whole
-    bytes.
-    """
+    """Return the factor for stored numbers of a field: 1 for floats, 1 / 255 for whole bytes."""
     if field.dtype.kind not in "iu":
         return 1.0
-    held = np.iinfo(field.dtype)
-    most = max(abs(max(field.low, held.min)), abs(min(field.high, held.max)))
+    limits = np.iinfo(field.dtype)
+    most = max(abs(max(field.low, limits.min)), abs(min(field.high, limits.max)))
     return 1.0 / most if most > 0 else 1.0
 
 
 class ObjectEncoder(nn.Module):
-    """Two layers shared by all objects of a field, then the maximum over the objects: (..., n, k)
-    -> (..., width).
-    """
+    """Two layers shared by all objects of a field, then a maximum: (..., n, k) -> (..., width)."""
 
     def __init__(self, features: int, hidden: int, width: int, factor: float = 1.0) -> None:
-        """Args: features: k; hidden: width of the first layer; width: of the result; factor: of the
-        objects' numbers.
+        """Create the layers.
+
+        Args:
+            features: k.
+            hidden: Width of the first layer.
+            width: Width of the result.
+            factor: Multiplies the objects' numbers.
         """
         super().__init__()
         self.factor = factor
-        self.first = linear(
-            features + 1, hidden, bias=False
-        )  # The extra column is 1 for a filled slot.
+        # The extra column is 1 for a filled slot.
+        self.first = linear(features + 1, hidden, bias=False)
         self.second = linear(hidden, width, bias=False)
 
     def forward(self, objects: Tensor) -> Tensor:
-        """Encode; a row without any object gives zeros."""
+        """Encode the objects; a row without objects gives zeros."""
         return encode_set(objects, self.first.weight, self.second.weight, self.factor)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The policies of this package by `policy.kind`, and those of users."""
+"""Build policies by `policy.kind`, those of this package and those of users."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from puffervec.workers.python.creators import resolve
 
 
 def draws(policy: nn.Module) -> bool:
-    """Return True where a forward pass draws random numbers, as far as torch's own layers and ours
-    tell.
-    """
+    """Return whether a forward pass draws random numbers, judging by known layers."""
     return any(
         isinstance(layer, (_DropoutNd, nn.RReLU, DropPath))
         or (isinstance(layer, (nn.RNNBase, nn.MultiheadAttention)) and layer.dropout > 0)
@@ -34,7 +32,8 @@ def draws(policy: nn.Module) -> bool:
 def build_policy(group: GroupSpec, section: PolicySection) -> nn.Module:
     """Return the policy that `section` asks for, with fresh weights from torch's global generator.
 
-    Raises: ConfigError where the kind does not fit the group's observations.
+    Raises:
+        ConfigError: The kind does not fit the group's observations.
     """
     kind = section.kind if section.kind != "auto" else fitting_kind(group)
     if ":" in kind:
@@ -56,20 +55,20 @@ def fitting_kind(group: GroupSpec) -> str:
     """Return the kind of policy that fits the group's rows."""
     if has_pictures(group):
         return "cnn"
-    # A Python env's table may be a matrix.
+    # The table of a Python env may be a matrix instead of a set of objects.
     return "object_set" if group.observation_plan is None and has_object_sets(group) else "mlp"
 
 
 def _own_policy(name: str, group: GroupSpec, section: PolicySection) -> nn.Module:
-    """Make a user's policy. Raises: ConfigError with the user's own words where that fails."""
+    """Build a user's policy, or raise ConfigError with the user's message."""
     try:
-        made = resolve(name)(group, section)
+        policy = resolve(name)(group, section)
     except Exception as error:
         raise ConfigError(f"policy.kind {name}: {type(error).__name__}: {error}") from error
-    if not isinstance(made, nn.Module) or not isinstance(made, Policy):
+    if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
         raise ConfigError(
-            f"policy.kind {name} gave a {type(made).__name__}: give an nn.Module with "
+            f"policy.kind {name} returned a {type(policy).__name__}: return an nn.Module with "
             "initial_state(rows) and forward(obs, state, reset, action_mask), see "
             "puffervec.train.policies.protocol"
         )
-    return made
+    return policy

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Whether a graph is being made of a policy, in which our own kernels stand as one operation each,
-or not at all.
+"""Report whether a graph of a policy is being traced, and whether our kernels stay whole in it.
+
+A kernel that stays whole is a single operation of the graph; otherwise the graph holds plain torch
+operations in its place.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ from contextvars import ContextVar
 
 import torch
 
-_WHOLE: ContextVar[bool] = ContextVar("kept_whole", default=False)
+_WHOLE: ContextVar[bool] = ContextVar("keep_whole", default=False)
 
 
 @contextlib.contextmanager
-def kept_whole() -> Iterator[None]:
-    """In the block a graph holds our kernels as operations `puffervec::...`; only this process can
-    run them.
+def keep_whole() -> Iterator[None]:
+    """Let graphs made in the body hold our kernels as operations `puffervec::...`.
+
+    Only this process can run such a graph.
     """
     before = _WHOLE.set(True)
     try:
@@ -28,14 +31,11 @@ def kept_whole() -> Iterator[None]:
 
 
 def is_kept_whole() -> bool:
-    """True within `kept_whole`."""
-    return (
-        not torch.compiler.is_dynamo_compiling() and _WHOLE.get()
-    )  # Dynamo cannot look into a ContextVar
+    """Return whether this is called within `keep_whole`."""
+    # Dynamo cannot look into a ContextVar.
+    return not torch.compiler.is_dynamo_compiling() and _WHOLE.get()
 
 
 def is_traced() -> bool:
-    """True while a graph is being made, by torch or for a plan: tensors have no memory that C could
-    read.
-    """
+    """Return whether torch or a plan is tracing a graph, so that tensors have no memory for C."""
     return torch.compiler.is_compiling() or _WHOLE.get()

@@ -284,7 +284,7 @@ class GraphInputs:
             leaf.path: EntryView(leaf, i.name)
             for leaf, i in zip(self._leaves, self.inputs, strict=True)
         }
-        policy.look_through(entries)
+        policy.use_entries(entries)
         return policy
 
     def random(self, rows: int, generator: np.random.Generator) -> Arrays:

@@ -14,7 +14,7 @@ from torch import nn
 from puffervec.errors import ConfigError
 from puffervec.train.collect.storage import Storage
 from puffervec.train.learn.compiled import missing_compiler
-from puffervec.train.policies.leaves import shown
+from puffervec.train.policies.leaves import policy_input
 from puffervec.train.policies.mapping import PolicyRows
 from puffervec.wings.plan.build import PlanError, refuse_unplanned
 from puffervec.wings.plan.tracing import trace
@@ -55,7 +55,7 @@ def _check_arena(own: PolicyRows, given: nn.Module | None) -> None:
     with torch.random.fork_rng(devices=[]):
         policy: Any = own.build() if given is None else copy.deepcopy(given).cpu()
     storage = Storage(own.group, 1, ROWS, torch.device("cpu"), None, own.section.joint)
-    obs = shown({key: part[0] for key, part in storage.obs.items()})
+    obs = policy_input({key: part[0] for key, part in storage.obs.items()})
     mask = None if storage.action_masks is None else storage.action_masks[0]
     args = (obs, policy.initial_state(ROWS), torch.ones(ROWS, dtype=torch.bool), mask)
     try:

@@ -101,13 +101,13 @@ def _plan(
     import torch
 
     from puffervec.train.collect.storage import Storage
-    from puffervec.train.policies.leaves import shown
+    from puffervec.train.policies.leaves import policy_input
     from puffervec.wings import plan
 
     storage = Storage(rows.group, 0, batch, torch.device("cpu"), None, rows.section.joint)
     mask = None if storage.action_masks is None else storage.action_masks[0].fill_(1)
     state = policy.initial_state(batch)
-    obs = shown({key: part[0] for key, part in storage.obs.items()})
+    obs = policy_input({key: part[0] for key, part in storage.obs.items()})
     made = plan.compile_policy(
         policy, (obs, state, torch.ones(batch, dtype=torch.bool), mask), "eager"
     )

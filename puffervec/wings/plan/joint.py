@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from puffervec.train.device.syncs import askers
-from puffervec.train.policies.whole import kept_whole
+from puffervec.train.policies.whole import keep_whole
 from puffervec.wings.plan.build import PlanError, from_graph
 from puffervec.wings.plan.ir import INPUT, PARAMETER, SAVED, TEMPORARY, Graph
 from puffervec.wings.plan.rules import find, is_view
@@ -163,7 +163,7 @@ def _export(
     try:
         with (
             warnings.catch_warnings(),
-            kept_whole(),
+            keep_whole(),
             sdpa_kernel(SDPBackend.MATH),
         ):  # fused backward passes have no rule
             warnings.simplefilter("ignore")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils._pytree import TreeSpec, tree_leaves
 
-from puffervec.train.policies.whole import kept_whole
+from puffervec.train.policies.whole import keep_whole
 from puffervec.wings.plan.build import PlanError, from_graph
 from puffervec.wings.plan.ir import PARAMETER, STATE, Graph
 
@@ -53,7 +53,7 @@ def trace(module: nn.Module, args: tuple[Any, ...], carry: Carry | None = None) 
     Args: carry: which argument an output replaces for the next call.
     """
     try:
-        with warnings.catch_warnings(), torch.no_grad(), kept_whole():
+        with warnings.catch_warnings(), torch.no_grad(), keep_whole():
             warnings.simplefilter("ignore")
             program = torch.export.export(module, args).run_decompositions()
     except Exception as error:

@@ -38,7 +38,7 @@ from puffervec.train.device.device import choose_device, one_torch_thread
 from puffervec.train.device.syncs import SyncReport, cuda_syncs, find_syncs
 from puffervec.train.metrics.dashboard import Dashboard
 from puffervec.train.policies.distributions import ActionSpec, draw_noise, sample
-from puffervec.train.policies.leaves import Observations, shown
+from puffervec.train.policies.leaves import Observations, policy_input
 from puffervec.train.policies.mapping import PolicyRows, places, policy_rows
 from puffervec.train.policies.protocol import forward
 from puffervec.train.policies.registry import kinds
@@ -298,7 +298,7 @@ class Acting:
         anew each time.
         """
         obs, *others = self._inputs()
-        args = (shown(obs), *others)
+        args = (policy_input(obs), *others)
         plans = (
             doors.door("plan", "--ablation").planned_calls(self.policy, args)
             if "plan" in doors.names()

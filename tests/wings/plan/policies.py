@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from puffervec.train.config.sections import TrainConfig
 from puffervec.train.config.target import env_spec
-from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, shown
+from puffervec.train.policies.leaves import TORCH_DTYPES, arrays, policy_input
 from puffervec.train.policies.mapping import policy_rows
 
 SMALL = {"hidden": (16, 16)}
@@ -45,7 +45,7 @@ def make(kind: str, rows: int, seed: int = 0) -> tuple[nn.Module, tuple[Any, ...
     state = tuple(torch.rand_like(part) for part in policy.initial_state(rows))  # type: ignore[operator]
     size = own.group.action_mask_size
     mask = torch.randint(0, 2, (rows, size), dtype=torch.uint8) if size else None
-    return policy, (shown(obs), state, torch.rand(rows) < 0.3, mask)
+    return policy, (policy_input(obs), state, torch.rand(rows) < 0.3, mask)
 
 
 def _numbers(rows: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

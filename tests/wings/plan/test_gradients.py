@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from puffervec.train.policies.object_set import HIDDEN, WIDTH, encode_set
-from puffervec.train.policies.whole import kept_whole
+from puffervec.train.policies.whole import keep_whole
 from tests.wings.plan import graphs
 from tests.wings.plan.memory import allocations
 
@@ -43,7 +43,7 @@ def recurrence_grad(grad: Tensor, a: Tensor, h: Tensor, first: Tensor) -> Any:
 
 
 def sets(objects: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    with kept_whole():
+    with keep_whole():
         return encode_set(objects, first, second)
 
 
