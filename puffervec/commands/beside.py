@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from puffervec.commands.players import Player, PlayerRequest, find_player, is_env, known_baselines
+from puffervec.commands.players import (
+    Player,
+    PlayerRequest,
+    baseline,
+    find_player,
+    is_env,
+    known_baselines,
+    with_opponents,
+)
 from puffervec.contract.evaluation import Interval, Report, Row, as_text
 from puffervec.errors import ConfigError
 from puffervec.train.config.sections import TrainConfig
@@ -29,18 +37,16 @@ def asked_for(request: PlayerRequest) -> tuple[PlayerRequest, list[str]]:
     return dataclasses.replace(request, baseline=names[0] if alone else None), names[alone:]
 
 
-def find_other(
-    request: PlayerRequest, who: str, main: Player, adapt: Callable[[TrainConfig], TrainConfig]
-) -> Player:
+def find_other(request: PlayerRequest, who: str, main: Player) -> Player:
     """Return a baseline, or what acts for another run or a checkpoint, in the task of `main`.
 
     Raises: ConfigError, CheckpointError: there is no such baseline or run.
     """
-    if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
-        return dataclasses.replace(
-            find_player(dataclasses.replace(request, baseline=who), adapt), label=who
-        )
     own = own_evaluation(main.config.target)
+    if who in known_baselines(main.config.target) or not (who == "latest" or Path(who).exists()):
+        actor = baseline(main.config.target, own, who, request.seed)
+        player = with_opponents(Player(main.config, actor, who), request)
+        return dataclasses.replace(player, label=who)
 
     def same_task(theirs: TrainConfig) -> TrainConfig:
         if theirs.target != main.config.target:

@@ -116,12 +116,8 @@ def run_evaluation(request: EvalRequest, parts: bool = True) -> None:
     _check_outputs(request)
     warnings.simplefilter("ignore", SceneWarning)  # the report says it
     alone, beside = asked_for(request)
-
-    def as_asked(config: TrainConfig) -> TrainConfig:
-        return adapted(config, request)
-
-    player = find_player(alone, as_asked)
-    others = [find_other(request, who, player, as_asked) for who in beside]
+    player = find_player(alone, lambda config: adapted(config, request))
+    others = [find_other(request, who, player) for who in beside]
     config, own = player.config, own_evaluation(player.config.target)
     report = evaluated(config, own, player.actor, request)
     if own is not None and own.seen is not None and player.trained is not None:

@@ -109,7 +109,14 @@ def find_player(request: PlayerRequest, adapt: Callable[[TrainConfig], TrainConf
             a run's does not suit, before anything is loaded.
     Raises: ConfigError, CheckpointError, SceneError: bad input.
     """
-    player = _find_alone(request, adapt)
+    return with_opponents(_find_alone(request, adapt), request)
+
+
+def with_opponents(player: Player, request: PlayerRequest) -> Player:
+    """Return the player with the opponents that were asked for.
+
+    Raises: ConfigError, CheckpointError: bad input.
+    """
     if not request.opponents:
         return player
     actor = _against(player.actor, player.config, request)

@@ -86,6 +86,9 @@ def test_latest_says_which_run_it_is(
     assert cli.main(["eval", "latest", "--scenes", "somewhere"]) == 2
     name = trainer.folder.name
     assert f"latest is runs/{name}, a run of cartpole" in capsys.readouterr().err
+    beside = ["--baseline", "random", "--episodes", "1", "--env.max-episode-steps", "5"]
+    assert cli.main(["eval", "latest", *beside]) == 0
+    assert capsys.readouterr().err.count("latest is") == 1  # A baseline next to it loads no run.
     assert cli.main(["drive", "--resume", "latest"]) == 2
     assert (
         f"--resume latest (runs/{name}) is a run of 'cartpole', not of 'drive'"

@@ -68,11 +68,7 @@ def write_report(
     own, native = own_evaluation(config.target), native_env(config.target)
     if request.baseline is None:
         beside = list(own.compared) if own is not None else ["random"]
-    others = [
-        find_other(request, who, player, lambda config: adapted(config, request))
-        for who in beside
-        if compare
-    ]
+    others = [find_other(request, who, player) for who in beside if compare]
     report = evaluated(config, own, player.actor, request)
     if others:
         found_others = [

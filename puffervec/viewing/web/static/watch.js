@@ -263,7 +263,7 @@ class WatchPage {
         this.jobsText.replaceChildren(...busy.map((job) => element("div", {class: "job"}, ...this.jobWords(job))));
         const none = this.acting === null || runs[this.acting].checkpoint === null;
         this.replayButton.disabled = this.evalButton.disabled = none;
-        if (none) this.jobsText.textContent = `${this.acting === null ? "There is no run yet" : "The run has no checkpoint yet"}: its newest checkpoint can be played and evaluated here.`;
+        if (none) this.jobsText.textContent = `${this.acting === null ? "There is no run" : "The run has no checkpoint"} yet, so there is nothing to play or evaluate.`;
         const failed = mine.filter(({state}) => state === "failed").pop();
         if (failed && failed.by_itself && !busy.length) this.jobsText.textContent = failed.said;
         else if (failed && !failed.by_itself) this.jobsTrouble.textContent = failed.said;
