@@ -35,7 +35,7 @@ $(TRAINER): $(SOURCES)
 $(STAMP): $(SOURCES)
 	$(INSTALL)
 	$(PIP) install -c constraints.txt pytest pytest-xdist nbclient ipykernel ruff clang-format mypy pettingzoo stable-baselines3 \
-		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray \
+		array-api-compat opencv-python-headless imageio-ffmpeg tensorboard optuna onnx onnxscript hypothesis jmespath huggingface_hub aiohttp ray tyro \
 		mkdocs-material 'mkdocstrings[python]'
 	@touch $@
 

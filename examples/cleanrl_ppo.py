@@ -6,9 +6,9 @@
     python examples/cleanrl_ppo.py --env-id Acrobot-v1 --total-steps 300000
     python examples/cleanrl_ppo.py --env-id puffervec/CartPole-v1           the same game, written in C
 
-One line differs from a script for Gymnasium; it is marked. Autoreset is "SameStep": a done env
-already shows the first observation of its next episode, so every row is a transition; the last
-observation is in `infos["final_obs"]`.
+It needs tyro (`pip install tyro`). One line differs from a script for Gymnasium; it is marked.
+Autoreset is "SameStep": a done env already shows the first observation of its next episode, so
+every row is a transition; the last observation is in `infos["final_obs"]`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from puffervec.errors import MissingExtraError
 
-TRAINER = ("torch", "rich", "tyro", "safetensors")
+TRAINER = ("torch", "rich", "safetensors")
 # module: the extra in pyproject.toml that brings it
 EXTRA_OF = {
     **dict.fromkeys(TRAINER, "train"),

@@ -68,7 +68,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ("reprot --help", ["did you mean report?"]),
         ("--seed 3", ["which env"]),
         ("probe --foo 1", ["unknown flag --foo"]),
-        ("probe --train.lr no", ["--train.lr"]),
+        ("probe --train.lr no", ["train.lr is 'no'"]),
         ("probe --env.num-agents 0", ["num_agents is 0"]),
         ("probe --num-envs 3", ["vec.num_envs is 3", "2"]),
         ("probe --num-envs -4", ["vec.num_envs"]),

@@ -110,7 +110,7 @@ def test_the_vector_env_needs_no_extra(tmp_path: Path) -> None:
 
 def test_every_entry_point_names_the_install_in_one_line(tmp_path: Path) -> None:
     said = bare(LOOKS, tmp_path).splitlines()
-    trainer = "torch, rich, tyro, safetensors: pip install 'puffervec[train]'"
+    trainer = "torch, rich, safetensors: pip install 'puffervec[train]'"
     refused = "MissingExtraError: "
     assert said[:10] == [
         f"TorchView: {refused}puffervec.TorchView needs torch: pip install 'puffervec[train]'",

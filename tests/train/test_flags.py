@@ -67,6 +67,13 @@ def test_whole_numbers_and_lists_as_people_write_them(text: str) -> None:
     assert flags.take_policies(["--policies.a.hidden", "64,32"]) == {"a": {"hidden": [64, 32]}}
 
 
+def test_negative_numbers_and_lists_of_an_env() -> None:
+    tag = TrainConfig.of("tag_continuous")
+    found = flags.apply_flags(tag, "--env.starting-location-x -1 -2e0 --env.seed -3e0".split())
+    assert (list(found.env.starting_location_x), found.env.seed) == ([-1.0, -2.0], -3)
+    assert flags.apply_flags(found, ["--env.seed", "None"]).env.seed is None
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -76,15 +83,16 @@ def test_whole_numbers_and_lists_as_people_write_them(text: str) -> None:
         ("--scenes x", ["unknown flag --scenes"]),  # probe has none
         ("--learning-rate 1e-3", ["unknown flag --learning-rate", "did you mean --train.lr?"]),
         ("--train.ent-coef 0.1", ["did you mean --train.entropy-coef?"]),
-        ("--total-timesteps 1.5", ["--train.total-timesteps", "1.5"]),
-        ("--total-timesteps inf", ["--train.total-timesteps", "inf"]),
-        ("--lr fast", ["--train.lr", "'fast'"]),
-        ("--seed 1.5", ["--train.seed", "1.5"]),
-        ("--vec.num-workers many", ["--vec.num-workers", "many"]),
-        ("--backend ray", ["--vec.backend", "ray", "serial"]),
+        ("--total-timesteps 1.5", ["train.total_timesteps is '1.5': must be an integer"]),
+        ("--total-timesteps inf", ["train.total_timesteps is 'inf': must be an integer"]),
+        ("--lr fast", ["train.lr is 'fast': must be a number, or points"]),
+        ("--seed 1.5", ["train.seed is '1.5': must be an integer"]),
+        ("--vec.num-workers many", ["vec.num_workers is 'many'", "'auto'"]),
+        ("--backend ray", ["vec.backend is 'ray'", "'serial'"]),
         ("--train.lr", ["--train.lr"]),
-        ("stray", ["stray"]),
-        ("--train.anneal-lr perhaps", ["anneal-lr", "perhaps"]),
+        ("stray", ["unknown argument stray"]),
+        ("--train.lr 1 2", ["unknown argument 2"]),
+        ("--train.anneal-lr perhaps", ["train.anneal_lr is 'perhaps': must be true or false"]),
     ],
 )
 def test_bad_flags_are_one_line(text: str, words: list[str]) -> None:
@@ -157,7 +165,7 @@ def test_env_flags_of_a_python_env_are_keyword_arguments() -> None:
     [
         ("--env.x", "needs a value"),
         ("--env.x --lr 1", "needs a value"),
-        ("--env.2x 1", "no name"),
+        ("--env.2x 1", "not the name"),
         ("--scenes a", "unknown flag"),
     ],
 )

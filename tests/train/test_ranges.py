@@ -155,6 +155,6 @@ def test_a_setting_of_one_policy_is_searched() -> None:
     given = {"policies.a.lr": "1e-4:1e-2:log", "policies.a.hidden": "4,4/8"}
     assert list(ranges.build_space(config, given)) == list(given)
     found = ranges.with_values(config, {"policies.a.lr": 1e-3, "policies.a.hidden": "4,4"})
-    assert found.policies == {"a": {"hidden": (4, 4), "lr": 1e-3}}
+    assert found.policies == {"a": {"hidden": [4, 4], "lr": 1e-3}}
     with pytest.raises(ConfigError, match="unknown setting lrr: did you mean lr"):
         ranges.build_space(config, {"policies.a.lrr": "1:2"})

@@ -1,30 +1,32 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Flags of `puffer-train`, made from the config dataclasses by tyro, and the `--config` file.
-Imports no torch.
+"""Flags of `puffer-train`, made from the config dataclasses, and the `--config` file. Imports no
+torch.
 
-Later sources win: dataclass defaults, the env's preset, the config of the run that is resumed, the
-TOML file, the flags.
+A flag's words become the value that a TOML file would have, and are checked like one. Later sources
+win: dataclass defaults, the env's preset, the config of the run that is resumed, the TOML file, the
+flags.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import copy
 import dataclasses
 import difflib
-import io
-import itertools
 import json
 import math
 import re
 import tomllib
+import types
+import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from puffervec.errors import ConfigError
-from puffervec.train.config import schedules
+from puffervec.system.arguments import Parser
+from puffervec.train.config.schedules import Schedule
 from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of
 
 MOST_CONFIG_BYTES = 1 << 20
@@ -347,60 +349,101 @@ def of_algorithm(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
 
 
 def apply_flags(config: TrainConfig, argv: Sequence[str]) -> TrainConfig:
-    """Lay command-line flags over a config.
+    """Return the config with command-line flags laid over it.
 
     Raises: ConfigError: an unknown flag, or a value that does not fit; one line.
     """
     config = of_algorithm(config, argv)
-    known, left = known_flags(config), list(argv)
+    left = list(argv)
     if config.python:
         given = take_prefixed(left, "--env.")
         if bad := [name for name in given if not name.isidentifier()]:
             raise ConfigError(
-                f"--env.{bad[0]} is no name of a keyword argument: use --env.NAME VALUE"
+                f"--env.{bad[0]} is not the name of a keyword argument: use --env.NAME VALUE"
             )
         config = config.merged({"env": {name: plain_value(value) for name, value in given.items()}})
-    single = take_policies(left)
-    args = [_normal(token, known) for token in _switched_on(_split_lists(left, config), config)]
-    parsed, named = _parse(config, args), {token.partition("=")[0] for token in args}
-    common: dict[str, Mapping[str, Any]] = {
-        section: {
-            field.name: getattr(parsed[section], field.name)
-            for field in dataclasses.fields(parsed[section])
-            if f"--{section}.{field.name.replace('_', '-')}" in named
-        }
-        for section in ("train", "policy", "env")
-        if section in parsed
-    }
-    rest = {section: settings for section, settings in parsed.items() if section not in common}
-    return dataclasses.replace(config, **rest).merged({**common, "policies": single})
+    tables: dict[str, dict[str, Any]] = {"policies": take_policies(left)}
+    found, unknown = settings_parser(config).parse_known_args(list(map(_with_dashes, left)))
+    if unknown:
+        flag = next((word for word in unknown if word.startswith("-")), unknown[0])
+        kind = "flag" if flag.startswith("-") else "argument"
+        raise ConfigError(f"unknown {kind} {flag}: {_nearest(flag, known_flags(config))}")
+    for path, words in vars(found).items():
+        section, _, name = path.partition(".")
+        hint = hints_of(getattr(config, section))[name]
+        tables.setdefault(section, {})[name] = from_words(words, hint)
+    return config.merged(tables)
 
 
-def _split_lists(argv: Sequence[str], config: TrainConfig) -> list[str]:
-    """Return argv with lists of whole numbers that are one word, as `list` and sweeps write them,
-    as one word per number.
+def settings_parser(config: TrainConfig) -> Parser:
+    """Return a parser of all flags that set a value of this config.
 
-    `--policy.hidden 64,64` becomes `--policy.hidden 64 64`.
+    It returns words, under the path of the setting, such as "train.lr".
     """
-    lists = {
-        f"--{section}.{name}"
-        for section in typed_sections(config)
-        for name, hint in hints_of(getattr(config, section)).items()
-        if hint == tuple[int, ...]
-    }
-    out: list[str] = []
-    flag = ""
-    for token in argv:
-        name, equals, value = token.partition("=")
-        if token.startswith("--"):
-            flag = name.replace("-", "_").replace("__", "--", 1)
-        words = value if token.startswith("--") else token
-        numbers = _numbers_of(words) if flag in lists else []
-        if len(numbers) > 1:
-            out += [*([name] if equals else []), *numbers]
-        else:
-            out.append(token)
-    return out
+    parser = Parser(prog="puffer-train", add_help=False)
+    short = {long: alias for alias, long in ALIASES.items()}
+    for flag in known_flags(config):
+        section, _, name = (path := flag[2:].replace("-", "_")).partition(".")
+        hint = hints_of(getattr(config, section))[name]
+        kind: dict[str, Any] = {}
+        if hint is bool:  # `--log.tensorboard` alone switches on.
+            kind = {"nargs": "?", "const": "true"}
+        elif _item_of(hint) is not None:
+            kind = {"nargs": "*"}
+        names = [flag, short[flag]] if flag in short else [flag]
+        parser.add_argument(*names, dest=path, default=argparse.SUPPRESS, **kind)
+    return parser
+
+
+def _with_dashes(word: str) -> str:
+    flag, equals, value = word.partition("=")
+    return flag.replace("_", "-") + equals + value if word.startswith("--") else word
+
+
+def _item_of(hint: Any) -> Any:
+    """Return the type of the items of a list, None for a type that is not a list."""
+    for option in () if hint == Schedule else (hint, *typing.get_args(hint)):
+        if typing.get_origin(option) in (tuple, Sequence):
+            return typing.get_args(option)[0]
+    return None
+
+
+def from_words(words: str | Sequence[str], hint: Any) -> Any:
+    """Return the words of a flag as `from_text` does; for a list, an item per word.
+
+    >>> from_words(["64,32"], tuple[int, ...]), from_words(["a,b", "c"], tuple[str, ...])
+    ([64, 32], ['a,b', 'c'])
+    """
+    if isinstance(words, str):
+        return from_text(words, hint)
+    item = _item_of(hint)
+    return [from_text(part, item) for word in words for part in _numbers_of(word)]
+
+
+def from_text(text: str, hint: Any) -> Any:
+    """Return text as the TOML value that a setting of this type takes; text that is not one stays
+    text, which TrainConfig.merged refuses.
+
+    >>> [from_text("1e5", kind) for kind in (int, float, str, int | Literal["auto"])]
+    [100000, 100000.0, '1e5', 100000]
+    """
+    options = typing.get_args(hint)
+    if hint is Any:
+        return plain_value(text)
+    if hint == Schedule:
+        return json_list(text) if text.startswith("[") else from_text(text, float)
+    if typing.get_origin(hint) is Literal:
+        return next((option for option in options if str(option) == text), text)
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        values = (from_text(text, option) for option in options)
+        return next((value for value in values if value is not text), text)
+    if hint is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if hint is type(None):
+        return None if text == "None" else text
+    with contextlib.suppress(ValueError):
+        return whole_number(text) if hint is int else float(text) if hint is float else text
+    return text
 
 
 def _numbers_of(word: str) -> list[str]:
@@ -412,26 +455,9 @@ def _numbers_of(word: str) -> list[str]:
     return word.split(",") if re.fullmatch(r"\d+(,\d+)+", word) else [word]
 
 
-def _switched_on(argv: Sequence[str], config: TrainConfig) -> list[str]:
-    """Put `true` behind each flag of a setting that is true or false and has no value:
-    `--log.tensorboard` alone.
-    """
-    switches = {
-        f"--{section}.{field.name}"
-        for section in typed_sections(config)
-        for field in dataclasses.fields(getattr(config, section))
-        if isinstance(getattr(getattr(config, section), field.name), bool)
-    }
-    out: list[str] = []
-    for token, following in itertools.zip_longest(argv, argv[1:], fillvalue="--"):
-        flag = ALIASES.get(token, token).replace("-", "_").replace("__", "--", 1)
-        out += [token, "true"] if flag in switches and following.startswith("--") else [token]
-    return out
-
-
 def _nearest(flag: str, known: list[str]) -> str:
-    """What is said of an unknown flag. For one of the env no other section's is proposed, which a
-    verb may not take.
+    """Return what to do about an unknown flag. For one of the env no flag of another section is
+    proposed, since the verb may not take it.
     """
     other = OTHER_NAMES.get(flag.rpartition(".")[2].lstrip("-").replace("-", "_"), "").replace(
         "_", "-"
@@ -452,101 +478,3 @@ def _nearest(flag: str, known: list[str]) -> str:
     return (
         f"the env's are {', '.join(of_env) or 'none'}" if likely is of_env else "--help lists them"
     )
-
-
-def _normal(token: str, known: list[str]) -> str:
-    """A token as tyro wants it: aliases spelled out, true and false with a capital letter; unknown
-    flags are refused.
-    """
-    if token in ("true", "false"):
-        return token.capitalize()
-    if not token.startswith("--"):
-        return token
-    flag, equals, value = token.partition("=")
-    flag = ALIASES.get(flag, flag).replace("_", "-")
-    if flag not in known:
-        raise ConfigError(f"unknown flag {token}: {_nearest(token.partition('=')[0], known)}")
-    return flag + equals + (value.capitalize() if value in ("true", "false") else value)
-
-
-def _as_given(section: Any) -> Any:
-    """Return a copy of a section in which what it took from a preset of its own is as it was given."""
-    given = copy.copy(section)
-    for name, value in getattr(section, "unresolved", {}).items():
-        object.__setattr__(given, name, value)
-    return given
-
-
-def _parse(config: TrainConfig, args: list[str]) -> dict[str, Any]:
-    import tyro
-
-    sections = typed_sections(config)
-    given = {
-        section: _as_given(getattr(config, section)) for section in sections
-    }  # A flag may choose another preset.
-    fields = [
-        (section, type(given[section]), dataclasses.field(default=given[section]))
-        for section in sections
-    ]
-    settings_type = dataclasses.make_dataclass("Settings", fields, frozen=True)
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            with _words():
-                settings: Any = tyro.cli(
-                    settings_type,
-                    args=args,
-                    prog="puffer-train",
-                    config=(tyro.conf.FlagConversionOff,),
-                    use_underscores=False,
-                )
-    except SystemExit:
-        raise ConfigError(_one_line(err.getvalue() or out.getvalue())) from None
-    return {section: getattr(settings, section) for section in sections}
-
-
-def _words() -> Any:
-    """Return tyro's rules with two more: a schedule is one word, as schedules.py reads it; 1e5 is a
-    whole number.
-    """
-    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
-
-    def rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[schedules.Schedule] | None:
-        if info.type != schedules.Schedule:
-            return None
-        return PrimitiveConstructorSpec(
-            nargs=1,
-            metavar="NUMBER|POINTS",
-            instance_from_str=lambda words: schedules.from_text(words[0]),
-            is_instance=lambda value: isinstance(value, (float, tuple)),
-            str_from_instance=lambda value: [json.dumps(value)],
-        )
-
-    def whole_rule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
-        if info.type is not int:
-            return None
-        return PrimitiveConstructorSpec(
-            nargs=1,
-            metavar="INT",
-            instance_from_str=lambda words: whole_number(words[0]),
-            is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
-            str_from_instance=lambda value: [str(value)],
-        )
-
-    registry = ConstructorRegistry()
-    registry.primitive_rule(rule)
-    registry.primitive_rule(whole_rule)
-    return registry
-
-
-def _one_line(box: str) -> str:
-    """The message inside tyro's box: what stands between the title and the next rule, where the
-    help begins.
-    """
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    texts = [line.strip("│|╰╯+ \t") for line in plain.splitlines()]
-    framed = bool(plain.strip()) and plain.strip()[0] in "╭+"
-    lines = texts[1:] if framed else texts[2:]  # Without a frame the title has a rule of its own.
-    lines = list(itertools.takewhile(lambda text: not re.fullmatch(r"[─-]{4,}", text), lines))
-    text = " ".join(filter(None, lines)).split(" Got errors:")[0]
-    return text or "cannot read the flags"

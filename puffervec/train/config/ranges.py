@@ -19,7 +19,7 @@ from typing import Any
 
 from puffervec.errors import ConfigError
 from puffervec.train.config import algorithms, flags, schedules
-from puffervec.train.config.sections import SECTIONS, TrainConfig, convert, hints_of, suggest
+from puffervec.train.config.sections import SECTIONS, TrainConfig, hints_of, suggest
 from puffervec.train.config.target import training_of
 
 PREFIX = "--sweep."  # Of flags: --sweep.SECTION.NAME TEXT.
@@ -165,21 +165,15 @@ def with_values(config: TrainConfig, values: Values) -> TrainConfig:
         if section == "policies":
             policy, _, name = name.rpartition(".")
             table = table.setdefault(policy, {})
-        table[name] = _typed(value, _hint(config, key), key)
+        table[name] = _typed(value, _hint(config, key))
     return config.merged(tables)
 
 
-def _typed(value: Any, hint: Any, key: str) -> Any:
+def _typed(value: Any, hint: Any) -> Any:
     if not isinstance(value, str):
         return int(value) if hint is int else value
-    plain = flags.plain_value(value)
-    if hint is Any:
-        return plain
-    if hint == schedules.Schedule:
-        return schedules.from_text(value, key)
-    if typing.get_origin(hint) is tuple:
-        return convert([flags.plain_value(part) for part in value.split(",") if part], hint, key)
-    return convert(value if isinstance(plain, str) else plain, hint, key)
+    is_list = typing.get_origin(hint) is tuple
+    return flags.from_words(value.strip(",").split(",") if is_list else value, hint)
 
 
 def draw(trial: Any, space: Space) -> Values:

@@ -18,7 +18,7 @@ import math
 import numbers
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -743,8 +743,9 @@ def convert(value: Any, hint: Any, key: str) -> Any:
                 return convert(value, option, key)
             except ConfigError:
                 continue
-    elif origin is tuple and isinstance(value, (list, tuple)):
-        items = [arguments[0]] * len(value) if arguments[1:] == (Ellipsis,) else list(arguments)
+    elif origin in (tuple, Sequence) and isinstance(value, (list, tuple)):
+        fixed = origin is tuple and arguments[1:] != (Ellipsis,)
+        items = list(arguments) if fixed else [arguments[0]] * len(value)
         if len(items) == len(value):
             return tuple(convert(v, item, key) for v, item in zip(value, items, strict=True))
     elif hint is type(None) and value is None:
@@ -791,7 +792,7 @@ def describe(hint: Any) -> str:
         return " or ".join(repr(a) for a in arguments)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(describe(a) for a in arguments)
-    if origin is tuple:
+    if origin in (tuple, Sequence):
         return f"a list, each item {describe(arguments[0])}"
     words = {
         int: "an integer",
