@@ -66,7 +66,7 @@ def test_observations_outside_of_their_box_are_told_once(
     )
     with Trainer(config, dashboard=Notes()) as trainer:
         trainer.train()
-    told = [note for note in notes if "outside of their Box" in note]
+    told = [note for note in notes if "outside their Box" in note]
     assert len(told) == (reach != 2.0)
     if told:
         ends = f"goes from {min(reach, 0):g} to {max(reach, 0):g}, its bounds are 0 and 2"

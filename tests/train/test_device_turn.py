@@ -202,7 +202,7 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         "Tensor.cpu": lambda turn: turn.actions["agents"].cpu(),
         "synchronize": lambda turn: turn.stream.own.synchronize(),  # type: ignore[attr-defined],
     }
-    keep_states = DeviceTurn.keep_states
+    save_states = DeviceTurn.save_states
     for op, wait in waits.items():
         with (
             puffervec.make("cartpole", backend="serial", num_envs=4, num_buffers=2) as vec,
@@ -218,10 +218,10 @@ def test_a_turn_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             rollout = Rollout(vec, slots, device, False, None, ThreadPool(1))  # type: ignore[arg-type]
 
             def waiting(turn: DeviceTurn, step: int, horizon: int, wait: Any = wait) -> None:
-                keep_states(turn, step, horizon)
+                save_states(turn, step, horizon)
                 wait(turn)
 
-            monkeypatch.setattr(DeviceTurn, "keep_states", waiting)
+            monkeypatch.setattr(DeviceTurn, "save_states", waiting)
             with pytest.raises(AssertionError, match=f"Sync.op='{op}', file='test_device_turn.py'"):
                 check_steps(rollout)
 

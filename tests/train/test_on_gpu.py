@@ -120,7 +120,7 @@ def prepare(rollout: Rollout) -> None:
     """Until each half is a graph, and a roll-out has begun."""
     for _ in range(2):
         assert rollout.collect()
-    rollout._go_on()
+    rollout._continue()
     for turn in rollout.turns:
         turn.begin(1)
     for _ in rollout.turns:

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Finds observations outside of the bounds that an env has declared, by which policies scale them.
+"""Find observations outside the bounds that an env declares, by which policies scale them.
+
 Runs in the learner.
 """
 
@@ -13,17 +14,18 @@ from puffervec.core.spec import GroupSpec
 from puffervec.train.collect.storage import Storage
 from puffervec.train.policies.leaves import group_views
 
-SLACK = 0.01  # Share of a range: rows of C envs may be stored in bf16, which rounds by up to 0.4 %.
+SLACK = 0.01  # Share of a range. bf16 rows of C envs are rounded by up to 0.4 %.
 
 
 def outside_bounds(group: GroupSpec, storage: Storage) -> str:
-    """Return a sentence on the part of a roll-out's observations that is farthest outside of its
-    Box; "" if none is.
+    """Describe the part of a rollout's observations farthest outside its Box; "" if none is.
 
-    Args: group: of the storage's rows; only steps at which an agent is there count. Blocks on the
-        device.
+    Only steps with an agent count. Blocks on the device.
+
+    Args:
+        group: The group of the storage's rows.
     """
-    farthest, found = 0.0, ""
+    farthest, message = 0.0, ""
     seen, obs = storage.masks[1:] != 0, {key: part[1:] for key, part in storage.obs.items()}
     if not bool(seen.any()):
         return ""
@@ -36,7 +38,7 @@ def outside_bounds(group: GroupSpec, storage: Storage) -> str:
         low, high = (
             np.reshape(np.asarray(bound, np.float64), -1) for bound in (space.low, space.high)
         )
-        with np.errstate(invalid="ignore"):  # inf - inf: such bounds allow everything
+        with np.errstate(invalid="ignore"):  # inf - inf: such bounds allow every value.
             width = np.where(np.isfinite(high - low), high - low, 1.0)
             excess = np.nan_to_num(
                 np.maximum(low - least, most - high) / np.maximum(width, 1e-12), neginf=0.0
@@ -45,10 +47,10 @@ def outside_bounds(group: GroupSpec, storage: Storage) -> str:
         if excess[worst] > max(SLACK, farthest):
             farthest = float(excess[worst])
             name = "".join(f" {key!r}" for key in view.leaf.path)
-            found = (
-                f"observations lie outside of their Box:{name} element {worst} goes from "
-                f"{least[worst]:g} to {most[worst]:g}, its bounds are {low[worst]:g} and "
-                f"{high[worst]:g}, by which they are scaled: correct the space, or train with "
+            message = (
+                f"observations lie outside their Box:{name} element {worst} ranges from "
+                f"{least[worst]:g} to {most[worst]:g}, but its bounds, by which it is scaled, are "
+                f"{low[worst]:g} and {high[worst]:g}: correct the space, or train with "
                 "--policy.normalize false"
             )
-    return found
+    return message

@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One half's turn on a device, from the bytes that the workers wrote to the actions: fixed buffers
-and no waiting, so that a CUDA graph holds all of it.
+"""Take a half's turn on a device, from the workers' bytes to the actions.
 
-    slab  --copy-->  staging  --[ storage[t] | policy | sample | storage[t] | actions | t += 1 ]-->  actions  --copy-->  slab
+    slab  --copy-->  staging
+          --[ storage[t] | policy | sample | storage[t] | actions | t += 1 ]-->
+    actions  --copy-->  slab
 
-What is in brackets is `DeviceTurn.compute`: on CUDA it is captured once per half and replayed,
-since t is a number on the device; elsewhere (tests, other devices) the same code runs as it stands.
-Nothing in it reads a number back; an event tells when the actions have arrived. Runs in the
-learner.
+Buffers are fixed and nothing waits, so that a CUDA graph can hold the part in brackets, which is
+`DeviceTurn.compute`. On CUDA it is captured once per half and replayed, since t is a number on the
+device; elsewhere (tests, other devices) the same code runs directly. It reads no number back; an
+event reports that the actions have arrived. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from puffervec.train.policies.distributions import draw_noise, sample
 from puffervec.train.policies.leaves import Observations, as_signed
 from puffervec.train.policies.protocol import forward
 
-# How the actions are waited for, as the slab's own waits do: a look costs about a microsecond and
-# most turns are over after some tens, so looking again at once pays first; then the core is offered
-# to workers that want it; a sleep comes last, since the kernel's timer slack (50 us) makes any
-# sleep at least so long.
+# How to wait for the actions, like the slab's own waits. A look costs about a microsecond and most
+# turns end within some tens of them, so polling without a pause comes first; then the core is
+# offered to workers that want it; a sleep comes last, since the kernel's timer slack makes any
+# sleep at least 50 us long.
 LOOKS, YIELDS = 100, 200
 PAUSE_S = 20e-6
 
@@ -48,13 +49,17 @@ class DeviceTurn(Turn):
     }
 
     def __init__(self, *half: Any, block: Tensor, staging: Tensor) -> None:
-        """Args: half: as of `Turn`, rows in staging; block: the half's bytes in the slab; staging:
-        as many on the device.
+        """Prepare the buffers.
+
+        Args:
+            half: See `Turn`; the rows are in staging.
+            block: The half's bytes in the slab.
+            staging: Equally many bytes on the device.
         """
         super().__init__(*half)
         self.block, self.staging = block, staging
         self.step = torch.zeros(1, dtype=torch.int64, device=self.device)
-        # Of all groups in one piece, as they stand at the end of the block: one copy out.
+        # The actions of all groups lie together at the end of the block: one copy takes them out.
         begin = min(rows.actions_at for rows in self.groups.values())
         end = max(rows.actions_at + rows.actions.nbytes for rows in self.groups.values())
         self.actions_out = torch.zeros(end - begin, dtype=torch.uint8, device=self.device)
@@ -67,92 +72,88 @@ class DeviceTurn(Turn):
 
     @cached_property
     def stream(self) -> Stream:
-        """The half's own; the slab's half is page-locked when it is first asked for."""
-        found = stream_of(self.device)
-        if isinstance(found, CudaStream):
+        """Return the half's own stream; the first call page-locks the slab's half."""
+        stream = stream_of(self.device)
+        if isinstance(stream, CudaStream):
             pin(self.block, self)
-        return found
+        return stream
 
     def acting(self, slot: Slot) -> Any:
-        """See Turn: halves overlap, so each has one of its own."""
+        """See Turn. Halves overlap, so each has its own."""
         return slot.wrap(slot.policy)
 
-    # ---- what a graph can hold -------------------------------------------------------------------
+    # ---- recorded by a graph ---------------------------------------------------------------------
 
     @torch.no_grad()
     def compute(self) -> None:
-        """Take the rows in `staging` into the storages at `step`, act on them, and leave the
-        actions in `actions`.
-        """
+        """Write the rows in `staging` into the storages at `step`, act, and write `actions`."""
         for name, slot in self.slots.items():
             self._act(slot, self.groups[slot.group.name], self.columns[name])
         self.step.add_(1)
 
     def _act(self, slot: Slot, rows: Rows, columns: slice) -> None:
-        storage, name, picked = slot.storage, slot.name, self.picked[slot.name]
-        obs = self._take_in(slot, rows, columns)
-        state, reset = self.remembered(slot), self.reset[name]
-        allowed = None if rows.action_masks is None else pick(rows.action_masks, picked)
+        storage, name, indices = slot.storage, slot.name, self.row_indices[slot.name]
+        obs = self._store(slot, rows, columns)
+        state, reset = self.state_of(slot), self.reset[name]
+        allowed = None if rows.action_masks is None else pick(rows.action_masks, indices)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
         heads, value, after = forward(
             self.policies[name], obs, state, reset, allowed, self.bf16, cache=False
         )
-        drawn, log_prob = sample(storage.spec, heads, noise)
+        actions, log_prob = sample(storage.spec, heads, noise)
         if state:
             self._put(storage.resets, columns, reset)
-            for kept, new in zip(self.states[name], after, strict=True):
-                kept.copy_(new)
+            for buffer, new in zip(self.states[name], after, strict=True):
+                buffer.copy_(new)
         for target, source in (
             (storage.values, value),
             (storage.log_probs, log_prob),
-            (storage.actions, drawn),
+            (storage.actions, actions),
         ):
             self._put(target, columns, source)
-        done = (pick(rows.terminals, picked) | pick(rows.truncations, picked)) != 0
-        reset.copy_(done | (pick(rows.masks, picked) == 0))
-        self._leave(slot, drawn)
+        done = (pick(rows.terminals, indices) | pick(rows.truncations, indices)) != 0
+        reset.copy_(done | (pick(rows.masks, indices) == 0))
+        self._write_actions(slot, actions)
 
-    def _take_in(self, slot: Slot, rows: Rows, columns: slice) -> Observations:
-        """Write a policy's rows into its storage and return its observations, as the storage has
-        them.
-        """
-        storage, picked = slot.storage, self.picked[slot.name]
-        kept = {}
+    def _store(self, slot: Slot, rows: Rows, columns: slice) -> Observations:
+        """Write a policy's rows into its storage and return the observations in its dtype."""
+        storage, indices = slot.storage, self.row_indices[slot.name]
+        obs = {}
         for key, target in storage.obs.items():
-            kept[key] = pick(rows.obs[key], picked).to(target.dtype)
-            self._put(target, columns, kept[key])
+            obs[key] = pick(rows.obs[key], indices).to(target.dtype)
+            self._put(target, columns, obs[key])
         for name in FLAGS:
             source = getattr(rows, name)
             if source is not None:
-                self._put(getattr(storage, name), columns, pick(source, picked))
-        return kept
+                self._put(getattr(storage, name), columns, pick(source, indices))
+        return obs
 
     def _put(self, target: Tensor, columns: slice, source: Tensor) -> None:
-        """target[step, columns] = source, with the step on the device."""
+        """Set target[step, columns] = source, with the step on the device."""
         part = as_signed(target).narrow(1, columns.start, columns.stop - columns.start)
         part.index_copy_(0, self.step, as_signed(source.to(target.dtype)).unsqueeze(0))
 
-    def _leave(self, slot: Slot, drawn: Tensor) -> None:
-        """Put actions (rows, D), as the env takes them, where they are copied from."""
-        out, taken = self.actions[slot.group.name], slot.storage.action_map(drawn)
-        if (picked := self.picked[slot.name]) is None:
-            out.copy_(taken)
+    def _write_actions(self, slot: Slot, actions: Tensor) -> None:
+        """Convert actions (rows, D) to the env's and put them into the buffer for the copy out."""
+        out, env_actions = self.actions[slot.group.name], slot.storage.action_map(actions)
+        if (indices := self.row_indices[slot.name]) is None:
+            out.copy_(env_actions)
         else:
-            out.index_copy_(0, picked, taken.to(out.dtype))
+            out.index_copy_(0, indices, env_actions.to(out.dtype))
 
-    # ---- around it -------------------------------------------------------------------------------
+    # ---- outside the graph -----------------------------------------------------------------------
 
     def begin(self, step: int) -> None:
-        """See Turn; what the thread's stream has been asked for is waited for on the device."""
+        """See Turn. The half's stream waits for the thread's stream, on the device."""
         self.step.fill_(step)
         self.stream.follow()
 
-    def keep_states(self, step: int, horizon: int) -> None:
+    def save_states(self, step: int, horizon: int) -> None:
         with self.stream.active():
-            super().keep_states(step, horizon)
+            super().save_states(step, horizon)
 
     def launch(self) -> None:
-        """See Turn: copy the rows in, compute, copy the actions out. Returns at once on CUDA."""
+        """See Turn: copy the rows in, compute, copy the actions out. Does not block on CUDA."""
         with self.stream.active():
             self._copy_in()
             self._run()
@@ -185,28 +186,29 @@ class DeviceTurn(Turn):
                 os.sched_yield()
 
     def _capture(self, stream: CudaStream) -> None:
-        """Record `compute` as a graph. Nothing runs meanwhile, so the step, the states and the
-        generator stay as they are.
+        """Record `compute` as a graph.
+
+        Nothing runs meanwhile, so the step, the states and the generator stay unchanged.
         """
-        # Each half has memory of its own, for they overlap.
+        # Each half has separate graph memory, because the halves overlap.
         with recording(stream, self.generator) as graph:
             self.compute()
         self.graph = graph
 
     def resend(self) -> None:
         for name, slot in self.slots.items():
-            self._leave(slot, slot.storage.actions[0, self.columns[name]])
+            self._write_actions(slot, slot.storage.actions[0, self.columns[name]])
         self.stream.follow()
         with self.stream.active():
             self._copy_out()
         self.wait()
 
     def join(self) -> None:
-        """See Turn: the thread's stream waits for this half on the device."""
+        """See Turn. The thread's stream waits for this half on the device."""
         self.stream.precede()
 
 
 def _actions_view(out: Tensor, begin: int, rows: Rows) -> Tensor:
-    """Return a group's actions as a view on the bytes of all, which begin at `begin` of the block."""
+    """Return a group's actions as a view on the bytes of all, which start at `begin`."""
     part = out.narrow(0, rows.actions_at - begin, rows.actions.nbytes)
     return part.view(rows.actions.dtype).view(rows.actions.shape)

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Returns of envs that keep no episode records, reckoned from rewards and flags: whole arrays of
-rows at a time, never per env. And rates from episode records: means for the log, 95 % intervals for
-the tables.
+"""Compute returns of episodes from rewards and flags, and means over episodes.
 
-NumPy only. Runs in the learner, after a roll-out (rollout.py) or between the steps of an evaluation
-(evaluate.py).
+Returns are computed for envs that keep no episode records, on whole arrays of rows, never per env.
+Means go to the log, with 95 % intervals to tables. NumPy only. Runs in the learner, after a rollout
+(rollout.py) or between the steps of an evaluation (evaluate.py).
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ from puffervec.train.metrics import keys
 from puffervec.train.metrics.keys import ENV
 
 LEAST_EPISODES = 100  # A mean of fewer says little.
-# Roll-outs; a place in which no episode has ended for longer is one that its env no longer has.
+# In rollouts. A place in which no episode has ended for longer no longer exists in its env.
 OLDEST = 50
-MOST_SLOTS = 2**20  # Of an env, in the numbers of places.
+MOST_SLOTS = 2**20  # Slots of an env, in the numbers of places.
 
 
 class EpisodeWindow:
-    """Means over the latest finished episodes, as the log shows them.
+    """Means over the latest finished episodes, for the log.
 
-    They are over the episodes that ended in the latest roll-out; where those are fewer than
-    LEAST_EPISODES, over the latest LEAST_EPISODES. There is a line of metrics per roll-out, so a
-    mean follows the policy, however many envs there are.
+    They cover the episodes that ended in the latest rollout, or the latest LEAST_EPISODES if those
+    are fewer. There is a line of metrics per rollout, so a mean follows the policy, however many
+    envs there are.
 
-    Tasks of one env may have episodes of different lengths, as the scenes of drive do. Envs that
-    begin together then end the short ones in one roll-out and the long ones in another, and the
-    means would jump between these. So with `by_place` they are over the latest episodes of each
-    place (an env and a slot in it), whenever they ended within the last OLDEST roll-outs.
+    Tasks of one env may have episodes of different lengths, like the scenes of drive. Envs that
+    begin together then end the short ones in one rollout and the long ones in another, and the
+    means would jump between these. Hence with `by_place` they cover the latest episodes of each
+    place (an env and a slot in it) that ended within the last OLDEST rollouts.
 
-    Where a record stands for several agents and holds sums over them, `per_agent` says which of its
-    values are such sums: they are shown per agent, or as "sum/count" per another of its values. The
-    return is shown per agent then.
+    A record may stand for several agents and hold sums over them. `per_agent` names the values that
+    are such sums; they are logged per agent, or as "sum/count" per another value. The return is
+    then logged per agent.
     """
 
     def __init__(
@@ -51,9 +50,16 @@ class EpisodeWindow:
         types: Sequence[str] = (),
         by_place: bool = False,
     ) -> None:
-        """Args: record_names: from `vec.spec`; per_agent: shown name -> record name, or
-        "sum/count"; types: names by the records' agent type, where the return of each is shown too;
-        by_place: see above.
+        """Start with an empty window.
+
+        Args:
+            record_names: From `vec.spec`.
+            per_agent: Logged name -> record name, or "sum/count".
+            types: Names by the records' agent type, if the return of each is logged too.
+            by_place: See above.
+
+        Raises:
+            ConfigError: `per_agent` names values that the records lack.
         """
         self.names, self.types, self.by_place = tuple(record_names), tuple(types), by_place
         self.per_agent = {
@@ -69,63 +75,61 @@ class EpisodeWindow:
                 f"{', '.join(sorted(missing))}"
             )
         self._rows = np.zeros((0, self.columns))  # The window, oldest first.
-        self._ended = np.zeros(
-            0, np.int64
-        )  # Of each row: the number of the roll-out in which it was added.
+        # The number of the rollout in which each row was added.
+        self._ended = np.zeros(0, np.int64)
         self._rollouts = 0
         self.total = 0
 
     def add(self, batches: Iterable[np.ndarray]) -> None:
-        """Add the episodes of a roll-out: structured arrays of records as `recv` gives them.
+        """Add the episodes of a rollout: structured arrays of records from `recv`.
 
-        Records that say that their episode was cut short (`complete` 0: drive's redraw of a bundle)
-        are left out: their agents had no chance to finish.
+        Records of episodes that were cut short (`complete` 0: drive's redraw of a bundle) are left
+        out: their agents had no chance to finish.
         """
         self.add_rows(self.rows(batches))
 
     @property
     def columns(self) -> int:
-        """Numbers that are kept of an episode."""
+        """Return how many numbers an episode has."""
         return 2 + len(self.names) + bool(self.types) + self.by_place
 
     def rows(self, batches: Iterable[np.ndarray]) -> np.ndarray:
-        """Return what `add` takes of episode records: (n, columns) float64 for `add_rows`, of this
-        process or another.
-        """
-        found = [np.zeros((0, self.columns))]
+        """Turn episode records into (n, columns) float64 for `add_rows`, in any process."""
+        parts = [np.zeros((0, self.columns))]
         for batch in batches:
             if "complete" in self.names:
                 batch = batch[batch["values"][:, self.names.index("complete")] > 0]
-            # A record of several agents holds their mean return; summed here, so that each agent
-            # weighs the same in the mean.
+            # A record of several agents holds their mean return; it is summed here, so that each
+            # agent has the same weight in the mean.
             agents = batch["values"][:, self.names.index("agents")] if self.per_agent else 1.0
             columns = [batch["return"] * agents, batch["length"]] + [
                 batch["values"][:, i] for i in range(len(self.names))
             ]
             columns += [batch["agent_type"]] if self.types else []
             columns += [batch["env"] * float(MOST_SLOTS) + batch["slot"]] if self.by_place else []
-            found.append(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
-        return np.concatenate(found)
+            parts.append(np.stack([np.asarray(c, np.float64) for c in columns], axis=1))
+        return np.concatenate(parts)
 
     def add_rows(self, rows: np.ndarray) -> None:
-        """Add the episodes of a roll-out, of all ranks: what `rows` has returned."""
+        """Add the episodes of a rollout, of all ranks: results of `rows`."""
         self.total += len(rows)
         self._rollouts += 1
         both, ended = (
             np.concatenate([self._rows, rows]),
             np.append(self._ended, np.full(len(rows), self._rollouts)),
         )
-        kept = np.arange(len(both)) >= len(both) - max(len(rows), LEAST_EPISODES)
+        recent = np.arange(len(both)) >= len(both) - max(len(rows), LEAST_EPISODES)
         if self.by_place:
             places, which = np.unique(both[:, -1], return_inverse=True)
             latest = np.zeros(len(places), np.int64)
             np.maximum.at(latest, which, ended)
-            kept |= (ended == latest[which]) & (ended > self._rollouts - OLDEST)
-        self._rows, self._ended = both[kept], ended[kept]
+            recent |= (ended == latest[which]) & (ended > self._rollouts - OLDEST)
+        self._rows, self._ended = both[recent], ended[recent]
 
     def means(self) -> dict[str, float]:
-        """Return `episode/return`, `episode/length`, `env/<name>` and `episode/return/<type>`;
-        empty before the first episode ends.
+        """Return `episode/return`, `episode/length`, `env/<name>` and `episode/return/<type>`.
+
+        Empty before the first episode ends.
         """
         if not len(self._rows):
             return {}
@@ -133,50 +137,50 @@ class EpisodeWindow:
             zip(("return", "length", *self.names), self._rows.mean(axis=0).tolist(), strict=False)
         )
         agents = max(means["agents"], 1e-9) if self.per_agent else 1.0
-        shown = {
+        metrics = {
             keys.EPISODE_RETURN: means["return"] / agents,
             keys.EPISODE_LENGTH: means["length"],
         }
         rates = {
             name: (means[total], means[count]) for name, (total, count) in self.per_agent.items()
         }
-        shown |= {
+        metrics |= {
             keys.ENV + name: total / count for name, (total, count) in rates.items() if count > 0
         }
         hidden = {record for pair in self.per_agent.values() for record in pair} | (
             {"agents"} if self.per_agent else set()
         )
-        shown |= {keys.ENV + name: means[name] for name in self.names if name not in hidden}
+        metrics |= {keys.ENV + name: means[name] for name in self.names if name not in hidden}
         for kind, name in enumerate(self.types):
             if len(own := self._rows[self._rows[:, 2 + len(self.names)] == kind]):
-                shown[f"{keys.EPISODE_RETURN}/{name}"] = float(own[:, 0].mean())
-        return shown
+                metrics[f"{keys.EPISODE_RETURN}/{name}"] = float(own[:, 0].mean())
+        return metrics
 
     def state(self) -> np.ndarray:
-        """Return what the means are over, (episodes, values) float64, for a checkpoint."""
+        """Return the window, (episodes, values) float64, for a checkpoint."""
         return self._rows.copy()
 
     def ages(self) -> np.ndarray:
-        """Return how many roll-outs ago each row of `state` was added, (episodes,) int64, for a
-        checkpoint.
-        """
+        """Return how many rollouts ago each row of `state` was added, (episodes,) int64."""
         return self._rollouts - self._ended
 
     def load_state(self, rows: np.ndarray, total: int, ages: np.ndarray | None = None) -> None:
-        """Restore what `state` has returned. Args: ages: None: of an older version, without places.
+        """Restore the window from `state` and `ages`.
 
-        Raises: ValueError where the rows are of other values.
+        Args:
+            ages: None for a checkpoint of an older version, without places.
+
+        Raises:
+            ValueError: The rows have other values.
         """
         columns, places = self.columns - self.by_place, np.full((len(rows), 1), -1.0)
         if ages is not None and rows.ndim == 2:
             rows, places = rows[:, :-1], rows[:, -1:]
-        if (
-            self.types and rows.ndim == 2 and rows.shape[1] == columns - 1
-        ):  # Of older versions, without types.
+        # Older versions lack types.
+        if self.types and rows.ndim == 2 and rows.shape[1] == columns - 1:
             rows = np.column_stack([rows, np.full(len(rows), -1.0)])
-        elif (
-            rows.ndim == 2 and 2 <= rows.shape[1] < columns
-        ):  # Of older versions of an env, which recorded less.
+        # An older version of the env recorded fewer values.
+        elif rows.ndim == 2 and 2 <= rows.shape[1] < columns:
             rows = np.column_stack([rows, np.zeros((len(rows), columns - rows.shape[1]))])
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise ValueError(f"episodes have the shape {rows.shape}, not (episodes, {columns})")
@@ -190,8 +194,9 @@ class EpisodeWindow:
 
 
 def mean_interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return the mean of samples and half the width of its 95 % interval (normal approximation; NaN
-    for a single sample).
+    """Return the mean of samples and half the width of its 95 % interval (normal approximation).
+
+    The width is NaN for a single sample.
 
     >>> mean_interval([1.0, 1.0, 1.0]), mean_interval([2.0])
     ((1.0, 0.0), (2.0, nan))
@@ -209,44 +214,50 @@ NumericInfos = Mapping[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 
 
 class EpisodeTracker:
-    """Return and length of the episode under way in each row.
+    """Return and length of the current episode of each row.
 
-    An episode of a row begins with the first step that shows it alive and ends with a done flag, or
-    when its agent is gone: the step after which it is no longer there does not count.
+    An episode of a row begins with the first step in which it is alive. It ends with a done flag or
+    when its agent disappears; the step without the agent does not count.
     """
 
     def __init__(self, rows: int) -> None:
-        """Args: rows: over all envs."""
+        """Start without episodes.
+
+        Args:
+            rows: Rows over all envs.
+        """
         self._returns, self._lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self._live = np.zeros(rows, np.bool_)
 
     def step(
         self, rewards: np.ndarray, terminals: np.ndarray, truncations: np.ndarray, masks: np.ndarray
     ) -> Ended:
-        """Take one step of all rows, (rows,) each; flags of any dtype.
+        """Process one step of all rows, (rows,) each; flags of any dtype.
 
-        Returns: the rows whose episode ended, (n,) int64, with their returns float64 and lengths
-            int64.
+        Returns:
+            The rows whose episode ended, (n,) int64, with their returns float64 and lengths int64.
         """
         here = masks.astype(np.bool_)
         np.add(self._returns, rewards, out=self._returns, where=self._live & here)
         self._lengths += self._live & here
-        goes_on = here & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
-        rows = np.flatnonzero(self._live & ~goes_on & (self._lengths > 0))
+        live = here & ~(terminals.astype(np.bool_) | truncations.astype(np.bool_))
+        rows = np.flatnonzero(self._live & ~live & (self._lengths > 0))
         ended = rows, self._returns[rows], self._lengths[rows]
         self._returns[rows], self._lengths[rows] = 0.0, 0
-        self._live = goes_on
+        self._live = live
         return ended
 
     def forget(self) -> None:
-        """Drop the episodes under way: steps were missed."""
+        """Drop the current episodes, because steps were missed."""
         self._returns[:], self._lengths[:] = 0.0, 0
         self._live[:] = False
 
 
 def as_records(ended: Ended, agents: int) -> np.ndarray:
-    """Return finished episodes as records like those of C envs, (n,) RECORD_DTYPE. agents: rows per
-    env.
+    """Return finished episodes as records like those of C envs, (n,) RECORD_DTYPE.
+
+    Args:
+        agents: Rows per env.
     """
     rows, returns, lengths = ended
     records = np.zeros(len(rows), RECORD_DTYPE)
@@ -256,25 +267,32 @@ def as_records(ended: Ended, agents: int) -> np.ndarray:
 
 
 class ReturnScale:
-    """Root mean square of discounted returns so far. Rewards divided by it give values of about 1,
-    which any step size suits.
+    """The root mean square of all discounted returns so far.
 
-    The root mean square, not the standard deviation: where all returns are alike the latter is 0.
+    Rewards divided by it give values of about 1, which suit any step size. It is the root mean
+    square because the standard deviation is 0 if all returns are equal.
     """
 
-    # Least share of a new roll-out, so that the scale follows the growing returns of a policy that
+    # Minimum share of a new rollout, so that the scale follows the growing returns of a policy that
     # learns.
     SLOWEST = 0.01
 
     def __init__(self, rows: int, gamma: float) -> None:
-        """Args: rows: over all envs; gamma: discount per step."""
+        """Start without returns.
+
+        Args:
+            rows: Rows over all envs.
+            gamma: Discount per step.
+        """
         self.gamma, self.mean_square, self.rollouts = gamma, 0.0, 0
-        self.returns = np.zeros(rows)  # Of the episodes under way, discounted.
+        self.returns = np.zeros(rows)  # Discounted returns of the current episodes.
 
     def sums(self, rewards: np.ndarray, valid: np.ndarray) -> tuple[float, float]:
-        """Follow a roll-out and return the sum and number of its squared returns, for `add`.
+        """Process a rollout and return the sum and number of its squared returns, for `add`.
 
-        Args: rewards: (T, R), of its transitions; valid: which of them are valid, (T, R) bool.
+        Args:
+            rewards: (T, R), of its transitions.
+            valid: (T, R) bool, which of them are valid.
         """
         total, count = 0.0, 0.0
         for reward, live in zip(rewards, valid, strict=True):
@@ -283,19 +301,19 @@ class ReturnScale:
         return total, count
 
     def add(self, total: float, count: float) -> None:
-        """Take in a roll-out, of this process or others: what `sums` has returned, added up."""
+        """Add a rollout: results of `sums`, added up over all processes."""
         if count and math.isfinite(total):
             self.rollouts += 1
             share = max(1 / self.rollouts, self.SLOWEST)
             self.mean_square += share * (total / count - self.mean_square)
 
     def forget(self) -> None:
-        """Drop the returns under way: new episodes begin."""
+        """Drop the current returns: new episodes begin."""
         self.returns[:] = 0.0
 
     @property
     def factor(self) -> float:
-        """What rewards are multiplied by; 1 before there are any."""
+        """Return the factor for rewards; 1 before there are any."""
         return 1 / math.sqrt(self.mean_square) if self.mean_square > 1e-12 else 1.0
 
 
@@ -303,16 +321,22 @@ class EpisodeNumbers:
     """The numbers in the infos of Python envs, as one mean per episode and name."""
 
     def __init__(self, envs: int) -> None:
-        """Args: envs: whose infos are given."""
-        self._sums: dict[
-            tuple[str, ...], np.ndarray
-        ] = {}  # (2, envs): sum and number of values of the episode under way
+        """Start without numbers.
+
+        Args:
+            envs: Number of envs that report infos.
+        """
+        # (2, envs) each: sum and number of the values of the current episode.
+        self._sums: dict[tuple[str, ...], np.ndarray] = {}
         self._means: dict[tuple[str, ...], list[float]] = {}
         self._envs = envs
 
     def step(self, numeric: NumericInfos, ended: np.ndarray, counted: np.ndarray) -> None:
-        """Take one step. Args: ended: (envs,) bool, the episode ends with it; counted: (envs,)
-        bool, of envs that count.
+        """Process one step.
+
+        Args:
+            ended: (envs,) bool, envs whose episode ends with this step.
+            counted: (envs,) bool, envs that count.
         """
         for path, (values, present) in numeric.items():
             sums = self._sums.setdefault(path, np.zeros((2, self._envs)))
@@ -325,54 +349,57 @@ class EpisodeNumbers:
             sums[:, ended] = 0.0
 
     def of(self, agents: Sequence[str], agent: int) -> dict[str, tuple[float, float]]:
-        """Return mean and half the width of its 95 % interval by name: of the env's numbers and
-        those of one agent.
+        """Return the mean and half the width of its 95 % interval by name, of env and one agent.
 
-        Args: agents: names under which a parallel env reports; agent: index of the one asked for.
+        Args:
+            agents: Names under which a parallel env reports.
+            agent: Index of the requested agent.
         """
-        found = {}
+        intervals = {}
         for path, means in self._means.items():
             inner = path[1:] if path[0] in agents and len(path) > 1 else path
             if means and (inner is path or path[0] == agents[agent]):
-                found["/".join(inner)] = mean_interval(means)
-        return found
+                intervals["/".join(inner)] = mean_interval(means)
+        return intervals
 
 
 class InfoMeans:
-    """Means over the latest numbers in the infos, as the log shows them.
+    """Means over the latest numbers in the infos, for the log.
 
-    An env may report at each step or at the end of an episode only: each mean is over the fewest
-    latest roll-outs that gave `LATEST` values together.
+    An env may report at each step or only at the end of an episode. Each mean covers the fewest
+    latest rollouts that have `LATEST` values together.
     """
 
     LATEST = 100
 
     def __init__(self, agents: Iterable[object] = ()) -> None:
-        """Args: agents: names that are left out of the path, so that numbers of all agents of a
-        parallel env are averaged.
+        """Start without numbers.
+
+        Args:
+            agents: Names that are left out of the path, so that the numbers of all agents of a
+                parallel env
+                are averaged.
         """
         self._agents = {agent for agent in agents if isinstance(agent, str)}
         self._parts: dict[str, deque[tuple[float, int]]] = {}
 
     def add(self, batches: Iterable[NumericInfos]) -> None:
-        """Add the numeric infos of a roll-out, one mapping per turn. Numbers that are not finite
-        are left out.
-        """
+        """Add the numeric infos of a rollout, one mapping per turn, without infinities and NaN."""
         self.add_sums(self.sums(batches))
 
     def sums(self, batches: Iterable[NumericInfos]) -> dict[str, tuple[float, int]]:
-        """Return sum and number of the finite values by name, as `add_sums` takes them."""
+        """Return sum and number of the finite values by name, for `add_sums`."""
         sums: dict[str, tuple[float, int]] = {}
         for batch in batches:
             for path, (values, present) in batch.items():
                 name = "/".join(path[1:] if path[0] in self._agents and len(path) > 1 else path)
-                found = values[present & np.isfinite(values)]
+                finite = values[present & np.isfinite(values)]
                 total, count = sums.get(name, (0.0, 0))
-                sums[name] = total + float(found.sum()), count + len(found)
+                sums[name] = total + float(finite.sum()), count + len(finite)
         return sums
 
     def add_sums(self, sums: Mapping[str, tuple[float, int]]) -> None:
-        """Add what `sums` has returned, of this process or of several."""
+        """Add results of `sums`, of this process or of several."""
         for name, part in sums.items():
             parts = self._parts.setdefault(name, deque())
             parts.append(part)
@@ -380,17 +407,21 @@ class InfoMeans:
                 parts.popleft()
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return sums and counts per roll-out by name, (roll-outs, 2) float64, for a checkpoint."""
+        """Return sums and counts per rollout by name, (rollouts, 2) float64, for a checkpoint."""
         return {
             name: np.array(parts, np.float64).reshape(-1, 2) for name, parts in self._parts.items()
         }
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """The inverse of `state`. Raises: ValueError for arrays of another shape."""
+        """Restore the result of `state`.
+
+        Raises:
+            ValueError: An array has another shape.
+        """
         for name, part in state.items():
             if part.ndim != 2 or part.shape[1] != 2:
                 raise ValueError(
-                    f"the numbers of {name} have the shape {part.shape}, not (roll-outs, 2)"
+                    f"the numbers of {name} have the shape {part.shape}, not (rollouts, 2)"
                 )
         self._parts = {
             name: deque((total, int(count)) for total, count in part.tolist())

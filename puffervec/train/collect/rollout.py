@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Roll-outs: the loop between the vec env and the policy. Path stop 6.
+"""Run the loop between the vec env and the policies, which fills a rollout. Path stop 6.
 
-    recv(A) | A's rows into storage[t] | policy on A | actions into A's slab | send(A) | recv(B) | ...   A B A B
+    recv(A) | A's rows into storage[t] | policy on A | actions into A's slab | send(A) | recv(B) ...
 
-While the policy works on one half, the workers simulate the other. What happens to a half between
-`recv` and `send` is its
-turn: turn.py on a CPU, device_turn.py on a device. Runs in the learner.
+While the policy works on one half, the workers simulate the other. The work on a half between
+`recv` and `send` is its turn: turn.py on a CPU, device_turn.py on a device. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Times:
 
 
 class Rollout:
-    """Drives a vec env with policies and fills their storages."""
+    """The driver of a vec env with policies, which fills their storages."""
 
     def __init__(
         self,
@@ -48,34 +47,33 @@ class Rollout:
         pool: ThreadPool,
         device_turns: bool | None = None,
     ) -> None:
-        """Args: vec: from `puffervec.make`; slots: by policy name; bf16: run hidden layers in bf16;
-        generator: of actions;
-        pool: works on the rows of a half; device_turns: work as on CUDA; None: where the device is
-            no CPU.
+        """Prepare the turns of all halves.
+
+        Args:
+            vec: From `puffervec.make`.
+            slots: By policy name.
+            bf16: Run hidden layers in bf16.
+            generator: Draws the actions.
+            pool: Works on the rows of a half.
+            device_turns: Work as on CUDA; None for every device but a CPU.
         """
-        self.vec, self.slots, self.device, self.bf16, self.generator = (
-            vec,
-            slots,
-            device,
-            bf16,
-            generator,
-        )
-        self.pool = pool
+        self.vec, self.slots, self.device, self.bf16 = vec, slots, device, bf16
+        self.generator, self.pool = generator, pool
         self.device_turns = not in_pieces(device) if device_turns is None else device_turns
         self.horizon = next(iter(slots.values())).storage.horizon
         self.turns = [self._make_turn(index) for index in range(vec.num_buffers)]
         self.times = Times()
-        self.episodes: list[np.ndarray] = []  # records of finished episodes, emptied by the caller
-        self.numeric: list[
-            NumericInfos
-        ] = []  # numbers in the infos of Python envs, emptied by the caller
-        # Python envs keep no records: they are made from the rows of whole roll-outs.
+        # The caller empties both: records of finished episodes, and numbers in the infos of Python
+        # envs.
+        self.episodes: list[np.ndarray] = []
+        self.numeric: list[NumericInfos] = []
+        # Python envs keep no records: they are computed from the rows of whole rollouts.
         self.trackers = {
             n: EpisodeTracker(s.storage.rows)
             for n, s in slots.items()
             if s.group.observation_plan is not None
         }
-        # The storages hold a whole roll-out, whose last step the next one begins with.
+        # The storages hold a whole rollout, whose last step is the first of the next one.
         self.full = False
 
     def _make_turn(self, index: int) -> Turn:
@@ -95,15 +93,16 @@ class Rollout:
         )
 
     def collect(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Fill steps 0 to T of all storages; from the second call on, step 0 is the last step of
-        the call before.
+        """Fill steps 0 to T of all storages; after the first call, step 0 is the last step before.
 
-        Blocks until the workers have simulated T steps. Returns: False where `stop()` became true
-            on the way.
+        Blocks until the workers have simulated T steps.
+
+        Returns:
+            False if `stop()` became true before the end.
         """
         first = 1 if self.full else 0
         if self.full:
-            self._go_on()
+            self._continue()
         for turn in self.turns:
             turn.begin(first)
         self.full = False
@@ -120,10 +119,8 @@ class Rollout:
         self._track(first)
         return True
 
-    def _go_on(self) -> None:
-        """Make the last step of a roll-out the first of the next, and send the actions that were
-        drawn for it.
-        """
+    def _continue(self) -> None:
+        """Make the last step of a rollout the first of the next, and send its actions."""
         for slot in self.slots.values():
             slot.storage.carry_over()
         for turn in self.turns:
@@ -131,7 +128,7 @@ class Rollout:
             self._send()
 
     def _track(self, first: int) -> None:
-        """Make records of the episodes that ended in steps `first` to T."""
+        """Record the episodes that ended in steps `first` to T."""
         for number, (name, tracker) in enumerate(self.trackers.items()):
             slot, storage = self.slots[name], self.slots[name].storage
             arrays = (storage.rewards, storage.terminals, storage.truncations, storage.masks)
@@ -139,7 +136,7 @@ class Rollout:
                 ended = tracker.step(*rows)
                 if len(ended[0]):
                     records = as_records(ended, slot.group.agents)
-                    records["agent_type"] = number  # Of Python envs the policy, which has a name.
+                    records["agent_type"] = number  # For Python envs: the index of the policy.
                     if slot.agents is not None:
                         records["slot"] = np.take(slot.agents, records["slot"])
                     self.episodes.append(records)
@@ -151,7 +148,7 @@ class Rollout:
             tracker.forget()
         for turn in self.turns:
             for reset in turn.reset.values():
-                reset.fill_(True)  # in place: a CUDA graph may know where it stands
+                reset.fill_(True)  # In place, because a CUDA graph may hold its address.
         self.vec.async_reset(seed)
 
     def _send(self) -> None:
@@ -160,8 +157,10 @@ class Rollout:
         self.times.env += time.perf_counter() - begin
 
     def _advance(self, step: int) -> None:
-        """Receive the next half, act on it and hand the actions over; those of the last step wait
-        for the next roll-out, so that no turn is under way while the policies are updated or saved.
+        """Receive the next half, act on it and send the actions.
+
+        Those of the last step wait for the next rollout, so that no turn is open while the policies
+        are updated or saved.
         """
         begin = time.perf_counter()
         *_, infos, _, _ = self.vec.recv()
@@ -171,7 +170,7 @@ class Rollout:
                 self.numeric.append(infos.numeric)
         turn = self.turns[self.vec.half]
         received = time.perf_counter()
-        turn.keep_states(step, self.horizon)
+        turn.save_states(step, self.horizon)
         turn.launch()
         copied = time.perf_counter()
         turn.wait()

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The memory that a roll-out fills, and a half's rows as tensors on the bytes that the workers
-write. Runs in the learner.
+"""Hold a rollout in memory, and view a half's rows as tensors on the bytes that workers write.
 
-Storage is time-major with T + 1 steps; the last step of a roll-out is the first of the next, with
-the action that was drawn for it. One storage per policy holds its rows of all halves side by side.
+Storage is time-major with T + 1 steps. The last step of a rollout is the first of the next,
+together with the action drawn for it. There is one storage per policy, which holds its rows of all
+halves next to each other. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -26,21 +26,24 @@ from puffervec.train.policies.leaves import ROW, TORCH_DTYPES, Observations, arr
 from puffervec.train.policies.mapping import PolicyRows
 from puffervec.train.policies.memory import State
 
-# What a storage takes of a half's rows, besides the observations.
+# The arrays that a storage copies from a half's rows, apart from the observations.
 FLAGS = ("rewards", "terminals", "truncations", "masks", "action_masks")
 
 
 class Storage:
-    """What a roll-out leaves for the update: the rows of one policy.
+    """The rollout of one policy's rows, for the update.
 
-    obs: (T+1, R, ...) by key: of each field, or under ROW rows as they stand, (T+1, R, width).
-    actions (T+1, R, D) as drawn, before `action_map`; rewards, values, log_probs (T+1, R) float32;
-    terminals, truncations, masks (T+1, R) uint8; action_masks (T+1, R, choices) uint8 or None. For
-    policies with memory: resets (T+1, R) uint8; first_states and last_states, what they remembered
-    before step 0 and before step T, per half.
+    A policy that does not learn on a CPU (`whole` False) has T+1 steps only of rewards and flags;
+    all steps of the other arrays are the latest one, in the same memory.
 
-    Where a policy does not learn (`kept` False, on a CPU), only rewards and flags have T+1 steps.
-    Of the rest all steps are the latest one, in the same memory.
+    Attributes:
+        obs: (T+1, R, ...) by key: each field, or whole rows (T+1, R, width) under ROW.
+        actions: (T+1, R, D) as drawn, before `action_map`.
+        rewards, values, log_probs: (T+1, R) float32.
+        terminals, truncations, masks: (T+1, R) uint8.
+        action_masks: (T+1, R, choices) uint8 or None.
+        resets: (T+1, R) uint8, for policies with memory.
+        first_states, last_states: The policy's states before step 0 and before step T, per half.
     """
 
     def __init__(
@@ -51,10 +54,15 @@ class Storage:
         device: torch.device,
         obs_dtype: torch.dtype | None,
         joint: bool = False,
-        kept: bool = True,
+        whole: bool = True,
     ) -> None:
-        """Args: rows: R, over all halves; obs_dtype: for float observations of C envs, None keeps
-        the env's; joint: see `ActionSpec.of`; kept: see above.
+        """Allocate the arrays.
+
+        Args:
+            rows: R, over all halves.
+            obs_dtype: For float observations of C envs; None keeps the env's.
+            joint: See `ActionSpec.of`.
+            whole: See above.
         """
         self.spec = ActionSpec.of(group, joint)
         self.action_map = ActionMap(self.spec, device, TORCH_DTYPES[group.action_dtype])
@@ -62,22 +70,19 @@ class Storage:
         steps = (horizon + 1, rows)
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-            """Of all steps, or of the latest one."""
-            found = torch.zeros(
-                horizon + 1 if kept else 1, rows, *shape, dtype=dtype, device=device
+            """Return zeros for all steps, or for the latest one."""
+            array = torch.zeros(
+                horizon + 1 if whole else 1, rows, *shape, dtype=dtype, device=device
             )
-            return found if kept else found.expand(*steps, *shape)
+            return array if whole else array.expand(*steps, *shape)
 
         self.obs: Observations = {
             key: zeros(*shape, dtype=_storage_dtype(group, dtype, obs_dtype))
             for key, (_, dtype, shape) in arrays(group).items()
         }
         self.actions = zeros(self.spec.dims, dtype=self.spec.dtype)
-        self.rewards, self.values, self.log_probs = (
-            torch.zeros(steps, device=device),
-            zeros(),
-            zeros(),
-        )
+        self.rewards = torch.zeros(steps, device=device)
+        self.values, self.log_probs = zeros(), zeros()
         self.terminals, self.truncations, self.masks = (
             torch.zeros(steps, dtype=torch.uint8, device=device) for _ in range(3)
         )
@@ -89,46 +94,34 @@ class Storage:
         self.last_states: dict[int, State] = {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """All arrays by name, T + 1 steps each."""
-        names = (
-            "actions",
-            "rewards",
-            "values",
-            "log_probs",
-            "terminals",
-            "truncations",
-            "masks",
-            "resets",
-            "action_masks",
-        )
-        named = {name: getattr(self, name) for name in names}
+        """Return all arrays by name, T + 1 steps each."""
+        names = ("actions", "rewards", "values", "log_probs", "terminals", "truncations", "masks")
+        by_name = {name: getattr(self, name) for name in (*names, "resets", "action_masks")}
         observations = {
             f"obs.{key}" if key != ROW else "obs": part for key, part in self.obs.items()
         }
         return {
-            name: tensor for name, tensor in (observations | named).items() if tensor is not None
+            name: tensor for name, tensor in (observations | by_name).items() if tensor is not None
         }
 
     def valid(self) -> Tensor:
-        """Return (T, R) bool: the transition from a step to the next is one of an agent's episode."""
-        goes_on = (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
-        return goes_on & (self.masks[1:] != 0)
+        """Return (T, R) bool: whether the transition from a step to the next is valid."""
+        live = (self.masks[:-1] != 0) & (self.terminals[:-1] == 0) & (self.truncations[:-1] == 0)
+        return live & (self.masks[1:] != 0)
 
     def first_state(self) -> State:
-        """Return what the policy remembered before step 0, (R, ...) each; () of policies without
-        memory.
-        """
+        """Return the policy's state before step 0, (R, ...) each; () without memory."""
         halves = [self.first_states[half] for half in sorted(self.first_states)]
         return tuple(torch.cat(parts) for parts in zip(*halves, strict=True))
 
     def copy_from(self, other: Storage) -> None:
-        """Take over the roll-out of a storage of the same shape."""
+        """Copy the rollout of a storage of the same shape."""
         for name, tensor in self.tensors().items():
             tensor.copy_(other.tensors()[name])
         self.first_states, self.last_states = dict(other.first_states), dict(other.last_states)
 
     def carry_over(self) -> None:
-        """Copy the last step to the first: a roll-out begins where the one before ended."""
+        """Copy the last step to the first: a rollout begins where the previous one ended."""
         for tensor in self.tensors().values():
             tensor[0].copy_(tensor[-1])
         self.first_states = dict(self.last_states)
@@ -137,9 +130,9 @@ class Storage:
 def storage_of(
     rows: PolicyRows, num_envs: int, horizon: int, device: torch.device, bf16: bool
 ) -> Storage:
-    """Return room for roll-outs of a policy."""
+    """Return a storage for rollouts of a policy."""
     obs_dtype = torch.bfloat16 if bf16 else None
-    kept = rows.settings.role.learns or not in_pieces(device)
+    whole = rows.settings.role.learns or not in_pieces(device)
     return Storage(
         rows.group,
         horizon,
@@ -147,16 +140,14 @@ def storage_of(
         device,
         obs_dtype,
         rows.section.joint,
-        kept,
+        whole,
     )
 
 
 def step_bytes(
     group: GroupSpec, rows: int, obs_dtype: torch.dtype | None, joint: bool = False
 ) -> int:
-    """Return the bytes that one step of a `Storage` takes; allocates nothing. Args: as of
-    `Storage`.
-    """
+    """Return the bytes of one step of a `Storage` with these arguments; allocate nothing."""
     one_row = Storage(group, 0, 1, torch.device("meta"), obs_dtype, joint)
     return rows * sum(tensor.nbytes for tensor in one_row.tensors().values())
 
@@ -170,15 +161,13 @@ def refuse_large(
     *,
     copies: int = 1,
 ) -> None:
-    """Raise ConfigError where the storages of a run would not fit into the memory of `device`;
-    allocates nothing.
-    """
+    """Raise ConfigError if a run's storages would not fit into `device`; allocate nothing."""
     row_bytes = sum(
         step_bytes(own.group, own.group.agents * num_envs, obs_dtype, own.section.joint)
         for own in policies
     )
     wanted = copies * (horizon + 1) * row_bytes
-    what = f"for roll-outs of {horizon:,} steps of {num_envs:,} envs"
+    what = f"for rollouts of {horizon:,} steps of {num_envs:,} envs"
     refuse_more_on(
         device,
         wanted,
@@ -193,18 +182,18 @@ def _storage_dtype(
 ) -> torch.dtype:
     if group.observation_plan is not None:
         return stored_dtype(group.observation_plan)
-    kept: torch.dtype = TORCH_DTYPES[dtype]
-    return wanted if wanted is not None and kept == torch.float32 else kept
+    own: torch.dtype = TORCH_DTYPES[dtype]
+    return wanted if wanted is not None and own == torch.float32 else own
 
 
 @dataclasses.dataclass
 class Slot:
-    """Rows of one group that one policy acts for.
+    """The rows of one group that one policy acts for.
 
     Attributes:
-        policy: what learns: an nn.Module with the protocol of policies/protocol.py.
-        agents: those of an env that the policy acts for; None: all.
-        wrap: makes of the policy what is called in roll-outs; see `puffervec.doors.policy_wrapper`.
+        policy: The policy that learns: an nn.Module with the protocol of policies/protocol.py.
+        agents: The agents of an env that the policy acts for; None for all.
+        wrap: Turns the policy into what rollouts call; see `puffervec.doors.policy_wrapper`.
     """
 
     name: str
@@ -216,14 +205,19 @@ class Slot:
 
     @functools.cached_property
     def acting(self) -> Any:
-        """What is called in roll-outs in the place of the policy."""
+        """Return what rollouts call in place of the policy."""
         return self.wrap(self.policy)
 
 
 @dataclasses.dataclass
 class Rows:
-    """A half's rows of one group, as tensors on the block (CPU: the slab itself; CUDA: the fixed
-    buffer it is copied to).
+    """A half's rows of one group, as tensors on the block.
+
+    On a CPU the block is the slab itself, on CUDA the fixed buffer that it is copied to.
+
+    Attributes:
+        actions: Always in the slab.
+        actions_at: Byte in the block at which the actions start.
     """
 
     obs: Observations
@@ -232,8 +226,8 @@ class Rows:
     truncations: Tensor
     masks: Tensor
     action_masks: Tensor | None
-    actions: Tensor  # always the slab's
-    actions_at: int  # where they begin in the block, in bytes
+    actions: Tensor
+    actions_at: int
 
 
 def pick(source: Tensor, rows: Tensor | None) -> Tensor:
@@ -241,7 +235,7 @@ def pick(source: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def rows_of(block: Tensor, half: Any, group: GroupSpec) -> Rows:
-    """Return a half's rows of a group as tensors on `block`; the actions always on the slab itself."""
+    """Return a half's rows of a group as tensors on `block`; actions are always in the slab."""
     slab = half.groups[group.name]
     count = len(slab.rewards)
 

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""One half's turn, from the rows that the workers wrote to the actions; `HostTurn` on a CPU,
-device_turn.py on a device.
+"""Take a half's turn, from the workers' rows to the actions: `HostTurn` on a CPU.
 
-    begin(step)  |  launch: rows into storage[step]; wait: policy, actions into the slab; step += 1  |  launch ...  |  join
+    begin(step)  |  launch: rows into storage[step]
+                 |  wait: policy, actions into the slab; step += 1  |  launch ...  |  join
 
 On a CPU observations are copied once, straight from the slab into the storage, in the policy's
-dtype. Runs in the learner.
+dtype. device_turn.py has the turn on a device. Runs in the learner.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from puffervec.train.policies.memory import State
 from puffervec.train.policies.pool import Pool
 from puffervec.train.policies.protocol import forward
 
-# Rows that a thread takes at once: enough that a small policy's kernels are not all overhead
-# (tag_grid on two cores: 0.8 M agent-steps/s with 256, 2.0 M with 2,048), few enough that four
-# threads have work in a half of some hundred rows.
+# Rows that a thread processes in one piece: enough that overhead does not dominate a small policy's
+# kernels (tag_grid on two cores: 0.8 M agent-steps/s with 256, 2.0 M with 2,048), few enough that
+# four threads have work in a half of some hundred rows.
 LEAST_ROWS, MOST_ROWS, PIECES = 256, 2048, 4
 
 
 class Turn:
     """The turns of one half.
 
-    Attributes: reset (by policy, (rows,) bool), states (by policy): carried from turn to turn.
-    PHASES: for a profiler, the methods that do each, by name.
+    Attributes:
+        reset: (rows,) bool by policy, carried from turn to turn.
+        states: The policies' states, carried from turn to turn.
+        PHASES: For a profiler: the method of each phase, by the phase's name.
     """
 
     PHASES: ClassVar[Mapping[str, str]] = {}
@@ -49,8 +51,15 @@ class Turn:
         generator: torch.Generator | None,
         bf16: bool,
     ) -> None:
-        """Args: index: of the half; groups: its rows; slots: by policy; columns: of their storages;
-        generator: of actions, None for the device's own; bf16: run hidden layers in bf16.
+        """Create states and resets.
+
+        Args:
+            index: Index of the half.
+            groups: Its rows, by group.
+            slots: By policy.
+            columns: Its columns in the storages, by policy.
+            generator: Draws the actions; None for the device's default generator.
+            bf16: Run hidden layers in bf16.
         """
         self.index, self.groups, self.slots, self.columns = index, groups, slots, columns
         self.generator, self.bf16 = generator, bf16
@@ -63,15 +72,15 @@ class Turn:
         self.reset = {
             name: torch.ones(count[name], dtype=torch.bool, device=device) for name in slots
         }
-        self.picked = {name: self._places(slot, count[name]) for name, slot in slots.items()}
+        self.row_indices = {name: self._indices(slot, count[name]) for name, slot in slots.items()}
         self.policies = {name: self.acting(slot) for name, slot in slots.items()}
 
     def acting(self, slot: Slot) -> Any:
-        """Return what acts for a slot's policy: halves that take turns share its plans."""
+        """Return what is called for a slot's policy; halves that alternate share its plans."""
         return slot.acting
 
-    def _places(self, slot: Slot, count: int) -> Tensor | None:
-        """Where a policy's rows stand among the half's of their group; None: all."""
+    def _indices(self, slot: Slot, count: int) -> Tensor | None:
+        """Return a policy's rows among the half's rows of their group, (n,) int64; None for all."""
         if slot.agents is None:
             return None
         rows = len(self.groups[slot.group.name].rewards)
@@ -79,10 +88,8 @@ class Turn:
             self.device
         )
 
-    def remembered(self, slot: Slot) -> State:
-        """Return what a policy remembers at this step. A pool draws first who plays the episodes
-        that begin.
-        """
+    def state_of(self, slot: Slot) -> State:
+        """Return a policy's state at this step; a pool first draws members for new episodes."""
         state, policy = self.states[slot.name], slot.policy
         if not isinstance(policy, Pool):
             return state
@@ -91,46 +98,50 @@ class Turn:
         )
 
     def begin(self, step: int) -> None:
-        """Say at which step of the storages the next turn is."""
+        """Set the storages' step of the next turn."""
         raise NotImplementedError
 
-    def keep_states(self, step: int, horizon: int) -> None:
-        """Keep what the policies remember before the first and the last step of a roll-out, for its
-        update and the next.
+    def save_states(self, step: int, horizon: int) -> None:
+        """Save the policies' states before the first and the last step of a rollout.
+
+        The update needs the former, the next rollout the latter.
         """
         for name, slot in self.slots.items() if step in (0, horizon) else ():
-            kept = tuple(part.clone() for part in self.states[name])
-            (slot.storage.first_states if step == 0 else slot.storage.last_states)[self.index] = (
-                kept
-            )
+            state = tuple(part.clone() for part in self.states[name])
+            storage = slot.storage
+            (storage.first_states if step == 0 else storage.last_states)[self.index] = state
 
     def launch(self) -> None:
-        """Start the turn: take the half's rows."""
+        """Start the turn: read the half's rows."""
         raise NotImplementedError
 
     def wait(self) -> None:
-        """Return when the rows and what the policies did are in the storages, and their actions in
-        the slab.
-        """
+        """Return when rows and policy outputs are in the storages and the actions in the slab."""
         raise NotImplementedError
 
     def resend(self) -> None:
-        """Put the actions of the storages' step 0 into the slab: a roll-out begins with those that
-        the one before drew.
+        """Put the actions of the storages' step 0 into the slab.
+
+        A rollout begins with the actions that the previous one drew.
         """
         raise NotImplementedError
 
     def join(self) -> None:
-        """End a roll-out: the update may read the storages."""
+        """End a rollout: the update may read the storages."""
 
 
 class HostTurn(Turn):
     """The turn on a CPU."""
 
-    PHASES = {"host-to-device": "launch", "policy": "_act", "device-to-host": "_leave"}
+    PHASES = {"host-to-device": "launch", "policy": "_act", "device-to-host": "_write_actions"}
 
     def __init__(self, *half: Any, pool: ThreadPool) -> None:
-        """Args: half: as of `Turn`, the rows in the slab itself; pool: works on pieces of the rows."""
+        """Prepare the turn.
+
+        Args:
+            half: See `Turn`; the rows are in the slab itself.
+            pool: Works on pieces of the rows.
+        """
         super().__init__(*half)
         self.pool, self.step = pool, 0
         self._ready = {
@@ -141,7 +152,7 @@ class HostTurn(Turn):
         self.step = step
 
     def launch(self) -> None:
-        """See Turn: the only copy of an observation; dtypes are cast on the way."""
+        """See Turn. This is the only copy of an observation; dtypes are converted on the way."""
         for name, slot in self.slots.items():
             storage, rows, here = (
                 slot.storage,
@@ -149,24 +160,24 @@ class HostTurn(Turn):
                 (self.step, self.columns[name]),
             )
             for key, target in storage.obs.items():
-                target[here].copy_(pick(rows.obs[key], self.picked[name]))
+                target[here].copy_(pick(rows.obs[key], self.row_indices[name]))
             for key in FLAGS:
                 if (source := getattr(rows, key)) is not None:
-                    getattr(storage, key)[here].copy_(pick(source, self.picked[name]))
+                    getattr(storage, key)[here].copy_(pick(source, self.row_indices[name]))
 
     def wait(self) -> None:
-        """See Turn: the policies run in here."""
+        """See Turn. The policies run here."""
         for slot in self.slots.values():
             self._act(slot)
-            if self.step < slot.storage.horizon:  # `resend` leaves those of the last step
-                self._leave(slot, self.step)
+            if self.step < slot.storage.horizon:  # `resend` writes those of the last step.
+                self._write_actions(slot, self.step)
         self.step += 1
 
     @torch.no_grad()
     def _act(self, slot: Slot) -> None:
-        """Run the policy on the rows of this step and store what it did."""
+        """Run the policy on the rows of this step and store its outputs."""
         storage, columns, name, step = slot.storage, self.columns[slot.name], slot.name, self.step
-        state, reset = self.remembered(slot), self.reset[name]
+        state, reset = self.state_of(slot), self.reset[name]
         if state:
             storage.resets[step, columns].copy_(reset)
         noise = draw_noise(storage.spec, columns.stop - columns.start, self.device, self.generator)
@@ -174,7 +185,7 @@ class HostTurn(Turn):
 
         @torch.no_grad()
         def act(piece: slice) -> State:
-            """Runs in a thread of the pool."""
+            """Act for a piece of the rows. Runs in a thread of the pool."""
             obs = {key: part[step, piece] for key, part in storage.obs.items()}
             allowed = None if storage.action_masks is None else storage.action_masks[step, piece]
             here = slice(piece.start - columns.start, piece.stop - columns.start)
@@ -188,32 +199,32 @@ class HostTurn(Turn):
             storage.actions[step, piece].copy_(actions)
             return after
 
-        # What a wing has made of a policy may set itself up at its first call, which other threads
-        # must not see.
+        # A policy that a wing has wrapped may initialise itself in its first call, which other
+        # threads must not see.
         after = (
             self.pool.map(act, pieces) if name in self._ready else [act(piece) for piece in pieces]
         )
         self._ready.add(name)
         if state:
             self.states[name] = tuple(torch.cat(parts) for parts in zip(*after, strict=True))
-            self.reset[name] = _starts_anew(storage, step, columns)
+            self.reset[name] = _episode_begins(storage, step, columns)
 
-    def _leave(self, slot: Slot, step: int) -> None:
-        """Put the drawn actions of a step into the slab, as the env takes them."""
+    def _write_actions(self, slot: Slot, step: int) -> None:
+        """Convert the drawn actions of a step to the env's and put them into the slab."""
         target = self.groups[slot.group.name].actions
         actions = slot.storage.action_map(slot.storage.actions[step, self.columns[slot.name]])
-        if (picked := self.picked[slot.name]) is None:
+        if (indices := self.row_indices[slot.name]) is None:
             target.copy_(actions)
         else:
-            target[picked] = actions.to(target.dtype)
+            target[indices] = actions.to(target.dtype)
 
     def resend(self) -> None:
         for slot in self.slots.values():
-            self._leave(slot, 0)
+            self._write_actions(slot, 0)
 
 
 def pieces_of(columns: slice) -> list[slice]:
-    """Cut columns into equal pieces; the cut does not depend on the number of threads."""
+    """Split columns into equal pieces, which do not depend on the number of threads."""
     rows = columns.stop - columns.start
     count = max(-(-rows // MOST_ROWS), min(-(-rows // LEAST_ROWS), PIECES))
     size = -(-rows // count)
@@ -223,7 +234,7 @@ def pieces_of(columns: slice) -> list[slice]:
     ]
 
 
-def _starts_anew(storage: Storage, step: int, columns: slice) -> Tensor:
-    """Rows whose next observation is not this episode's: done or absent at `step`."""
+def _episode_begins(storage: Storage, step: int, columns: slice) -> Tensor:
+    """Return the rows whose next observation is not of this episode: done or absent at `step`."""
     done = storage.terminals[step, columns] | storage.truncations[step, columns]
     return (storage.masks[step, columns] == 0) | (done != 0)
