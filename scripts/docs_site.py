@@ -5,7 +5,7 @@
 The pages stay as they are in the repository, where they read well too. A copy of them is laid out
 in build/pages: links to other files lead to their pages, or to the repository; scripts and the
 notebook become pages; the reference is made from docstrings (docs/reference.toml) and from what the
-commands print. The navigation is docs/README.md. mkdocs builds that, strictly, and `check` then
+commands print; a baseline of drive plays in replay.html. The navigation is docs/README.md. mkdocs builds that, strictly, and `check` then
 looks at every link and at everything that a page would fetch.
 """
 

@@ -63,8 +63,8 @@ def test_links() -> None:
         f"[i]({home}/tree/main/examples/out_of_tree)\n```md\n[in](code.md)\n```\n"
     )
     assert docs_site.relinked(
-        "[a](docs/training.md) [![b](docs/images/replay.png)](docs/replay.html)", "README.md", WHERE
-    ) == ("[a](training.md) [![b](images/replay.png)](replay.html)")
+        "[a](docs/training.md) [![b](docs/images/replay.png)](docs/seeing.md)", "README.md", WHERE
+    ) == ("[a](training.md) [![b](images/replay.png)](seeing.md)")
 
 
 def test_other_pages() -> None:
