@@ -142,8 +142,8 @@ bench: $(STAMP) ## steps per second of all backends
 figures: $(STAMP) ## measure the figures of README and docs anew and rewrite the pages: make figures RUNS="latency sps-tag"
 	$(BIN)/python bench/figures.py --run $(RUNS)
 
-docs: $(STAMP) ## the pages as a site in build/site, with search and a reference from docstrings; fails on a link that leads nowhere
-	$(BIN)/python scripts/docs_site.py
+docs: $(STAMP) ## the pages as a site in build/site, with search, a reference from docstrings and a replay; fails on broken links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 gpu: $(STAMP) ## everything that needs a GPU, in under 20 minutes; writes bench/results/
 	$(BIN)/python scripts/gpu.py
