@@ -27,10 +27,10 @@ GENERATED = {"streets": "streets:200", "generated": "generated:200"}
 FAR = r" \*"  # medians that are far from those of the real scenes
 
 
-def measured(name: str, scenes: str) -> compare.Measured:
+def measured(name: str, scenes: str) -> compare.MeasuredSet:
     """Return a set of scenes with their measures. Args: scenes: as env.scenes takes them."""
     items = compare.items_of(scenes)
-    return compare.measured(name, [*each_on_all_cores(compare.measure_item, items, 1)])
+    return compare.collect_measures(name, [*each_on_all_cores(compare.measure_item, items, 1)])
 
 
 def markdown(results: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an action is under each model of dynamics: its axes (csrc/drive/motion/actions.c), and
-values of the user's own for them.
+"""Axes of an action under each dynamics model (csrc/drive/actions.c), and the user's own values.
 
 Runs in the learner.
 """
@@ -31,15 +30,15 @@ class Axis:
     unit: str
     low: float  # bounds of a continuous action
     high: float
-    values: tuple[
-        float, ...
-    ]  # what discrete actions choose from; () where there are only continuous ones
+    # The values that discrete actions choose from; () if the model only has continuous actions.
+    values: tuple[float, ...]
 
 
 def axes_of(dynamics: str) -> tuple[Axis, ...]:
     """Return the axes of a model's actions, with the model's own values.
 
-    Raises: KeyError: there is no such model.
+    Raises:
+        KeyError: there is no such model.
     """
     return _MODELS[dynamics]
 
@@ -64,49 +63,52 @@ def _text(chars: Any) -> str:
 _MODELS = _models()
 
 
-def as_texts(given: object) -> tuple[str, ...]:
-    """Return `action_values` in the form that is kept with a run, "AXIS=NUMBER,NUMBER" each.
-    Mappings are taken too.
+def as_texts(values: object) -> tuple[str, ...]:
+    """Return `action_values` as it is stored with a run: a tuple of "AXIS=NUMBER,NUMBER" texts.
 
-    Raises: ConfigError: it is neither a list of texts nor a mapping from axes to numbers.
+    Mappings from axes to numbers are accepted too.
+
+    Raises:
+        ConfigError: `values` is neither a list of texts nor a mapping from axes to numbers.
     """
-    if isinstance(given, Mapping):
+    if isinstance(values, Mapping):
         try:
             return tuple(
-                f"{axis}={','.join(f'{float(v):.9g}' for v in values)}"
-                for axis, values in given.items()
+                f"{axis}={','.join(f'{float(v):.9g}' for v in numbers)}"
+                for axis, numbers in values.items()
             )
         except (TypeError, ValueError):
-            given = dict(given)
+            values = dict(values)
     elif (
-        isinstance(given, Sequence)
-        and not isinstance(given, str)
-        and all(isinstance(item, str) for item in given)
+        isinstance(values, Sequence)
+        and not isinstance(values, str)
+        and all(isinstance(item, str) for item in values)
     ):
-        return tuple(given)
+        return tuple(values)
     raise ConfigError(
-        f"drive: action_values is {given!r}; it must be a list of AXIS=NUMBER,NUMBER,... or a "
+        f"drive: action_values is {values!r}; it must be a list of AXIS=NUMBER,NUMBER,... or a "
         "mapping of that kind"
     )
 
 
-def given_values(texts: Sequence[str], dynamics: str) -> dict[str, tuple[float, ...]]:
+def parse_action_values(texts: Sequence[str], dynamics: str) -> dict[str, tuple[float, ...]]:
     """Return the user's values by axis.
 
-    Raises: ConfigError: an axis that the model does not have or that is named twice, or what is no
-        list of numbers.
+    Raises:
+        ConfigError: the model does not have the axis, the axis is named twice, or its values are
+            not a list of numbers.
     """
     names = [axis.name for axis in _MODELS[dynamics]]
-    found: dict[str, tuple[float, ...]] = {}
+    values: dict[str, tuple[float, ...]] = {}
     for text in texts:
         name, equals, rest = text.partition("=")
-        if not equals or name not in names or name in found:
+        if not equals or name not in names or name in values:
             raise ConfigError(
                 f"drive: action_values has {text!r}; each must be AXIS=NUMBER,NUMBER,..., once "
                 f"for an axis of dynamics={dynamics}: {', '.join(names)}"
             )
-        found[name] = _numbers(text, rest)
-    return found
+        values[name] = _numbers(text, rest)
+    return values
 
 
 def _numbers(text: str, rest: str) -> tuple[float, ...]:
@@ -124,14 +126,15 @@ def _numbers(text: str, rest: str) -> tuple[float, ...]:
 
 
 def action_params(texts: Sequence[str], dynamics: str) -> dict[str, NDArray[np.generic]]:
-    """Return the named arrays by which C takes the user's values; none where there are none.
+    """Return the named arrays that pass the user's values to C; an empty dict if there are none.
 
-    Raises: ConfigError as `given_values`.
+    Raises:
+        ConfigError: see `parse_action_values`.
     """
     if not texts:
         return {}
-    given = given_values(texts, dynamics)
-    lists = [given.get(axis.name, ()) for axis in _MODELS[dynamics]]
+    chosen = parse_action_values(texts, dynamics)
+    lists = [chosen.get(axis.name, ()) for axis in _MODELS[dynamics]]
     return {
         "action_counts": np.array([len(values) for values in lists], dtype=np.uint32),
         "action_values": np.array(

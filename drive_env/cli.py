@@ -27,7 +27,7 @@ from drive_env.completion import candidates
 from drive_env.config import DriveConfig
 from drive_env.convert import (
     FORMATS,
-    Converted,
+    Conversion,
     Rules,
     convert_one,
     files_of,
@@ -375,7 +375,7 @@ def convert(options: argparse.Namespace) -> int:
     rules = Rules(options.to, options.layout, settings_of(config))
     tasks, refused = tasks_of(files_of(options.paths), options.out, options.to)
     waiting = tasks if options.force else [task for task in tasks if not is_done(task, rules)]
-    done: list[Converted] = list(refused)
+    done: list[Conversion] = list(refused)
     with progress("converting scenes", len(tasks), done=len(tasks) - len(waiting)) as advance:
         for item in each_on_all_cores(
             functools.partial(convert_one, rules=rules), waiting, LEAST, options.jobs

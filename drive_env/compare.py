@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How alike two sets of scenes are: `puffer-scenes compare A B`. docs/scenes.md shows its table.
+"""Compares two sets of scenes: `puffer-scenes compare A B`. docs/scenes.md shows its table.
 
-Runs in the command and its helper processes. Each measure gives one number per scene, so a scene
-with many cars weighs no more than any other; scenes for which it has no answer (no agent, no lane
-beside another) are left out of its row. To add a measure: a line in MEASURES, and its value in
-`measure`.
+Runs in the command and its helper processes. Each measure gives one number per scene, so that a
+scene with many cars weighs no more than any other. Scenes in which a measure is undefined (no
+agent, no adjacent lanes) are left out of its row. To add a measure, add a line to MEASURES and its
+value to `measure`.
 """
 
 from __future__ import annotations
@@ -41,49 +41,49 @@ STANDS_M, STANDS_MPS, STANDS_S = 1.0, 0.5, 1.0
 ON_LANE_M, ON_LANE_RAD = 1.5, 0.5
 TURNS_RAD = np.radians(30)
 GOAL_M = 2.0
-WINDOW = 5  # frames over which accelerations are taken: positions of real logs jitter
+WINDOW = 5  # frames over which accelerations are averaged, because positions in real logs jitter
 SPACING_M, PARALLEL = (1.5, 5.5), float(np.cos(0.3))
-SAMPLE_M = 2.0  # of lanes
+SAMPLE_M = 2.0  # distance between samples of a lane
 LONGEST = 60  # characters of a set's name in the table
 QUANTILES = (0.1, 0.5, 0.9)
-NEAR = 0.25  # medians that differ by no more than this part of B's are near
+NEAR = 0.25  # medians that differ by at most this share of B's count as near
 
-# name: what it is, with its unit
+# name: meaning, with the unit
 MEASURES = {
     "objects": "objects that are present in some frame",
     "vehicles": "vehicles among them",
     "walkers": "pedestrians and cyclists among them",
     "at start": "share of the objects that are present in the first frame",
     "agents": "vehicles that the env controls by default",
-    "parked": "share of the vehicles that stand all the time beside the lanes",
+    "parked": "share of the vehicles that stand off the lanes all the time",
     "waiting": "share of the vehicles that stand on a lane for a second or more",
     "speed": "median speed of agents, m/s",
     "top speed": "speed that agents exceed in a tenth of the time, m/s",
     "speeding up": "acceleration that agents exceed in a twentieth of the time, m/s2",
-    "braking": "likewise of braking, m/s2",
-    "sideways": "likewise of speed times turning rate, m/s2",
+    "braking": "the same for braking, m/s2",
+    "sideways": "the same for speed times turning rate, m/s2",
     "steps to goal": "median over agents of the frame in which the log is within 2 m of the goal",
-    "way to goal": "median over agents of the way driven until then, m",
-    "turning": "share of the vehicles that get 2 m from where they were whose heading changes by more "
-    "than 30 degrees",
-    "lane spacing": "median distance of a lane to the nearest one beside it in the same direction, m",
-    "curvature": "curvature that a tenth of the lanes' length exceeds, 1/m",
+    "way to goal": "median over agents of the distance driven until then, m",
+    "turning": "share of the vehicles that move 2 m or more whose heading changes by more than 30 "
+    "degrees",
+    "lane spacing": "median distance between adjacent lanes of the same direction, m",
+    "curvature": "curvature exceeded along a tenth of the lanes' length, 1/m",
     "lanes": "length of all lanes, m",
     "segments": "segments of lanes, lines and edges when compiled",
     "lights and signs": "traffic lights, stop signs, yield signs",
     "crosswalks": "crosswalks",
     "extent": "diagonal of the box around all roads, m",
-    "rise": "height between the lowest and the highest lane, m",
+    "rise": "height difference between the lowest and the highest lane, m",
 }
 
 
 def measure(scene: Scene) -> dict[str, float]:
-    """Return all measures of a scene; NaN where one has no answer."""
+    """Return all measures of a scene; NaN for those that are undefined."""
     present = [item for item in scene.objects if item.valid.any()]
     vehicles = [item for item in present if item.type == VEHICLE]
     agents = [item for item in vehicles if item.controllable]
-    lanes = sampled_lanes(scene)
-    standing = [stands(item, lanes) for item in vehicles]
+    lanes = sample_lanes(scene)
+    standing = [standing_kind(item, lanes) for item in vehicles]
     motion = [motion_of(item) for item in agents]
     ways = [way_to_goal(item) for item in agents]
     settings = settings_of(DriveConfig())
@@ -106,7 +106,7 @@ def measure(scene: Scene) -> dict[str, float]:
         "steps to goal": quantile([np.array([steps for steps, _ in ways])], 0.5),
         "way to goal": quantile([np.array([metres for _, metres in ways])], 0.5),
         "turning": share(
-            [abs(turned(item)) > TURNS_RAD for item in vehicles if reach_m(item) >= MOVE_M]
+            [abs(heading_change(item)) > TURNS_RAD for item in vehicles if reach_m(item) >= MOVE_M]
         ),
         "lane spacing": lane_spacing(lanes),
         "curvature": quantile([np.abs(lanes.curvature)], 0.9),
@@ -122,12 +122,12 @@ def measure(scene: Scene) -> dict[str, float]:
 
 
 def share(values: Sequence[bool]) -> float:
-    """Return the share of what is true; NaN of nothing."""
+    """Return the share of true values; NaN if there are none."""
     return sum(values) / len(values) if values else float("nan")
 
 
 def quantile(parts: Sequence[Floats], at: float) -> float:
-    """Return a quantile of all values together; NaN of nothing."""
+    """Return a quantile of all values taken together; NaN if there are none."""
     values = np.concatenate([np.zeros(0), *parts])
     return float(np.quantile(values, at)) if len(values) else float("nan")
 
@@ -135,12 +135,12 @@ def quantile(parts: Sequence[Floats], at: float) -> float:
 # ---- objects -------------------------------------------------------------------------------------
 
 
-def stands(item: SceneObject, lanes: Lanes) -> str:
-    """Return "parked", "waiting" or "" of a vehicle that drives all the time.
+def standing_kind(item: SceneObject, lanes: Lanes) -> str:
+    """Return "parked" or "waiting" for a vehicle that stands; "" for one that drives all the time.
 
-    On a lane is who is at most 1.5 m beside its line and turned by at most 0.5 rad. Who stands
-    there all the time waits; so does who stands for a second and drives at other times. Who stands
-    all the time elsewhere is parked.
+    A vehicle is on a lane if it is at most 1.5 m from the lane's line and turned by at most 0.5
+    rad. It waits if it stands there all the time, or if it stands for a second and drives at other
+    times. It is parked if it stands elsewhere all the time.
     """
     first = int(np.argmax(item.valid))
     if reach_m(item) < STANDS_M:
@@ -160,14 +160,15 @@ def stands(item: SceneObject, lanes: Lanes) -> str:
 
 
 def reach_m(item: SceneObject) -> float:
-    """Return how far an object gets from where it is first seen."""
+    """Return the largest distance of an object from its first logged position, in m."""
     place = item.position_m[item.valid, :2]
     return float(np.hypot(*(place - place[0]).T).max())
 
 
 def motion_of(item: SceneObject) -> Floats:
-    """Return (3, n) of an object's frames: speed, acceleration along and across its way, each over
-    WINDOW frames.
+    """Return (3, n): speed, and acceleration along and across the path of an object, by frame.
+
+    Each is taken over WINDOW frames.
     """
     speed = np.where(item.valid, np.hypot(*item.velocity_mps.T), np.nan)
     gain = (speed[WINDOW:] - speed[:-WINDOW]) / (WINDOW * FRAME_S)
@@ -178,8 +179,10 @@ def motion_of(item: SceneObject) -> Floats:
 
 
 def way_to_goal(item: SceneObject) -> tuple[float, float]:
-    """Return the first frame in which an agent's log is within GOAL_M of its goal, and the way
-    driven until then, m.
+    """Return when an agent's log comes within GOAL_M of its goal, and how far it drives until then.
+
+    Returns:
+        The first such frame, and a length in m.
     """
     there = np.flatnonzero(item.valid)
     place = item.position_m[there, :2]
@@ -187,10 +190,8 @@ def way_to_goal(item: SceneObject) -> tuple[float, float]:
     return float(there[at]), float(np.hypot(*np.diff(place[: at + 1], axis=0).T).sum())
 
 
-def turned(item: SceneObject) -> float:
-    """Return by how much an object's heading changes from its first to its last frame, radians in
-    [-pi, pi).
-    """
+def heading_change(item: SceneObject) -> float:
+    """Return the change of an object's heading from first to last frame, rad in [-pi, pi)."""
     first, *_, last = item.heading_rad[item.valid] if item.valid.sum() > 1 else np.zeros(2)
     return float((last - first + np.pi) % (2 * np.pi) - np.pi)
 
@@ -200,17 +201,17 @@ def turned(item: SceneObject) -> float:
 
 @dataclass(frozen=True)
 class Lanes:
-    """Points of all lanes, SAMPLE_M apart, n in all."""
+    """Points on all lanes, SAMPLE_M apart; n in all."""
 
     place_m: Floats  # (n, 2)
     height_m: Floats  # (n,)
     heading: Floats  # (n, 2) unit vector
-    curvature: Floats  # (m,) 1/m, of points between others
+    curvature: Floats  # (m,) 1/m, at the points between two others
     lane: NDArray[np.int64]  # (n,)
 
 
-def sampled_lanes(scene: Scene) -> Lanes:
-    """Return points of the lanes of a scene. Lanes shorter than SAMPLE_M have a single point."""
+def sample_lanes(scene: Scene) -> Lanes:
+    """Return points along the lanes of a scene. A lane shorter than SAMPLE_M has a single point."""
     points, heading, curvature, lane = (
         [np.zeros((0, 3))],
         [np.zeros((0, 2))],
@@ -222,7 +223,7 @@ def sampled_lanes(scene: Scene) -> Lanes:
         if road.type != "lane" or steps.sum() < 1e-3:
             continue
         where = np.concatenate([[0.0], np.cumsum(steps)])
-        # a sample is the middle of its stretch, and its direction that from end to end
+        # A sample lies in the middle of its stretch; its direction runs from end to end.
         ends = np.linspace(0.0, where[-1], max(1, round(where[-1] / SAMPLE_M)) + 1)
         line = np.stack([np.interp(ends, where, axis) for axis in road.points_m.T], axis=-1)
         step = np.diff(line[:, :2], axis=0)
@@ -243,8 +244,8 @@ def sampled_lanes(scene: Scene) -> Lanes:
 
 
 def on_lane(place_m: Floats, heading_rad: float, lanes: Lanes) -> bool:
-    """Return whether a place lies on a lane in about the direction given."""
-    along, across = _seen(lanes.place_m - place_m, lanes.heading)
+    """Return whether a place lies on a lane that runs in about the direction `heading_rad`."""
+    along, across = _project(lanes.place_m - place_m, lanes.heading)
     same = lanes.heading @ np.array([np.cos(heading_rad), np.sin(heading_rad)]) >= np.cos(
         ON_LANE_RAD
     )
@@ -252,27 +253,25 @@ def on_lane(place_m: Floats, heading_rad: float, lanes: Lanes) -> bool:
 
 
 def lane_spacing(lanes: Lanes) -> float:
-    """Return the median distance of a lane to the nearest one beside it in its direction; NaN if
-    there is none.
-    """
-    found = []
+    """Return the median distance between adjacent lanes of one direction; NaN if there are none."""
+    gaps = []
     for index in range(0, len(lanes.place_m), 2):
-        along, across = _seen(lanes.place_m - lanes.place_m[index], lanes.heading[index])
-        beside = (np.abs(along) <= SAMPLE_M / 2) & (
+        along, across = _project(lanes.place_m - lanes.place_m[index], lanes.heading[index])
+        adjacent = (np.abs(along) <= SAMPLE_M / 2) & (
             lanes.heading @ lanes.heading[index] >= PARALLEL
         )
-        beside &= (
+        adjacent &= (
             (np.abs(across) >= SPACING_M[0])
             & (np.abs(across) <= SPACING_M[1])
             & (lanes.lane != lanes.lane[index])
         )
-        if beside.any():
-            found.append(float(np.abs(across[beside]).min()))
-    return float(np.median(found)) if found else float("nan")
+        if adjacent.any():
+            gaps.append(float(np.abs(across[adjacent]).min()))
+    return float(np.median(gaps)) if gaps else float("nan")
 
 
-def _seen(offset_m: Floats, heading: Floats) -> tuple[Floats, Floats]:
-    """Return offsets (n, 2) along and across unit vectors, (2,) or (n, 2)."""
+def _project(offset_m: Floats, heading: Floats) -> tuple[Floats, Floats]:
+    """Return the components of offsets (n, 2) along and across unit vectors, (2,) or (n, 2)."""
     x, y = offset_m.T
     ux, uy = heading.T
     return x * ux + y * uy, y * ux - x * uy
@@ -282,28 +281,34 @@ def _seen(offset_m: Floats, heading: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A set of scenes as `compare` sees it."""
+class MeasuredSet:
+    """The measures of a set of scenes."""
 
     name: str
     scenes: dict[str, dict[str, float]]  # measures by scene
     left_out: tuple[LeftOut, ...]
 
     def values(self, name: str) -> Floats:
-        """The values of a measure over the scenes that have one, (n,) sorted."""
+        """Return the values of a measure over the scenes that have one, (n,) sorted."""
         values = np.array([row[name] for row in self.scenes.values()], dtype=np.float64)
         return np.sort(values[~np.isnan(values)])
 
 
 def items_of(scenes: str) -> list[Item]:
-    """Return the scenes that a setting such as `generated:50` or a folder names. Raises:
-    SceneError, ConfigError.
+    """Return the scenes that a setting such as `generated:50` or a folder names.
+
+    Raises:
+        SceneError, ConfigError: see `sources_of`.
     """
     return [item for source in sources_of(scenes) for item in source.items]
 
 
 def measure_item(item: Item) -> tuple[str, dict[str, float]] | LeftOut:
-    """Load and measure one scene, in any process. Raises SceneError as the loader does."""
+    """Load and measure one scene, in any process.
+
+    Raises:
+        SceneError: as the loader does.
+    """
     loaded = item.load()
     if isinstance(loaded, LeftOut):
         return loaded
@@ -311,8 +316,14 @@ def measure_item(item: Item) -> tuple[str, dict[str, float]] | LeftOut:
     return item.id, measure(scene)
 
 
-def measured(name: str, outcomes: Sequence[tuple[str, dict[str, float]] | LeftOut]) -> Measured:
-    """Return a set of what `measure_item` gave. Raises: SceneError: there is no scene among it."""
+def collect_measures(
+    name: str, outcomes: Sequence[tuple[str, dict[str, float]] | LeftOut]
+) -> MeasuredSet:
+    """Collect the results of `measure_item` into a set.
+
+    Raises:
+        SceneError: none of them is a scene.
+    """
     scenes: dict[str, dict[str, float]] = {}
     for number, outcome in enumerate(outcomes):
         if not isinstance(outcome, LeftOut):
@@ -324,15 +335,17 @@ def measured(name: str, outcomes: Sequence[tuple[str, dict[str, float]] | LeftOu
         raise SceneError(
             f"{name}: none of its {len(left_out)} scenes can be compared ({left_out[0].reason})"
         )
-    return Measured(name, scenes, left_out)
+    return MeasuredSet(name, scenes, left_out)
 
 
 def kolmogorov(a: Floats, b: Floats) -> float:
-    """Return the Kolmogorov-Smirnov distance of two samples, (n,) and (m,) sorted: max |F_a(x) -
-    F_b(x)| over all x.
+    """Return the Kolmogorov-Smirnov distance of two samples: max |F_a(x) - F_b(x)| over all x.
 
-    F(x) is the share of a sample's values that are at most x. 0: the same distribution; 1: no
-    overlap; NaN: a sample is empty.
+    F(x) is the share of a sample's values that are at most x. The distance is 0 for equal
+    distributions, 1 for samples that do not overlap, and NaN if a sample is empty.
+
+    Args:
+        a, b: (n,) and (m,), sorted.
 
     >>> kolmogorov(np.array([1.0, 2.0]), np.array([2.0, 3.0]))
     0.5
@@ -348,34 +361,37 @@ def kolmogorov(a: Floats, b: Floats) -> float:
 
 
 def chance(a: int, b: int) -> float:
-    """Return the distance that two samples of the same distribution stay below in 95 % of cases, by
-    Smirnov's formula.
+    """Return the distance below which two samples of one distribution stay in 95 % of cases.
+
+    Uses Smirnov's formula.
     """
     return min(1.0, 1.358 * float(np.sqrt((a + b) / (a * b))))
 
 
 def ratio(a: float, b: float) -> float:
-    """Return a / b; 1 where both are 0."""
+    """Return a / b; 1 if both are 0."""
     return 1.0 if a == b else a / b if b else float("nan")
 
 
-def rows_of(a: Measured, b: Measured) -> list[dict[str, Any]]:
-    """Return a row per measure: quantiles of both sets, the ratio of their medians, whether it is
-    near 1, and the distance.
+def rows_of(a: MeasuredSet, b: MeasuredSet) -> list[dict[str, Any]]:
+    """Return a row per measure.
+
+    A row has the quantiles of both sets, the ratio of their medians, whether that is near 1, and
+    the Kolmogorov-Smirnov distance.
     """
     rows = []
     for name, meaning in MEASURES.items():
         row: dict[str, Any] = {"measure": name, "meaning": meaning}
         for key, side in (("a", a), ("b", b)):
             values = side.values(name)
-            found = (
+            quantiles = (
                 np.quantile(values, QUANTILES).tolist()
                 if len(values)
                 else [float("nan")] * len(QUANTILES)
             )
             row[key] = {
                 "scenes": len(values),
-                **{f"{at:.0%}": number for at, number in zip(QUANTILES, found, strict=True)},
+                **{f"{at:.0%}": number for at, number in zip(QUANTILES, quantiles, strict=True)},
             }
         row["ratio"] = ratio(row["a"]["50%"], row["b"]["50%"])
         row["near"] = bool(abs(row["ratio"] - 1) <= NEAR)
@@ -384,8 +400,12 @@ def rows_of(a: Measured, b: Measured) -> list[dict[str, Any]]:
     return rows
 
 
-def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
-    """Return the comparison as text. Args: rows: see `rows_of`."""
+def table(a: MeasuredSet, b: MeasuredSet, rows: Sequence[dict[str, Any]]) -> str:
+    """Return the comparison as text.
+
+    Args:
+        rows: see `rows_of`.
+    """
     names = [f"{at:.0%}" for at in QUANTILES]
     cells = [["", *(f"{side} {name}" for side in "AB" for name in names), "A/B", "", "distance"]]
     for row in rows:
@@ -402,14 +422,14 @@ def table(a: Measured, b: Measured, rows: Sequence[dict[str, Any]]) -> str:
     foot = [
         f"A: {printable(names[0])}, {len(a.scenes)} scenes; B: {printable(names[1])}, "
         f"{len(b.scenes)} scenes.",
-        "Quantiles over scenes, one value of each.",
+        "Quantiles over scenes, one value per scene.",
         f"* the medians differ by more than {NEAR:.0%} of B's. distance: Kolmogorov-Smirnov, 0 to "
-        "1; samples of the same",
-        f"distribution, as many as these, stay below {within:.2f} in 95 % of cases.",
+        "1; two samples",
+        f"of these sizes from one distribution stay below {within:.2f} in 95 % of cases.",
     ]
     return "\n".join([*lines, "", *foot])
 
 
 def short(value: float) -> str:
-    """Return a number of the table: three digits, "-" for NaN."""
+    """Return a number for the table: three digits, "-" for NaN."""
     return "-" if np.isnan(value) else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

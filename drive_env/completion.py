@@ -1,8 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What shells complete `puffer-scenes` by: its verbs, and their flags and values as the parser has
-them.
-"""
+"""Completes the command line of `puffer-scenes`: verbs, flags and values."""
 
 from __future__ import annotations
 
@@ -11,19 +9,19 @@ from collections.abc import Sequence
 
 from drive_env.download import SETS
 
-MEANT = {
-    "download": ("set", tuple(SETS))
-}  # verb: an argument that has no list of choices, and what it may be
+# verb: an argument for which the parser has no list of choices, and the values to suggest
+SUGGESTED = {"download": ("set", tuple(SETS))}
 
 
 def candidates(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """Return what the last word may become; nothing where files are meant.
+    """Return the words that the last word may become; none where it is a file name.
 
-    Args: words: those behind `puffer-scenes`, the last one as far as it is typed; parser: of the
-        command line.
+    Args:
+        words: the words after `puffer-scenes`, the last one as far as it has been typed.
+        parser: parser of the command line.
     """
     typed, before = (words[-1] if words else ""), list(words[:-1])
-    return [found for found in _possible(typed, before, parser) if found.startswith(typed)]
+    return [word for word in _possible(typed, before, parser) if word.startswith(typed)]
 
 
 def _possible(typed: str, before: list[str], parser: argparse.ArgumentParser) -> list[str]:
@@ -44,10 +42,10 @@ def _possible(typed: str, before: list[str], parser: argparse.ArgumentParser) ->
     )
     if flag is not None:
         return list(map(str, flag.choices or ()))
-    name, meant = MEANT.get(before[0], ("", ()))
+    name, values = SUGGESTED.get(before[0], ("", ()))
     places = [item for item in arguments if not item.option_strings]
     return [
-        str(found)
+        str(value)
         for item in places
-        for found in item.choices or (meant if item.dest == name else ())
+        for value in item.choices or (values if item.dest == name else ())
     ]

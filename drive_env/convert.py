@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scene files of one format from those of another: which there are, what each becomes, and what
-gets lost on the way.
+"""Converts scene files from one format to another, and reports what was lost.
 
 Runs in the command `puffer-scenes`, and in its helper processes.
 """
@@ -34,9 +33,12 @@ FORMATS = ("json", "bin", "pvs")
 
 
 @dataclass(frozen=True)
-class Given:
-    """A scene file. place: below the folder that was given; of a file that was given, its name.
-    folder: name of that folder.
+class SceneFile:
+    """A scene file.
+
+    Attributes:
+        place: path below the folder that the user named; for a file that the user named, its name.
+        folder: name of that folder.
     """
 
     path: Path
@@ -46,7 +48,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Task:
-    """One scene to convert. index: in a .pvs file; None: the file is one scene."""
+    """One scene to convert.
+
+    Attributes:
+        index: number of the scene in a .pvs file; None if the file is one scene.
+    """
 
     path: Path
     out: Path
@@ -55,7 +61,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Rules:
-    """How scenes are converted. layout: of .bin. settings: of .pvs."""
+    """Rules by which scenes are converted.
+
+    Attributes:
+        layout: layout of .bin files.
+        settings: settings of .pvs files.
+    """
 
     format: str
     layout: str = "v2"
@@ -63,8 +74,13 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Converted:
-    """What became of one scene. error: why there is none. dropped, simplified: how much of what."""
+class Conversion:
+    """Result of converting one scene.
+
+    Attributes:
+        error: why there is no file; "" if there is one.
+        dropped, simplified: what was dropped and simplified, with counts.
+    """
 
     task: Task
     error: str = ""
@@ -72,25 +88,28 @@ class Converted:
     simplified: Counter[str] = field(default_factory=Counter)
 
 
-def files_of(paths: Sequence[Path]) -> list[Given]:
-    """Return the scene files that are meant, each once.
+def files_of(paths: Sequence[Path]) -> list[SceneFile]:
+    """Return the scene files that paths name, each once.
 
-    Raises: SceneError: there is no such file or folder, or a folder without scenes.
+    Raises:
+        SceneError: a file or folder does not exist, or a folder has no scenes.
     """
-    found: dict[str, Given] = {}
+    files: dict[str, SceneFile] = {}
     for path in paths:
         if not path.exists():
             raise SceneError(f"{path}: no such file or folder")
         folder = path if path.is_dir() else path.parent
         for file in scene_files(path) if path.is_dir() else [path]:
-            given = Given(file, file.relative_to(folder), Path(os.path.abspath(folder)).name)
-            found.setdefault(os.path.abspath(file), given)
-    return list(found.values())
+            item = SceneFile(file, file.relative_to(folder), Path(os.path.abspath(folder)).name)
+            files.setdefault(os.path.abspath(file), item)
+    return list(files.values())
 
 
 def scenes_in(path: Path) -> list[tuple[str, int | None]]:
-    """Return (name, index) of each scene in a file; index None where the file is one scene. Raises:
-    SceneError.
+    """Return (name, index) of each scene in a file; index is None if the file is one scene.
+
+    Raises:
+        SceneError: the file cannot be opened.
     """
     if not is_scene_set(path):
         return [(path.name, None)]
@@ -98,7 +117,11 @@ def scenes_in(path: Path) -> list[tuple[str, int | None]]:
 
 
 def load(path: Path, index: int | None) -> Scene:
-    """Read one scene. Raises: SceneError."""
+    """Read one scene.
+
+    Raises:
+        SceneError: the scene cannot be read.
+    """
     return read_scene(path) if index is None else opened(path)[index].scene()
 
 
@@ -107,8 +130,10 @@ def load(path: Path, index: int | None) -> Scene:
 
 @dataclass(frozen=True)
 class _Source:
-    """A scene, and where it goes as long as no other goes there too. folder: name of the folder
-    that was given.
+    """A scene, and the places to which it may be written.
+
+    Attributes:
+        folder: name of the folder that the user named.
     """
 
     path: Path
@@ -117,27 +142,30 @@ class _Source:
     folder: str
 
     def places(self, format: str) -> tuple[Path, ...]:
-        """Where it may go below the folder of results: the first places are the plainer ones."""
-        plain, ending = (
+        """Return its possible places below the output folder, plainest first."""
+        short, ending = (
             self.place.with_suffix(f".{format}"),
             self.place.with_name(f"{self.place.name}.{format}"),
         )
-        return plain, ending, self.folder / plain, self.folder / ending
+        return short, ending, self.folder / short, self.folder / ending
 
     def __str__(self) -> str:
         return str(self.path) if self.index is None else f"scene {self.index} of {self.path}"
 
 
-def tasks_of(files: Sequence[Given], out: Path, format: str) -> tuple[list[Task], list[Converted]]:
-    """Return what is to be done, and what cannot be: .pvs files that cannot be opened.
+def tasks_of(
+    files: Sequence[SceneFile], out: Path, format: str
+) -> tuple[list[Task], list[Conversion]]:
+    """Return the tasks, and the .pvs files that cannot be opened.
 
     The folder below `out` has the names and subfolders of the source. Where several scenes would
     become one file, their old endings stay in the names, or they go below the names of the folders
-    that were given. A file that lies where another one goes was made of it earlier, and is passed
-    over.
+    that the user named. A scene file in a place where another scene will be written is an earlier
+    result, and is skipped.
 
-    Raises: SceneError: two scenes would become one file all the same, or every file lies where it
-        would be written.
+    Raises:
+        SceneError: two scenes would still become one file, or every file already lies where it
+            would be written.
     """
     sources, refused = _sources_of(files, out)
     first = {os.path.abspath(out / source.places(format)[0]) for source in sources}
@@ -156,45 +184,46 @@ def tasks_of(files: Sequence[Given], out: Path, format: str) -> tuple[list[Task]
         for source, place in zip(group, places, strict=True):
             if place in taken:
                 raise SceneError(
-                    f"{taken[place]} and {source} would both become {out / place}; give each an "
-                    "--out of its own"
+                    f"{taken[place]} and {source} would both become {out / place}; convert them "
+                    "with different --out folders"
                 )
             taken[place] = source
     where = {id(source): place for place, source in taken.items()}
     return [Task(source.path, out / where[id(source)], source.index) for source in kept], refused
 
 
-def _sources_of(files: Sequence[Given], out: Path) -> tuple[list[_Source], list[Converted]]:
-    """Return the scenes in files. Several of one name in a .pvs file lie in folders that are
-    numbered as they are.
+def _sources_of(files: Sequence[SceneFile], out: Path) -> tuple[list[_Source], list[Conversion]]:
+    """Return the scenes in files, and the files that cannot be opened.
+
+    Scenes of one name in a .pvs file go to folders named by their numbers.
     """
-    found: list[_Source] = []
+    sources: list[_Source] = []
     refused = []
     for file in files:
         try:
             scenes = scenes_in(file.path)
         except SceneError as error:
             refused.append(
-                Converted(
+                Conversion(
                     Task(file.path, out / file.place), str(error).removeprefix(f"{file.path}: ")
                 )
             )
             continue
         if len(scenes) == 1:
-            found.append(_Source(file.path, scenes[0][1], file.place, file.folder))
+            sources.append(_Source(file.path, scenes[0][1], file.place, file.folder))
             continue
         names = [_file_name(name, index) for name, index in scenes]
         often = Counter(names)
         for own, (_, index) in zip(names, scenes, strict=True):
             inside = Path(own) if often[own] == 1 else Path(str(index), own)
-            found.append(
+            sources.append(
                 _Source(file.path, index, file.place.with_suffix("") / inside, file.folder)
             )
-    return found, refused
+    return sources, refused
 
 
 def _file_name(name: str, index: int | None) -> str:
-    """Return what a scene of a .pvs file is called, which may be anything, as a name for a file."""
+    """Return the name of a scene in a .pvs file, which may be any text, as a file name."""
     own = Path(name).name
     return own if own not in ("", "..") and "\0" not in own else f"scene-{index}"
 
@@ -203,10 +232,10 @@ def _file_name(name: str, index: int | None) -> str:
 
 
 def is_done(task: Task, rules: Rules) -> bool:
-    """True if the file is there already, made by these rules, and not older than its source.
+    """Return whether the file exists, was made by these rules, and is not older than its source.
 
-    Files appear whole or not at all. What they were made by is read from them: JSON is always
-        written alike.
+    Files appear whole or not at all. The rules they were made by are read from the files; JSON is
+    always written alike.
     """
     try:
         if task.out.stat().st_mtime_ns < task.path.stat().st_mtime_ns:
@@ -219,30 +248,33 @@ def is_done(task: Task, rules: Rules) -> bool:
 
 
 def _same(one: CompileSettings, other: CompileSettings) -> bool:
+    """Return whether two settings have the same index and the same lengths (as float32)."""
     first, second = (np.array(numbers_of(settings), dtype=np.float32) for settings in (one, other))
     return one.index_k == other.index_k and np.array_equal(first, second)
 
 
 def settings_for(task: Task, rules: Rules) -> CompileSettings:
-    """What the .pvs file of a scene is made with. A scene that was compiled keeps its segments.
-    Raises: SceneError.
+    """Return the settings of a scene's .pvs file.
+
+    A scene that was compiled before keeps its segments.
+
+    Raises:
+        SceneError: the source cannot be opened.
     """
     if task.index is None:
         return rules.settings
-    given = opened(task.path).settings
+    stored = opened(task.path).settings
     return dataclasses.replace(
-        given, index_k=rules.settings.index_k, range_m=rules.settings.range_m
+        stored, index_k=rules.settings.index_k, range_m=rules.settings.range_m
     )
 
 
-def convert_one(task: Task, rules: Rules) -> Converted:
-    """Convert one scene, in any process. Never raises for a scene that cannot be: the outcome says
-    why.
-    """
+def convert_one(task: Task, rules: Rules) -> Conversion:
+    """Convert one scene, in any process. A scene that cannot be converted yields an error text."""
     try:
         if rules.format == "pvs" and task.index is not None:
             _copy(task, task.index, rules)
-            return Converted(task)
+            return Conversion(task)
         scene, made = load(task.path, task.index), None
         if rules.format == "pvs":
             compiled = compile_scene(scene, rules.settings)
@@ -253,17 +285,17 @@ def convert_one(task: Task, rules: Rules) -> Converted:
             data = bin_bytes(scene, rules.layout) if rules.format == "bin" else json_bytes(scene)
             os.makedirs(task.out.parent, exist_ok=True)
             replace_file(task.out, data)
-        return Converted(task, "", *losses(scene, rules.format, rules.layout, made))
+        return Conversion(task, "", *losses(scene, rules.format, rules.layout, made))
     except SceneError as error:
-        return Converted(
+        return Conversion(
             task, str(error).removeprefix(f"{task.path}: ").removeprefix(f"{task.path.name}: ")
         )
     except OSError as error:
-        return Converted(task, f"{error.filename or task.out}: cannot be written: {said(error)}")
+        return Conversion(task, f"{error.filename or task.out}: cannot be written: {said(error)}")
 
 
 def _copy(task: Task, index: int, rules: Rules) -> None:
-    """Write a scene of a .pvs file to a file of its own: as it is, or with another index."""
+    """Write a scene of a .pvs file to its own file: unchanged, or with another index."""
     scenes, settings = opened(task.path), settings_for(task, rules)
     stored = scenes[index]
     scene = stored if same_index(scenes.settings, settings) else reindexed(stored, settings)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Fetches public sets of scenes from the Hugging Face Hub, and unpacks the archives among them.
-Needs the extra `scenes`.
+"""Fetches public sets of scenes from the Hugging Face Hub and unpacks their archives.
 
-Runs in the command `puffer-scenes`. What was fetched already is not fetched again, and a file that
-was cut off goes on where it was (huggingface_hub does both). Of an archive only scene files are
-unpacked, each below the folder that was given, whatever the archive calls it.
+Needs the extra `scenes`. Runs in the command `puffer-scenes`. Files that were fetched before are
+not fetched again, and interrupted downloads are resumed (huggingface_hub does both). From an
+archive only scene files are unpacked, each below the target folder, whatever path the archive
+gives.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from puffervec.errors import SceneError
 from puffervec.system import extras
 from puffervec.system.folder import replace_file, said
 
-# name: repository, what is in it. All but the CARLA towns come from the Waymo Open Motion Dataset,
-# for non-commercial use.
+# name: repository, contents. All but the CARLA towns come from the Waymo Open Motion Dataset, for
+# non-commercial use.
 SETS = {
     "gpudrive-mini": (
         "EMERGE-lab/GPUDrive_mini",
@@ -47,8 +47,10 @@ ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 @dataclass(frozen=True)
 class Unpacked:
-    """What became of the members of an archive. refused: members that would lie elsewhere, are
-    links, or are too large.
+    """Counts of an archive's members by what was done with them.
+
+    Attributes:
+        refused: names of members that would lie elsewhere, are links, or are too large.
     """
 
     written: int = 0
@@ -64,14 +66,19 @@ def fetch(
     limit: int | None = None,
     endpoint: str | None = None,
 ) -> list[Path]:
-    """Fetch scene files and archives of a set, or of any dataset repository ("owner/name"). Returns
-    the archives.
+    """Fetch scene files and archives of a set, or of any dataset repository ("owner/name").
 
-    Args: match: only files whose names fit this pattern. limit: only as many, in the order of their
-        names. endpoint: another server than huggingface.co.
+    Args:
+        match: fetch only files whose names match this pattern.
+        limit: fetch only this many, in the order of their names.
+        endpoint: a server other than huggingface.co.
 
-    Raises: SceneError: no such set, no such files, or the server did not answer. MissingExtraError:
-        no huggingface_hub.
+    Returns:
+        The archives.
+
+    Raises:
+        SceneError: there is no such set or there are no such files, or the server did not answer.
+        MissingExtraError: huggingface_hub is not installed.
     """
     if name not in SETS and name.count("/") != 1:
         known = ", ".join(SETS)
@@ -88,16 +95,16 @@ def fetch(
     try:
         if limit is not None:
             listed = HfApi(endpoint=endpoint).list_repo_files(repository, repo_type="dataset")
-            fitting = [
+            matching = [
                 file
                 for file in sorted(listed)
                 if any(PurePosixPath(file).match(pattern) for pattern in wanted)
             ]
-            wanted = [file for file in fitting if file.endswith((*SUFFIXES, *ARCHIVES))][:limit]
+            wanted = [file for file in matching if file.endswith((*SUFFIXES, *ARCHIVES))][:limit]
             if not wanted:
                 raise SceneError(
                     f"{repository}: none of its {len(listed)} files is a scene or an archive that "
-                    "fits"
+                    "matches"
                 )
         snapshot_download(
             repository, repo_type="dataset", local_dir=out, allow_patterns=wanted, endpoint=endpoint
@@ -114,32 +121,34 @@ def fetch(
 
 
 def unpack(archive: Path, folder: Path) -> Unpacked:
-    """Write the scene files of an archive below a folder. Those that are there already are left as
-    they are.
+    """Write the scene files of an archive below a folder.
 
-    Raises: SceneError: it is no archive, it is damaged, or a file cannot be written.
+    Files that exist already are left unchanged.
+
+    Raises:
+        SceneError: it is not an archive, it is damaged, or a file cannot be written.
     """
-    found = {"written": 0, "there": 0, "passed_over": 0}
+    counts = {"written": 0, "there": 0, "passed_over": 0}
     refused: list[str] = []
     try:
         for number, (name, size, plain, content) in enumerate(_members(archive)):
             if number >= MAX_FILES:
                 raise SceneError(f"{archive}: more than {MAX_FILES:,} files in it")
             if not name.endswith(SUFFIXES):
-                found["passed_over"] += 1
+                counts["passed_over"] += 1
                 continue
             target = _below(folder, name)
             if target is None or not plain or size > MAX_FILE_BYTES:
                 refused.append(name)
             elif target.is_file() and target.stat().st_size == size:
-                found["there"] += 1
+                counts["there"] += 1
             else:
                 data = content.read(MAX_FILE_BYTES + 1)
                 if len(data) != size:
-                    raise SceneError(f"{archive}: {name}: expected {size} bytes, found {len(data)}")
+                    raise SceneError(f"{archive}: {name}: expected {size} bytes, got {len(data)}")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 replace_file(target, data)
-                found["written"] += 1
+                counts["written"] += 1
     except (
         zipfile.BadZipFile,
         tarfile.TarError,
@@ -153,11 +162,11 @@ def unpack(archive: Path, folder: Path) -> Unpacked:
         raise SceneError(
             f"{error.filename or archive}: cannot be written or read: {said(error)}"
         ) from error
-    return Unpacked(**found, refused=tuple(refused))
+    return Unpacked(**counts, refused=tuple(refused))
 
 
 def _below(folder: Path, name: str) -> Path | None:
-    """Return where a member goes; None if its name leads out of the folder or is none."""
+    """Return where a member goes; None if its name is empty or leads out of the folder."""
     parts = PurePosixPath(name).parts
     odd = any(part in ("..", "/") or "\0" in part or "\\" in part for part in parts)
     return (
@@ -166,12 +175,12 @@ def _below(folder: Path, name: str) -> Path | None:
 
 
 def _members(archive: Path) -> Iterator[tuple[str, int, bool, IO[bytes]]]:
-    """Yield (name, size, whether it is a plain file, its content) of each member that is no folder."""
+    """Yield (name, size, whether it is a plain file, its content) of each member except folders."""
     if archive.name.endswith(".zip"):
         with zipfile.ZipFile(archive) as file:
             for info in file.infolist():
                 if not info.is_dir():
-                    kind = info.external_attr >> 28  # the type of the Unix mode; 0: made elsewhere
+                    kind = info.external_attr >> 28  # the Unix file type; 0: not made on Unix
                     with file.open(info) as content:
                         yield info.filename, info.file_size, kind in (0, 0o10), content
         return

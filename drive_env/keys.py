@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from drive_env.actions import axes_of, given_values
+from drive_env.actions import axes_of, parse_action_values
 from drive_env.config import UNLIMITED, DriveConfig
 from puffervec.contract.keyboard import Keys
 from puffervec.errors import ConfigError
@@ -54,7 +54,7 @@ def keys(config: DriveConfig) -> Keys:
 
 def values_of(config: DriveConfig) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return what the two axes of an action choose from, as the action space numbers them."""
-    given = given_values(config.action_values, config.dynamics)
+    given = parse_action_values(config.action_values, config.dynamics)
     found = []
     for axis in axes_of(config.dynamics):
         values = given.get(axis.name, axis.values)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.actions import action_params, axes_of, given_values
+from drive_env.actions import action_params, axes_of, parse_action_values
 from drive_env.config import Actions, DriveConfig, Dynamics
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes import packed
@@ -161,7 +161,7 @@ def in_action_space(config: DriveConfig, values: Floats) -> NDArray[Any]:
     """Return actions as the env takes them, the nearest that there is, for values (..., D) by axis."""
     if config.actions == "continuous":
         return values
-    given = given_values(config.action_values, config.dynamics)
+    given = parse_action_values(config.action_values, config.dynamics)
     lists = [
         np.array(given.get(axis.name, axis.values), np.float32) for axis in axes_of(config.dynamics)
     ]

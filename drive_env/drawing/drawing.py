@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How drive looks, for replays, films and snapshots: the first scene of an env, its agents, and
-what they see and do.
+"""Draws drive for replays, films and snapshots: the first scene of an env and its agents.
 
 Runs in the learner. `drawing` reads the env's readable state (`vec.peek`) and the compiled scene.
 """
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.actions import axes_of, given_values
+from drive_env.actions import axes_of, parse_action_values
 from drive_env.config import DriveConfig
 from drive_env.drawing.events import Events
 from drive_env.drawing.objects import Objects
@@ -29,15 +28,15 @@ from drive_env.scenes.sceneset import SceneSet
 from drive_env.sources import stamps_of
 from puffervec.contract.drawing import BLUE, GREEN, Box, Circle, Drawing, Line, Shape, State
 
-MARGIN_M = 14.0  # around what the agents do in their log and aim at
-WALKER_M = 0.7  # radius of a pedestrian, at least, so that it is seen
+MARGIN_M = 14.0  # around the agents' logs and goals
+WALKER_M = 0.7  # minimum radius of a pedestrian, so that it is visible
 NOT_DRIVEN = ("car", "pedestrian", "cyclist", "object")  # by packed type
 COLOURS = {
     "agent": BLUE, "goal": GREEN, "log": "#cc79a7", "collision": "#d81e3a", "off-road": "#e8750a", "at goal": GREEN,
     "ran a red light": "#c4008f", "car": "#8d929b", "pedestrian": "#8a5a2b", "cyclist": "#b08d57", "object": "#a9adb5",
     ROLE: "#7b3ff2", **GROUND,
 }  # fmt: skip
-CLOSE_M = 60.0  # across, where one agent is looked at
+CLOSE_M = 60.0  # width of the view that follows one agent
 FACTS = {
     "speed": "speed m/s",
     "steering": "steering rad",
@@ -46,8 +45,10 @@ FACTS = {
 
 
 def drawing(config: DriveConfig, state: State) -> Drawing:
-    """The first scene of the env that is in this state. Raises: SceneError, ConfigError: see
-    `prepare_scenes`.
+    """Return the drawing of the first scene of an env in this state.
+
+    Raises:
+        SceneError, ConfigError: see `prepare_scenes`.
     """
     scenes, number = _scenes(config, stamps_of(config.scenes)), int(state["slot_scene"][0])
     return SceneDrawing(config, scenes, number, state).drawing()
@@ -59,7 +60,7 @@ def _scenes(config: DriveConfig, stamps: tuple[tuple[int, ...], ...]) -> SceneSe
 
 
 class SceneDrawing:
-    """One episode of one scene."""
+    """The drawing of one episode of one scene."""
 
     def __init__(self, config: DriveConfig, scenes: SceneSet, number: int, state: State) -> None:
         self.config, self.title = config, scenes.names[number]
@@ -73,7 +74,7 @@ class SceneDrawing:
         self.events = Events(self.objects, self.rows, self.agents, self.dt_s)
 
     def drawing(self) -> Drawing:
-        """All of it."""
+        """Return the whole drawing."""
         by_row = [""] * (int(self.rows.max()) + 1 if len(self.rows) else 0)
         for row, name in zip(self.rows.tolist(), self.names, strict=True):
             by_row[row] = name
@@ -102,9 +103,7 @@ class SceneDrawing:
         )
 
     def view(self) -> tuple[float, float, float, float]:
-        """Return the box around what the agents do in the log and aim at, without goals far beyond
-        roads and logs.
-        """
+        """Return the box around the logs and goals of the agents, without goals far from roads."""
         points = [point for agent in self.agents.tolist() for point in self.objects.log_of(agent)]
         goals = [
             (float(item["goal_x_m"]), float(item["goal_y_m"]))
@@ -120,7 +119,7 @@ class SceneDrawing:
         return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
     def shapes(self, state: State, before: State | None) -> Iterator[Shape]:
-        """Goals, lights, others, agents; and what happens to agents in this step."""
+        """Yield goals, lights, other objects, agents, and the events of this step."""
         present = self.present(state)
         for row, name in present:
             if not state["reached"][row]:
@@ -150,19 +149,19 @@ class SceneDrawing:
     def body(
         self, name: str, role: str, pose: tuple[float, ...], size: tuple[float, float]
     ) -> Shape:
-        """A car or cyclist as a box, a pedestrian as a circle."""
+        """Return a car or cyclist as a box, a pedestrian as a circle."""
         x, y, heading = pose
         if name.startswith("pedestrian"):
             return Circle(x, y, max(WALKER_M, *(side / 2 for side in size)), role=role, name=name)
         return Box(x, y, *size, heading, role=role, name=name, front=True)
 
     def present(self, state: State) -> list[tuple[int, str]]:
-        """Row and name of each agent that is in the scene."""
+        """Return row and name of each agent that is in the scene."""
         pairs = zip(self.rows.tolist(), self.names, strict=True)
         return [(row, name) for row, name in pairs if state["active"][row]]
 
     def poses(self, state: State) -> dict[str, tuple[int, tuple[float, float, float]]]:
-        """By name, row and pose of each agent that is in the scene."""
+        """Return row and pose of each agent that is in the scene, by name."""
         return {
             name: (
                 row,
@@ -174,28 +173,26 @@ class SceneDrawing:
     def pictures(
         self, rows: Mapping[str, NDArray[Any]], state: State
     ) -> dict[str, NDArray[np.uint8]]:
-        """The bird's-eye view of each agent, in colours; nothing where the settings have none."""
+        """Return the bird's-eye view of each agent, in colours; {} if the env has no raster."""
         there = self.present(state) if "raster" in rows else []
         return {name: as_colours(channels_of(rows, row)) for row, name in there}
 
     def facts(self, state: State) -> dict[str, dict[str, float]]:
-        """Speed, and what the model of dynamics keeps; how far the goal is."""
-        found = {}
+        """Return each agent's speed, other state of its dynamics, and distance to the goal."""
+        facts = {}
         for row, name in self.present(state):
             away = np.hypot(
                 state["goal_x"][row] - state["x"][row], state["goal_y"][row] - state["y"][row]
             )
-            found[name] = {
-                said: float(state[key][row]) for key, said in FACTS.items() if key in state
+            facts[name] = {
+                label: float(state[key][row]) for key, label in FACTS.items() if key in state
             }
-            found[name]["goal m"] = float(away)
-        return found
+            facts[name]["goal m"] = float(away)
+        return facts
 
     def numbers(self, state: State) -> dict[str, float]:
-        """Shares of the agents; those that had a contact or left the road only where the settings
-        count it.
-        """
-        asked = {
+        """Return shares of the agents; contacts and departures only if the settings count them."""
+        keys = {
             "driving": "active",
             "at goal": "reached",
             "collided": "contacts",
@@ -203,15 +200,15 @@ class SceneDrawing:
         }
         return {
             name: float((state[key][self.rows] > 0).mean())
-            for name, key in asked.items()
+            for name, key in keys.items()
             if key in state
         }
 
     def actions(self, rows: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
-        """What actions mean on the axes of the model: see csrc/drive/motion/actions.c."""
+        """Return the actions in the units of the model's axes (csrc/drive/actions.c)."""
         axes, config = axes_of(self.config.dynamics), self.config
-        given = given_values(config.action_values, config.dynamics)
-        values = [np.array(given.get(axis.name, axis.values)) for axis in axes]
+        own = parse_action_values(config.action_values, config.dynamics)
+        values = [np.array(own.get(axis.name, axis.values)) for axis in axes]
         names = [f"action: {axis.name} {axis.unit}".strip().replace("^", "") for axis in axes]
         if config.actions == "continuous":
             return dict(zip(names, rows.T, strict=True))

@@ -1,12 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Find what happens to agents in a step: contacts, departures from the road, arrivals at goals, and
-red lights.
+"""Finds what happens to agents in a step: contacts, departures from the road, goals, red lights.
 
-A contact is one event for both parties.
-
-Runs in the learner, on two readable states. The env counts the contacts of each agent; with whom,
-the boxes say.
+A contact is one event for both parties. Runs in the learner, on two readable states. The env counts
+the contacts of each agent; the other party follows from the boxes.
 """
 
 from __future__ import annotations
@@ -23,14 +20,14 @@ from drive_env.drawing.objects import Objects
 from drive_env.evaluate.contacts import STANDS_MPS, Body, angle_of
 from puffervec.contract.drawing import Event, State
 
-# What begins in a step: a count that grows, or where the settings count nothing, a flag that rises;
-# and the verb.
+# An event begins when a count grows or, where the settings count nothing, a flag rises; the third
+# column is the verb.
 BEGINS = {
     "off-road": ("departures", "offroad", "left the road"),
     "at goal": ("goal_step", "reached", "arrived"),
     "ran a red light": ("red_lights", None, "ran a red light"),
 }
-NEAR_M = 0.02  # the env compares float32: boxes that are this near may touch there
+NEAR_M = 0.02  # the env computes in float32, where boxes this close may touch
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Party:
     """A body in a step.
 
     Attributes:
-        before, now: its boxes before and after the step; before is None if it was not there.
+        before, now: its boxes before and after the step; before is None if it was not present.
         row: the row of an agent, None for other bodies.
     """
 
@@ -55,8 +52,10 @@ class Party:
 
 
 class Events:
-    """Finds the events of an episode. Args: rows, agents: of the agents, each with the object that
-    it moves.
+    """Finder of the events of an episode.
+
+    Args:
+        rows, agents: rows of the agents, and the objects that they move.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Events:
         """Yield the events that begin in the step between two states.
 
         Args:
-            before: None at the start, where nothing has happened.
+            before: None at the start, where nothing has happened yet.
         """
         if before is None:
             return
@@ -93,7 +92,7 @@ class Events:
         pairs: dict[frozenset[int], None] = {}
         for row, count in begun.items():
             own = parties[self._rows[row]]
-            found = self._met(own, count, parties, _first_object(state, before, row))
+            found = self._new_contacts(own, count, parties, _first_object(state, before, row))
             pairs |= dict.fromkeys(
                 frozenset((own.number, other)) for other in found or [own.number]
             )
@@ -107,7 +106,7 @@ class Events:
             )
 
     def _parties(self, state: State, before: State) -> Iterator[Party]:
-        """Yield the bodies that are there after a step, and the agents that took it."""
+        """Yield the bodies that are present after a step, and the agents that took it."""
         for row, number in self._rows.items():
             if before["active"][row]:
                 size = float(state["length"][row]), float(state["width"][row])
@@ -122,17 +121,19 @@ class Events:
             item = self._objects.records[number]
             size = float(item["length_m"]), float(item["width_m"])
             gone = old.get(number)
-            speed = _speed(gone, pose) / self._dt_s if gone else 0.0
+            speed = _advance_m(gone, pose) / self._dt_s if gone else 0.0
             box = _body(gone, speed, size) if gone else None
             yield Party(self._objects.names[number], number, box, _body(pose, speed, size))
 
     @staticmethod
-    def _met(own: Party, count: int, parties: Mapping[int, Party], first: int | None) -> list[int]:
+    def _new_contacts(
+        own: Party, count: int, parties: Mapping[int, Party], first: int | None
+    ) -> list[int]:
         """Return the numbers of the objects that an agent begins to touch in this step.
 
         Args:
-            count: how many contacts begin, as the env says. first: the object of the agent's first
-            contact, None where the env does not say it.
+            count: how many contacts begin, according to the env.
+            first: the object of the agent's first contact; None where the env does not record it.
         """
         gaps = []
         for number, other in parties.items():
@@ -148,8 +149,9 @@ class Events:
 
 
 def gap_m(a: Body, b: Body) -> float:
-    """Return the gap between two boxes along the side that separates them most, in m; below 0 where
-    they overlap.
+    """Return the gap between two boxes along the side that separates them most, in m.
+
+    It is negative where they overlap.
 
     >>> gap_m(Body(0, 0, 0, 0, 4, 2), Body(5, 0, 0, 0, 4, 2))
     1.0
@@ -167,19 +169,20 @@ def _apart(a: Body, b: Body) -> float:
 
 
 def _body(pose: Sequence[float], speed: float, size: tuple[float, float]) -> Body:
-    """Return a body as contacts.py takes it: headed where it moves."""
+    """Return a body for contacts.py, headed in the direction in which it moves."""
     x, y, heading = pose
     return Body(x, y, heading + math.pi * (speed < -STANDS_MPS), abs(speed), *size)
 
 
-def _speed(was: Sequence[float], now: Sequence[float]) -> float:
-    """Return how far a body moved along its heading, in m."""
+def _advance_m(was: Sequence[float], now: Sequence[float]) -> float:
+    """Return the distance that a body moved along its heading, in m."""
     return (now[0] - was[0]) * math.cos(now[2]) + (now[1] - was[1]) * math.sin(now[2])
 
 
 def _first_object(state: State, before: State, row: int) -> int | None:
-    """Return the object of an agent's first contact, None if that is not in this step or the env
-    does not record it.
+    """Return the object of an agent's first contact.
+
+    None if that contact is not in this step, or the env does not record it.
     """
     if (
         "contact_object" not in state
@@ -191,9 +194,7 @@ def _first_object(state: State, before: State, row: int) -> int | None:
 
 
 def _fault(state: State, before: State, row: int, count: int) -> bool | None:
-    """Return whether an agent is at fault in the contacts of a step; None where the env does not
-    say it of each.
-    """
+    """Return whether an agent is at fault in the contacts of a step; None if unknown."""
     if "faults" not in state:
         return None
     faults = int(state["faults"][row]) - int(before["faults"][row])
@@ -219,7 +220,7 @@ def _collision(pair: list[Party], faults: Mapping[int, bool | None]) -> Event:
 
 
 def _blame(known: Mapping[str, bool | None]) -> str:
-    """Return in words which of two parties that are agents was at fault.
+    """Return a text that tells which of two parties that are agents was at fault.
 
     >>> _blame({"car 1": True, "car 2": False}), _blame({"car 1": False}), _blame({"car 1": None})
     ('car 1 at fault', 'car 1 not at fault', '')

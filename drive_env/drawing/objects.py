@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Where the objects of a scene are that no agent moves: in their log, at rest, or as followers
-(csrc/drive/motion/follow.c).
+"""Places the objects that no agent moves: in their log, at rest, or as IDM followers.
+
+csrc/drive/follow.c moves the followers.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ _NOUNS = {"vehicle": "car", "other": "object"}
 
 
 class Objects:
-    """The objects of a scene, with their log.
+    """The objects of a scene, with their logs.
 
-    names: by object. records: (objects,) of packed.OBJECT. poses: (3, frames, objects) x, y,
-        heading; there: (frames, objects).
+    Attributes:
+        names: name of each object.
+        records: (objects,) packed.OBJECT.
+        poses: (3, frames, objects) x, y, heading.
+        there: (frames, objects) bool, whether the object is present.
     """
 
     def __init__(
@@ -38,7 +42,11 @@ class Objects:
         arrays: dict[str, NDArray[Any]],
         agents: NDArray[np.int64],
     ) -> None:
-        """Args: agents: the objects that agents move."""
+        """Set up the objects of a scene.
+
+        Args:
+            agents: the objects that agents move.
+        """
         self.config, self.arrays = config, arrays
         self.records = arrays["objects"]
         count, frames = len(self.records), int(head["frame_count"])
@@ -54,7 +62,11 @@ class Objects:
         self._logged = [number for number in range(count) if number not in moved]
 
     def others(self, state: State) -> Iterator[Pose]:
-        """All that is there and that no agent moves. state: of an env whose first scene this is."""
+        """Yield the objects that are present and that no agent moves.
+
+        Args:
+            state: readable state of an env whose first scene this is.
+        """
         start = self.config.init_step
         frame = start if self.config.others == "static" else start + int(state["slot_clock"][0])
         if frame < len(self.there):
@@ -67,30 +79,28 @@ class Objects:
                 yield number, *self._follower(state, place, number)
 
     def log_of(self, number: int) -> list[tuple[float, float]]:
-        """The logged way of an object from the start on."""
+        """Return the logged path of an object, from the start on."""
         span = self.there[self.config.init_step :, number]
         return [
             (float(x), float(y)) for x, y in self.poses[:2, self.config.init_step :, number].T[span]
         ]
 
     def _followers(self, agents: NDArray[np.int64]) -> list[int]:
-        """The objects that follow their log by the intelligent driver model, in the order of the
-        env's state.
-        """
-        found = []
+        """Return the objects that follow their log by IDM, in the order of the env's state."""
+        followers = []
         for number in np.flatnonzero(self.records["type"] == VEHICLE).tolist():
-            seen = (
+            frames = (
                 np.flatnonzero(self.there[self.config.init_step :, number]) + self.config.init_step
             )
-            if number in agents or not len(seen):
+            if number in agents or not len(frames):
                 continue
-            first, last = self.poses[:2, seen[0], number], self.poses[:2, seen[-1], number]
+            first, last = self.poses[:2, frames[0], number], self.poses[:2, frames[-1], number]
             if np.hypot(*(last - first)) >= MOVE_M:
-                found.append(number)
-        return found
+                followers.append(number)
+        return followers
 
     def _follower(self, state: State, place: int, number: int) -> tuple[float, float, float]:
-        """x, y and heading on the piece of its path where a follower is."""
+        """Return x, y and heading of a follower on its piece of path."""
         x, y, heading = (
             float(state[f"follower_from_{name}"][place]) for name in ("x", "y", "heading")
         )

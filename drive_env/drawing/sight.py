@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What an agent observes, where it is in the world: other cars, segments of the road, the way,
-lights, what rays meet.
+"""Draws what an agent observes: other cars, segments, the route, lights, and what rays meet.
 
-Blocks are told apart by their columns (csrc/drive/tables.h). What is no place, and the raster, is
-not shown.
+Blocks are recognized by their columns (csrc/drive/tables.h). Columns that are not places, and the
+raster, are not drawn.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from drive_env.evaluate.observation import Block, columns, in_si
 from puffervec.contract.drawing import Box, Circle, Line, Shape
 
 ROLE = "observed"
-POINT_M = 0.6  # radius of a point of the way
+POINT_M = 0.6  # radius of a point of the route
 Pose = tuple[float, float, float]  # x, y, heading
 
 
 class Sight:
-    """Reads the rows of a config."""
+    """Reader of the observation rows of a config."""
 
     def __init__(self, config: DriveConfig) -> None:
         self._config = config
@@ -36,8 +35,11 @@ class Sight:
     def of(
         self, rows: Mapping[str, NDArray[Any]], agents: Mapping[str, tuple[int, Pose]]
     ) -> dict[str, list[Shape]]:
-        """What agents see. Args: rows: by block, (rows, ...). agents: by name, the row and the
-        pose.
+        """Return the shapes that agents observe, by name.
+
+        Args:
+            rows: (rows, ...) by block.
+            agents: row and pose by name.
         """
         flat = {name: part for name, part in rows.items() if part.ndim < 4}
         blocks = [
@@ -50,7 +52,7 @@ class Sight:
 
     def _shapes(self, block: Block, row: int, pose: Pose) -> Iterator[Shape]:
         if "goal_x" in block:
-            x, y = _placed(pose, block["goal_x"][row], block["goal_y"][row])
+            x, y = _to_world(pose, block["goal_x"][row], block["goal_y"][row])
             yield Circle(float(x), float(y), self._config.goal_radius_m, role=ROLE, filled=False)
         if "there" not in block:
             return
@@ -61,7 +63,7 @@ class Sight:
         if "x" not in mine:
             yield from self._rays(mine, np.flatnonzero(block["there"][row]), pose)
             return
-        x, y = _placed(pose, mine["x"], mine["y"])
+        x, y = _to_world(pose, mine["x"], mine["y"])
         if "half_length" in mine:
             yield from _segments(mine, x, y, pose)
         elif "length" in mine:
@@ -70,7 +72,7 @@ class Sight:
                 yield Box(*map(float, values), role=ROLE, filled=False)
         elif "left_x" in mine:
             left, right = (
-                _placed(pose, mine[f"{side}_x"], mine[f"{side}_y"]) for side in ("left", "right")
+                _to_world(pose, mine[f"{side}_x"], mine[f"{side}_y"]) for side in ("left", "right")
             )
             for ends in zip(*left, *right, strict=True):
                 yield Line(
@@ -83,7 +85,7 @@ class Sight:
     def _rays(
         self, mine: Mapping[str, NDArray[Any]], numbers: NDArray[np.int64], pose: Pose
     ) -> Iterator[Shape]:
-        """Lines from the car to what its rays meet."""
+        """Yield lines from the car to what its rays meet."""
         if "distance" not in mine:
             return
         angles = pose[2] + self._ray_angles[numbers]
@@ -98,7 +100,7 @@ class Sight:
 
 
 def ray_angles(config: DriveConfig) -> NDArray[np.float64]:
-    """Angles of the rays from the car's heading, as csrc/drive/observe/lidar.c aims them."""
+    """Return the angles of the rays from the car's heading, as csrc/drive/lidar.c aims them."""
     count, fov = config.lidar_rays, math.radians(config.lidar_fov_deg)
     if count < 2:
         return np.zeros(count)
@@ -117,8 +119,8 @@ def _angle(mine: Mapping[str, NDArray[Any]]) -> Any:
     return mine["heading"] if "heading" in mine else np.arctan2(mine["sin"], mine["cos"])
 
 
-def _placed(pose: Pose, ahead: Any, left: Any) -> tuple[Any, Any]:
-    """The place in the world of what is so far ahead and to the left."""
+def _to_world(pose: Pose, ahead: Any, left: Any) -> tuple[Any, Any]:
+    """Return the world coordinates of a place given by its distances ahead and to the left."""
     x, y, heading = pose
     cos, sin = math.cos(heading), math.sin(heading)
     return x + cos * ahead - sin * left, y + sin * ahead + cos * left

@@ -118,8 +118,8 @@ def test_the_distance_is_the_largest_gap_between_the_shares_below_a_value() -> N
 
 def test_rows_say_which_medians_are_near() -> None:
     row = dict.fromkeys(compare.MEASURES, 1.0)
-    one = compare.Measured("one", {"x": {**row, "walkers": 0.0, "agents": 10.0}}, ())
-    other = compare.Measured(
+    one = compare.MeasuredSet("one", {"x": {**row, "walkers": 0.0, "agents": 10.0}}, ())
+    other = compare.MeasuredSet(
         "other", {"y": {**row, "walkers": 0.0, "agents": 7.9}, "z": {**row, "speed": math.nan}}, ()
     )
     rows = {item["measure"]: item for item in compare.rows_of(one, other)}
