@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""`drive`: the driving env (csrc/drive) as puffervec's registry sees it, and how to train in it.
+"""The registry entry of `drive` (csrc/drive), and the preset for training in it.
 
 Runs in the learner when an env is made; the workers map the file that `build` returns and parse
 nothing.
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from puffervec.contract.keyboard import Keys
     from puffervec.vec.vector_env import VectorEnv
 
-# A car that could be built, and what a driver has to see in real scenes. With the bicycle's own
-# values and the same limits 20 % of the half-seconds are comfortable, with the car's 92 % (3M
-# agent-steps, nothing paid for comfort; scores 0.81 and 0.79).
+# A realistic car, and what a driver has to see in real scenes. With the bicycle's own values and
+# the same limits 20 % of the half-seconds are comfortable, with the car's 92 % (3M agent-steps, no
+# reward for comfort; scores 0.81 and 0.79).
 DRIVER = {"dynamics": "car", "observation": "driver"}
-# With twice these penalties fewer cars crash, and more never arrive. Comfort costs a usual step a
-# tenth of what its progress brings. Without haste cars arrive in half the time of the log.
+# With twice these penalties fewer cars crash, but more never arrive. The comfort terms cost a
+# typical step a tenth of its reward for progress. Without haste cars arrive in half the time of the
+# log.
 REWARDS = {
     "reward_progress": 0.05,
     "reward_collision": -1.5,
@@ -45,7 +46,7 @@ REWARDS = {
     "reward_haste": -0.01,
     "reward_red_light": -0.5,
 }
-# Small roll-outs and small minibatches: many gradient steps per simulated step. A gamma of 0.985
+# Short rollouts and small minibatches: many gradient steps per simulated step. A gamma of 0.985
 # learns more slowly (0.73 against 0.83 after 3M agent-steps).
 PRESET: dict[str, dict[str, Any]] = {
     "env": {"scenes": "generated:1000,streets:1000", **DRIVER, **REWARDS},
@@ -62,14 +63,14 @@ PRESET: dict[str, dict[str, Any]] = {
     "policy": {"hidden": (128, 128), "normalize": False},
 }
 
-# What is in the log of training, besides the columns of evaluations (csrc/drive/judge/records.h)
+# Metrics in the training log besides the columns of evaluations (csrc/drive/records.h)
 RECORD_MEANINGS = {
-    "goal_steps": "steps to the goal per agent; 0 for those that did not reach it",
+    "goal_steps": "steps to the goal per agent; 0 for agents that did not reach it",
     "contacts": "contacts with other objects per agent",
-    "departures": "times per agent that it began to touch a road edge",
-    "progress_m": "metres by which the goal came nearer, per agent",
+    "departures": "times per agent that it started to touch a road edge",
+    "progress_m": "decrease of the distance to the goal per agent, in metres",
     "complete": "1 for an episode that ended by itself, 0 for one that a new bundle cut short",
-    "goals_again": "goals that were reached after the first one",
+    "goals_again": "goals reached after the first one",
 }
 TRAINING = Training(
     preset=PRESET,
@@ -92,16 +93,14 @@ TRAINING = Training(
 )
 
 
-_WARNED: dict[
-    str | tuple[str, type[Warning], int], int
-] = {}  # Python's own notes on what has been said already.
+# Python's registry of warnings that were already shown.
+_WARNED: dict[str | tuple[str, type[Warning], int], int] = {}
 
 
 def build(config: DriveConfig) -> EnvData:
-    """Compile the scenes of a config, or find them in the cache; take the user's own values of
-    actions.
+    """Compile the scenes of a config, or find them in the cache, and collect the env's params.
 
-    A SceneWarning says what was left out.
+    A SceneWarning lists the scenes that were left out.
 
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
@@ -120,8 +119,10 @@ def build(config: DriveConfig) -> EnvData:
 
 
 def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
-    """What the C env reads besides its config and the scenes: ranges of rewards
-    (csrc/drive/judge/reward.c), ids (control.c), values of actions (actions.c).
+    """Return the arrays that the C env reads besides its config and the scenes.
+
+    These are ranges of rewards (csrc/drive/reward.c), ids (control.c), and values of actions
+    (actions.c).
     """
     ids = {"control_ids": np.array(config.control_ids, np.int32)} if config.control_ids else {}
     return {
@@ -132,8 +133,10 @@ def params_of(config: DriveConfig) -> dict[str, np.ndarray]:
 
 
 def keys(config: DriveConfig) -> Keys:
-    """How keys drive a car: drive_env.keys. Raises: ConfigError: this model cannot be driven by
-    keys.
+    """Return how the keyboard drives a car; see drive_env.keys.
+
+    Raises:
+        ConfigError: this dynamics model cannot be driven from the keyboard.
     """
     from drive_env.keys import keys
 
@@ -141,24 +144,24 @@ def keys(config: DriveConfig) -> Keys:
 
 
 def evaluation() -> Evaluation:
-    """Rates per scene, baselines and pictures (drive_env.evaluate.evaluate), imported when they are
-    asked for.
-    """
+    """Return drive_env.evaluate.evaluate.EVALUATION, imported only when it is used."""
     from drive_env.evaluate.evaluate import EVALUATION
 
     return EVALUATION
 
 
 def drawing(config: DriveConfig, state: State) -> Drawing:
-    """How an episode looks: drive_env.drawing.drawing."""
+    """Return how an episode looks; see drive_env.drawing.drawing."""
     from drive_env.drawing.drawing import drawing
 
     return drawing(config, state)
 
 
 def recorder(vec: VectorEnv) -> Recorder:
-    """Pictures for `render_mode="rgb_array"`: drive_env.render.frames. Raises: MissingExtraError:
-    no Pillow.
+    """Return the recorder for `render_mode="rgb_array"`; see drive_env.render.frames.
+
+    Raises:
+        MissingExtraError: Pillow is not installed.
     """
     from drive_env.render.frames import FrameRecorder
 

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What of a scene a format has no place for, and what it keeps with less detail: `puffer-scenes
-convert` sums it up.
+"""Counts what a scene loses when it is written in another format.
+
+A format drops what it cannot store, and simplifies what it stores with less detail. `puffer-scenes
+convert` sums this up.
 """
 
 from __future__ import annotations
@@ -13,21 +15,23 @@ from drive_env.scenes.controls import STATES, WORDS, controls_of, light_tree, li
 from drive_env.scenes.sceneset import SceneSet
 from drive_env.scenes.schema import CONTROL_KINDS, OBJECT_TYPES, SEGMENT_TYPES, Scene
 
-NAMED = (
-    "sdc_track_index",
-    "tracks_to_predict",
-    "objects_of_interest",
-)  # metadata that layouts may have a place for
+# Metadata that layouts may be able to store
+NAMED = ("sdc_track_index", "tracks_to_predict", "objects_of_interest")
 Losses = tuple[Counter[str], Counter[str]]
 
 
-def losses(scene: Scene, format: str, layout: str = "v2", made: SceneSet | None = None) -> Losses:
-    """Return what is dropped and what is simplified when a scene is written, and how much of it.
+def losses(
+    scene: Scene, format: str, layout: str = "v2", written: SceneSet | None = None
+) -> Losses:
+    """Return counts of what is dropped and of what is simplified when a scene is written.
 
-    Args: format: "json", "bin" or "pvs". layout: of .bin. made: the .pvs file of the scene.
+    Args:
+        format: "json", "bin" or "pvs".
+        layout: layout of a .bin file.
+        made: the .pvs file of the scene.
     """
-    if made is not None:
-        dropped, simplified = _of_pvs(scene, made)
+    if written is not None:
+        dropped, simplified = _of_pvs(scene, written)
     elif format == "bin":
         dropped, simplified = _of_bin(scene, layout)
     else:
@@ -38,7 +42,7 @@ def losses(scene: Scene, format: str, layout: str = "v2", made: SceneSet | None 
 def _of_json(scene: Scene) -> Losses:
     dropped: Counter[str] = Counter()
     dropped["links of lanes"] = sum(road.links is not None for road in scene.roads)
-    controls = scene.controls or ()  # without: what there is comes from what JSON has
+    controls = scene.controls or ()  # None: the controls come from what JSON stores
     kinds = _kinds(scene) if scene.controls else Counter[str]()
     dropped["yield signs"] = kinds["yield_sign"]
     dropped["stop lines"] = sum(item.stop_line_m is not None for item in controls)
@@ -52,10 +56,10 @@ def _of_json(scene: Scene) -> Losses:
 
 def _of_bin(scene: Scene, layout: str) -> Losses:
     form, known = BY_NAME[layout], set(OBJECT_CODES.values())
-    kept = [item for item in scene.objects if OBJECT_TYPES[item.type] in known]
+    stored = [item for item in scene.objects if OBJECT_TYPES[item.type] in known]
     kinds = _kinds(scene)
     dropped: Counter[str] = Counter()
-    dropped["objects of other types"] = len(scene.objects) - len(kept)
+    dropped["objects of other types"] = len(scene.objects) - len(stored)
     dropped["traffic lights"] = kinds["traffic_light"] + _placeless(scene)
     dropped["yield signs"] = kinds["yield_sign"]
     dropped["links of lanes"] = sum(road.links is not None for road in scene.roads)
@@ -72,29 +76,28 @@ def _of_bin(scene: Scene, layout: str) -> Losses:
         dropped["tracks to predict"] = len(scene.to_predict)
     else:
         dropped["difficulties of tracks"] = _difficulties(scene)
-    with_id = [item.id for item in kept if item.id != -1]
+    with_id = [item.id for item in stored if item.id != -1]
     if "id" not in form.head:
         dropped["ids of roads"] = sum(road.id != -1 for road in scene.roads)
-    if (
-        "id" not in form.head or len(kept) - len(set(with_id)) > 1
-    ):  # objects without one get 0, and ids must differ
+    # Objects without an id get 0, and ids must differ.
+    if "id" not in form.head or len(stored) - len(set(with_id)) > 1:
         dropped["ids of objects"] = len(with_id)
     return dropped, Counter(
         {"subtypes of roads": sum(road.type in SEGMENT_TYPES for road in scene.roads)}
     )
 
 
-def _of_pvs(scene: Scene, made: SceneSet) -> Losses:
-    (stored,) = made
+def _of_pvs(scene: Scene, written: SceneSet) -> Losses:
+    (stored,) = written
     dropped: Counter[str] = Counter()
     simplified: Counter[str] = Counter()
     lines = [road for road in scene.roads if road.type in SEGMENT_TYPES]
     roads = stored.text["roads"]
     before = sum(len(road.points_m) for road in lines)
-    simplified[f"points of roads (within {made.settings.simplify_m:g} m)"] = before - int(
+    simplified[f"points of roads (within {written.settings.simplify_m:g} m)"] = before - int(
         stored.head["segment_count"].sum()
     )
-    simplified["states of traffic lights that are no known word"] = _wordless(scene)
+    simplified["unknown states of traffic lights"] = _wordless(scene)
     dropped["objects that are never present"] = len(scene.objects) - stored.object_count
     dropped["roads without length"] = sum(
         roads[name]["roads"] - roads[name]["kept"] for name in SEGMENT_TYPES
@@ -106,7 +109,7 @@ def _of_pvs(scene: Scene, made: SceneSet) -> Losses:
 
 
 def _difficulties(scene: Scene) -> int:
-    """Return of how many tracks to predict the difficulty is known."""
+    """Return the number of tracks to predict whose difficulty is known."""
     listed = scene.metadata.get("tracks_to_predict")
     items = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
     return sum(bool(item.get("difficulty")) for item in items)
@@ -121,12 +124,12 @@ def _kinds(scene: Scene) -> Counter[str]:
 
 
 def _placeless(scene: Scene) -> int:
-    """Return how many traffic lights of a JSON scene never have a place."""
+    """Return the number of traffic lights of a JSON scene that never have a place."""
     return len(scene.traffic_lights) - len(lights_of(scene)) if scene.controls is None else 0
 
 
 def _wordless(scene: Scene) -> int:
-    """Return how many states of a JSON scene are of no known word."""
+    """Return the number of states of a JSON scene that are unknown words."""
     lights = [
         light
         for light in scene.traffic_lights.values()

@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""The models of motion (csrc/drive/motion/models.h) without an env: one step of one body, and
-expert actions of logged scenes.
+"""Motion models (csrc/drive/models.h) without an env: steps of one body, and expert actions.
 
 Runs in the learner. `python -m drive_env.motion FOLDER` prints how well each model's expert actions
 follow the logs.
@@ -38,8 +37,11 @@ class Body:
     """State of one body; angles are counter-clockwise.
 
     Attributes:
-        x, y: centre, m. heading: rad. speed: m/s along the heading, negative backward.
-        acceleration, lateral: m/s^2, of the last step. steering: rad, of the front wheels.
+        x, y: centre, m.
+        heading: rad.
+        speed: m/s along the heading, negative backward.
+        acceleration, lateral: m/s^2, of the last step.
+        steering: rad, of the front wheels.
         length: m, of the body; its wheelbase is a share of it.
     """
 
@@ -65,15 +67,16 @@ def move(
     Args:
         action: a number per axis of `config.dynamics`, in its units (`drive_env.actions.axes_of`).
         kind: "vehicle", "pedestrian", "cyclist" or "other".
+
     Raises:
-        ConfigError: another number of axes, or an unknown kind.
+        ConfigError: the number of axes is wrong, or the kind is unknown.
     """
     axes = axes_of(config.dynamics)
     if len(action) != len(axes) or kind not in OBJECT_TYPES:
         names = ", ".join(axis.name for axis in axes)
         raise ConfigError(
-            f"move: action {action!r} of a {kind}: give {names}, and a kind of "
-            f"{', '.join(OBJECT_TYPES)}"
+            f"move: action is {action!r} and kind {kind!r}; the action must be ({names}), and the "
+            f"kind one of {', '.join(OBJECT_TYPES)}"
         )
     state = ffi.new("float[]", list(dataclasses.astuple(body)))
     values = ffi.new("float[]", list(action))
@@ -86,14 +89,13 @@ class Experts:
     """Expert actions of the objects of one scene.
 
     Attributes:
-        objects: (n,) int64, their places in the scene.
-        values: (n, T - 1, D) float32, by axis and in its units, as far as the action space has
-        them.
-        actions: the same as the env takes them: (n, T - 1, D) float32 where actions are continuous,
-            (n, T - 1, D) int32 where they are multi-discrete, (n, T - 1) int32 where they are
+        objects: (n,) int64, their indices in the scene.
+        values: (n, T - 1, D) float32, by axis and in its units, within the action space.
+        actions: the same actions as the env takes them: (n, T - 1, D) float32 if actions are
+            continuous, (n, T - 1, D) int32 if they are multi-discrete, (n, T - 1) int32 if they are
             discrete.
-        poses: (n, T, 4) float32, where the model is led: x, y (m, relative to the scene's origin),
-        heading (rad), speed (m/s).
+        poses: (n, T, 4) float32, where the actions lead the model: x, y (m, relative to the scene's
+            origin), heading (rad), speed (m/s).
         errors: (n, T) float32, distance to the log in m; NaN where the log has a gap.
     """
 
@@ -107,48 +109,48 @@ class Experts:
 def expert_actions(
     config: DriveConfig, scene: int | str = 0, scenes: SceneSet | None = None
 ) -> Experts:
-    """Return the actions by which the model of `config` follows the log of every vehicle that is
-    there in the first frame.
+    """Return the actions by which the model of `config` follows each vehicle's log.
 
-    Models that set poses are exactly there. The others choose two numbers for a pose of three, so
-    each action looks at where the vehicle is by then (csrc/drive/motion/inverse.c). An env with
-    `expert_actions=1` plays the same actions.
+    Vehicles that are present in the first frame count. Models that set poses follow their log
+    exactly. The others choose two numbers for a pose of three, so each action corrects for where
+    the vehicle is by then (csrc/drive/inverse.c). An env with `expert_actions=1` plays the same
+    actions.
 
     Args:
         config: `scenes`, `dynamics`, `actions`, `action_values`, the limits and the bicycle's
-        settings count.
+            settings matter.
         scene: its number or its name.
-        scenes: the compiled set, where it is at hand; else `config.scenes` is compiled, or found in
-            the cache.
+        scenes: the compiled set; None: `config.scenes` is compiled, or found in the cache.
+
     Raises:
-        ConfigError: the model has no inverse, or there is no such scene. SceneError: see
-            `prepare_scenes`.
+        ConfigError: the model has no inverse, or there is no such scene.
+        SceneError: see `prepare_scenes`.
     """
     if config.dynamics == "jerk":
         raise ConfigError("expert_actions: dynamics=jerk cannot be inverted: use another model")
-    found = prepare_scenes(config).scenes if scenes is None else scenes
-    index = _index(found, scene)
-    _, arrays = found.scene(index)
-    head, objects = found.scene(index)[0], arrays["objects"]
+    scene_set = prepare_scenes(config).scenes if scenes is None else scenes
+    index = _index(scene_set, scene)
+    _, arrays = scene_set.scene(index)
+    head, objects = scene_set.scene(index)[0], arrays["objects"]
     frames = int(head["frame_count"])
     chosen = np.array(
         [
             o
             for o, item in enumerate(objects)
-            if item["type"] == VEHICLE and _logged(arrays, o, frames)[0, 3] == 1
+            if item["type"] == VEHICLE and _log_of(arrays, o, frames)[0, 3] == 1
         ]
     )
     values = np.zeros((len(chosen), frames, MOST_AXES), np.float32)
     poses = np.zeros((len(chosen), frames, 4), np.float32)
     errors = np.full((len(chosen), frames), np.nan, np.float32)
-    context, _kept = _context(config, found)
+    context, _alive = _context(config, scene_set)
     for row, o in enumerate(chosen):
         targets = ffi.from_buffer("float[]", values[row]), ffi.from_buffer("float[]", poses[row])
         if lib.pv_drive_expert_actions(context, index, o, 0, *targets):
             raise ConfigError(
-                f"expert_actions: object {o} of {found.names[index]} cannot be followed"
+                f"expert_actions: object {o} of {scene_set.names[index]} cannot be followed"
             )
-        log = _logged(arrays, o, frames)
+        log = _log_of(arrays, o, frames)
         there = log[:, 3] == 1
         errors[row, there] = np.hypot(*(poses[row, there, :2] - log[there, :2]).T)
     values = values[:, : frames - 1, : len(axes_of(config.dynamics))]
@@ -158,12 +160,12 @@ def expert_actions(
 
 
 def in_action_space(config: DriveConfig, values: Floats) -> NDArray[Any]:
-    """Return actions as the env takes them, the nearest that there is, for values (..., D) by axis."""
+    """Return the nearest actions that the env can take for values (..., D) by axis."""
     if config.actions == "continuous":
         return values
-    given = parse_action_values(config.action_values, config.dynamics)
+    own = parse_action_values(config.action_values, config.dynamics)
     lists = [
-        np.array(given.get(axis.name, axis.values), np.float32) for axis in axes_of(config.dynamics)
+        np.array(own.get(axis.name, axis.values), np.float32) for axis in axes_of(config.dynamics)
     ]
     indices = [
         np.abs(values[..., i, None] - listed).argmin(axis=-1) for i, listed in enumerate(lists)
@@ -185,8 +187,8 @@ def _index(scenes: SceneSet, scene: int | str) -> int:
     )
 
 
-def _logged(arrays: dict[str, NDArray[Any]], o: int, frames: int) -> Floats:
-    """(T, 4): x, y, heading, and 1 where the object is there."""
+def _log_of(arrays: dict[str, NDArray[Any]], o: int, frames: int) -> Floats:
+    """Return a log as (T, 4): x, y, heading, and 1 where the object is present."""
     item = arrays["objects"][o]
     first, count, start = (
         int(item["frame_first"]),
@@ -213,7 +215,7 @@ def _struct(config: DriveConfig) -> object:
 
 
 def _context(config: DriveConfig, scenes: SceneSet) -> tuple[object, object]:
-    """A context, and what must live as long."""
+    """Return a C context, and the buffers that must live as long as it."""
     blob = pack_params(action_params(config.action_values, config.dynamics))
     params = ffi.new("uint64_t[]", len(blob) // 8 + 1)
     ffi.memmove(params, blob, len(blob))
@@ -229,9 +231,10 @@ TRACKED_M = 0.5
 TRACKED_FRAMES = 91  # 9 s
 
 
-class Tracked(NamedTuple):
-    """Vehicles that expert actions keep within 0.5 m of their log for 9 s, of how many; and of
-    those whose goal is 2 m away.
+class TrackingCounts(NamedTuple):
+    """Counts of vehicles, and of those that expert actions keep within 0.5 m of their log for 9 s.
+
+    `moving` are those whose goal is at least 2 m away.
     """
 
     close: int
@@ -240,50 +243,50 @@ class Tracked(NamedTuple):
     moving: int
 
 
-def tracked(config: DriveConfig) -> Tracked:
-    """Return how many vehicles of `config.scenes` expert actions keep to their logs."""
+def count_tracked(config: DriveConfig) -> TrackingCounts:
+    """Count the vehicles of `config.scenes` that expert actions keep to their logs."""
     scenes = prepare_scenes(config).scenes
-    found = Tracked(0, 0, 0, 0)
+    counts = TrackingCounts(0, 0, 0, 0)
     for index in range(len(scenes)):
         experts = expert_actions(config, index, scenes)
         if len(experts.objects):
             close = np.nanmax(experts.errors[:, :TRACKED_FRAMES], axis=1) <= TRACKED_M
             moves = scenes.scene(index)[1]["objects"]["flags"][experts.objects] & packed.MOVES > 0
             more = close.sum(), len(close), (close & moves).sum(), moves.sum()
-            found = Tracked(*(int(a + b) for a, b in zip(found, more, strict=True)))
-    return found
+            counts = TrackingCounts(*(int(a + b) for a, b in zip(counts, more, strict=True)))
+    return counts
 
 
 def main(arguments: list[str]) -> int:
-    """Print the share of vehicles that each model's expert actions keep within 0.5 m of their log
-    for 9 s.
-    """
+    """Print how many vehicles each model's expert actions keep to their logs, and their share."""
     if len(arguments) != 1:
         print(
             "usage: python -m drive_env.motion SCENES (a folder, a file, or generated:N)",
             file=sys.stderr,
         )
         return 2
-    for dynamics, actions in SHOWN:
+    for dynamics, actions in TRACKED_MODELS:
         try:
-            found = tracked(DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions))
+            counts = count_tracked(
+                DriveConfig(scenes=arguments[0], dynamics=dynamics, actions=actions)
+            )
         except SceneError as error:
             print(f"drive_env.motion: {error}", file=sys.stderr)
             return 2
-        all_of_them = (
-            f"{found.close} of {found.vehicles} vehicles, "
-            f"{found.close / max(1, found.vehicles):.1%}"
+        every = (
+            f"{counts.close} of {counts.vehicles} vehicles, "
+            f"{counts.close / max(1, counts.vehicles):.1%}"
         )
-        moving = (
-            f"{found.close_moving} of {found.moving} that move, "
-            f"{found.close_moving / max(1, found.moving):.1%}"
+        moving_text = (
+            f"{counts.close_moving} of {counts.moving} that move, "
+            f"{counts.close_moving / max(1, counts.moving):.1%}"
         )
-        print(f"{dynamics:20} {actions:11} {all_of_them}; {moving}")
+        print(f"{dynamics:20} {actions:11} {every}; {moving_text}")
     return 0
 
 
-# Models and action spaces whose tracking is shown.
-SHOWN: tuple[tuple[Dynamics, Actions], ...] = (
+# Models and action spaces whose tracking `main` prints.
+TRACKED_MODELS: tuple[tuple[Dynamics, Actions], ...] = (
     ("state", "continuous"),
     ("delta_local", "continuous"),
     ("invertible_bicycle", "continuous"),

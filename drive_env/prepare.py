@@ -4,10 +4,10 @@
 
 Runs in the learner before workers start. A set is named by a hash of the scenes' contents and of
 the settings that it depends on. It is verified before use; a damaged one is compiled again. A small
-JSON file beside it lists the files that were left out.
+JSON file next to it lists the files that were left out.
 
-Many scenes are compiled in parts, each of which is kept in the cache as a set of its own until the
-whole is there: compiling that was cut off goes on where it was.
+Large sets are compiled in parts. Each part is kept in the cache as a separate set until the whole
+is complete, so that interrupted compiling continues where it stopped.
 """
 
 from __future__ import annotations
@@ -37,20 +37,18 @@ from puffervec.errors import SceneError
 from puffervec.system.cache import SCENES, cache_folder, holding, key_of, write_atomically
 from puffervec.workers.process.parallel import each_on_all_cores
 
-COUNT_VERSION = 1  # raised when other objects of the same scene would be agents
-COUNTS_KEPT = 1000  # scenes of a set from which on its counts of agents are kept
-COMPILE_VERSION = 7  # raised when the same scene and settings would give other bytes
+COUNT_VERSION = 1  # raise it when other objects of the same scene become agents
+COUNTS_KEPT = 1000  # the agents of sets with at least this many scenes are cached
+COMPILE_VERSION = 7  # raise it when the same scene and settings compile to other bytes
 OFFROAD_EDGES = 16
-CHECKED_BYTES = (
-    1 << 28
-    # Sets up to this size are checked whole at each start; of larger ones each scene before it is
-    # driven
-)
+# Sets up to this size are checked completely at each start; workers check the scenes of larger sets
+# one by one, before they are driven.
+CHECKED_BYTES = 1 << 28
 REASONS_SHOWN = 3  # files named in an error about a folder
 REMARKS_SHOWN = 5  # files named in remarks on a folder
-MANY = 100  # compiling as many scenes takes seconds, so a line on stderr says so
-PART, MOST_PARTS = 16, 1024  # scenes of a part; parts of a set, which may have more scenes instead
-LEAST_PARTS = 2  # for each process: with fewer the learner compiles alone
+MANY = 100  # compiling this many scenes takes seconds, so a line on stderr announces it
+PART, MOST_PARTS = 16, 1024  # scenes per part, and parts per set; very large sets get larger parts
+LEAST_PARTS = 2  # parts per process: with fewer the learner compiles them itself
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,14 @@ class Prepared:
     scenes: SceneSet
     left_out: tuple[LeftOut, ...]  # files of a folder that cannot be used, and why
     counts: tuple[int, ...] = ()  # scenes of each set that the setting names, in their order
-    weights: tuple[float | None, ...] = ()  # of these sets, as given
-    # All scenes were checked completely; otherwise workers check each before its first use.
+    weights: tuple[float | None, ...] = ()  # of these sets, None if the setting has no weight
+    # True: all scenes were checked completely; False: workers check each before its first use.
     checked: bool = False
-    kept: tuple[int, ...] = ()  # which of all items each scene is
+    kept: tuple[int, ...] = ()  # index of each scene among all items
 
     @property
     def scene_weights(self) -> NDArray[np.float32] | None:
-        """How often each scene is drawn, relative to the others, (scenes,); None: all equally
-        often.
-        """
+        """Return the relative frequencies of draws, (scenes,); None if all are equal."""
         if all(weight is None for weight in self.weights):
             return None
         shares = [
@@ -81,8 +77,9 @@ class Prepared:
 
     @property
     def set_params(self) -> dict[str, NDArray[Any]]:
-        """What passes through weighted sets need: where each ends, and its share of the draws that
-        those before leave over.
+        """Return the params for passes through weighted sets.
+
+        They are the end of each set, and its share of the draws that earlier sets leave over.
         """
         if all(weight is None for weight in self.weights):
             return {}
@@ -95,20 +92,22 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
     """Find, read, check, compile and cache the scenes of a config.
 
     Raises:
-        SceneError: no such folder or file, no scene that can be used, nothing to drive, or a cache
-        that cannot be written.
+        SceneError: no such folder or file, no usable scene, no agent, or a cache that cannot be
+            written.
         ConfigError: a scene has more agents than one env has rows.
     """
     settings = settings_of(config)
     sources = sources_of(config.scenes, config.split)
-    prepared = as_it_is(sources, config, settings) or from_cache(sources, config.scenes, settings)
+    prepared = map_in_place(sources, config, settings) or from_cache(
+        sources, config.scenes, settings
+    )
     prepared = dataclasses.replace(prepared, weights=tuple(source.weight for source in sources))
     if any(source.weight is not None for source in sources):
         for source, count in zip(sources, prepared.counts, strict=True):
             if not count:
                 raise SceneError(
-                    f"{source.name}: none of its {len(source.items)} scenes can be used, so none "
-                    "can be drawn as often as its weight says; leave it out"
+                    f"{source.name}: none of its {len(source.items)} scenes can be used, so its "
+                    "weight cannot be met; leave it out"
                 )
     scenes = prepared.scenes
     counts = agents_in(scenes, config)
@@ -122,88 +121,89 @@ def prepare_scenes(config: DriveConfig) -> Prepared:
 
 
 def agents_in(scenes: SceneSet, config: DriveConfig) -> list[int]:
-    """Agents of each scene. Those of large sets are kept in the cache: counting reads something of
-    every scene.
+    """Return the number of agents of each scene.
+
+    Counts of large sets are cached, because counting reads part of every scene.
     """
     if len(scenes) < COUNTS_KEPT:
-        return _counted(scenes, config)
-    asked = [
+        return _count_agents(scenes, config)
+    criteria = [
         config.control,
         config.control_ids,
         config.init_step,
         bool(config.max_steps),
         config.goal_radius_m,
     ]
-    whole = [
-        int(scenes.head[name]) for name in ("crc32", "bytes", "scene_count")
-    ]  # the sum is of all scenes' sums
-    path = cache_folder() / SCENES / f"{key_of('agents', COUNT_VERSION, whole, asked)}.json"
+    # The checksum covers the checksums of all scenes.
+    whole = [int(scenes.head[name]) for name in ("crc32", "bytes", "scene_count")]
+    path = cache_folder() / SCENES / f"{key_of('agents', COUNT_VERSION, whole, criteria)}.json"
     with contextlib.suppress(OSError, ValueError, RecursionError), holding(path) as folder:
-        found: Any = json.loads(folder.read(path.name, MAX_FILE_BYTES))
+        stored: Any = json.loads(folder.read(path.name, MAX_FILE_BYTES))
         if (
-            isinstance(found, list)
-            and len(found) == len(scenes)
-            and all(type(count) is int for count in found)
+            isinstance(stored, list)
+            and len(stored) == len(scenes)
+            and all(type(count) is int for count in stored)
         ):
-            return list(found)
-    counts = _counted(scenes, config)
-    with contextlib.suppress(
-        SceneError
-    ):  # a cache that cannot be written is named when it is needed
+            return list(stored)
+    counts = _count_agents(scenes, config)
+    # A cache that cannot be written is reported when it is needed.
+    with contextlib.suppress(SceneError):
         write_atomically(path, [json.dumps(counts).encode()])
     return counts
 
 
-def _counted(scenes: SceneSet, config: DriveConfig) -> list[int]:
+def _count_agents(scenes: SceneSet, config: DriveConfig) -> list[int]:
     return [int(count) for count in scenes.agents(config)]
 
 
 def settings_of(config: DriveConfig) -> CompileSettings:
-    """What the bytes of compiled scenes depend on."""
+    """Return the settings that determine the bytes of compiled scenes."""
     lanes, lines, edges = config.segment_k
-    # The env looks for off-road contacts among the indexed edges too, however few of them an agent
+    # The env also searches the indexed edges for off-road contacts, however few of them an agent
     # observes.
     return CompileSettings(
         (lanes, lines, max(edges, OFFROAD_EDGES)), config.range_m, config.simplify_m
     )
 
 
-def as_it_is(
+def map_in_place(
     sources: Sequence[Source], config: DriveConfig, settings: CompileSettings
 ) -> Prepared | None:
-    """The one .pvs file that the setting names, where its index answers for these settings: then it
-    is mapped where it lies.
+    """Return the one .pvs file that the setting names, to be mapped in place.
+
+    None if there are other sources, or if the file's index does not cover the settings.
     """
     (source, *others) = sources
     if others or source.compiled is None or config.split != "all":
         return None
-    scenes, checked = checked_set(source.compiled)
-    found = Prepared(source.compiled, scenes, (), counts=(len(scenes),), checked=checked)
-    return found if covers(scenes.settings, settings) else None
+    scenes, checked = open_checked(source.compiled)
+    prepared = Prepared(source.compiled, scenes, (), counts=(len(scenes),), checked=checked)
+    return prepared if covers(scenes.settings, settings) else None
 
 
 def covers(one: CompileSettings, other: CompileSettings) -> bool:
-    """Whether an index made with one answers all that an index made with the other does."""
+    """Return whether an index made with one can answer all searches of the other's."""
     return bool(
         (np.array(one.index_k) >= other.index_k).all() and one.range_m >= np.float32(other.range_m)
     )
 
 
 def same_index(one: CompileSettings, other: CompileSettings) -> bool:
-    """Whether scenes compiled with one need no other index to stand in a set compiled with the
-    other.
-    """
+    """Return whether scenes compiled with one fit into a set compiled with the other."""
     return bool(one.index_k == other.index_k and one.range_m == np.float32(other.range_m))
 
 
-def checked_set(path: Path) -> tuple[SceneSet, bool]:
-    """Open a set, and check all of its scenes unless there are gigabytes of them.
+def open_checked(path: Path) -> tuple[SceneSet, bool]:
+    """Open a set, and check all of its scenes unless it has more than CHECKED_BYTES.
 
-    Nothing in the cache says that a large set has been checked before: whoever can change the set
-        can write that too.
+    The cache does not record that a large set was checked before: whoever can change the set could
+    write that record too.
 
-    Returns: the set, and whether it has been checked whole; if not, workers check each scene.
-        Raises: SceneError.
+    Returns:
+        The set, and whether it was checked completely; if not, workers check each scene.
+
+    Raises:
+        SceneError: the set is damaged or cannot be read.
     """
     scenes = SceneSet(path)
     if len(scenes.data) > CHECKED_BYTES:
@@ -213,40 +213,40 @@ def checked_set(path: Path) -> tuple[SceneSet, bool]:
 
 
 def numbers_of(settings: CompileSettings) -> tuple[float, ...]:
-    """Those of the settings that are metres."""
+    """Return the settings that are lengths in metres."""
     return (settings.range_m, settings.split_m, *settings.tolerances_m)
 
 
 def from_cache(sources: Sequence[Source], name: str, settings: CompileSettings) -> Prepared:
-    """The set of all these scenes in the cache, compiled now if it is not there. Raises:
-    SceneError.
+    """Return the set of all these scenes from the cache; compile it first if it is missing.
+
+    Raises:
+        SceneError: see `prepare_scenes`.
     """
     path = set_path([[item.identity for item in source.items] for source in sources], settings)
-    found = load_cached(path)
-    if found is None:
+    prepared = load_cached(path)
+    if prepared is None:
         try:
             compile_into(path, name, sources, settings)
-        except (
-            OSError,
-            SceneError,
-        ):  # another process may have made the same set, and removed the parts that both used
+        except (OSError, SceneError):
+            # Another process may have made the same set, and removed the parts that both used.
             if load_cached(path) is None:
                 raise
-        found = load_cached(path)
-        if found is None:
+        prepared = load_cached(path)
+        if prepared is None:
             raise SceneError(
                 f"{path}: the set of scenes was damaged as soon as it was written; is the disk "
                 "failing?"
             )
     items = [item for source in sources for item in source.items]
-    places = [items[number].place for number in found.kept]
+    places = [items[number].place for number in prepared.kept]
     if len(set(places)) > 1:
-        found.scenes.places = places
-    return found
+        prepared.scenes.places = places
+    return prepared
 
 
 def set_path(identities: Any, settings: CompileSettings) -> Path:
-    """Where a set of these scenes is kept."""
+    """Return the path of a set of these scenes in the cache."""
     key = key_of(
         COMPILE_VERSION, packed.VERSION, settings.index_k, numbers_of(settings), identities
     )
@@ -254,13 +254,13 @@ def set_path(identities: Any, settings: CompileSettings) -> Path:
 
 
 def load_cached(path: Path) -> Prepared | None:
-    """A set from the cache, or None if it is not there or does not verify."""
+    """Return a set from the cache, or None if it is missing or does not verify."""
     try:
         with holding(path) as folder:
             notes = json.loads(folder.read(notes_path(path).name, MAX_FILE_BYTES))
         left_out = tuple(LeftOut(Path(name), reason) for name, reason in notes["left_out"])
         counts = tuple(int(count) for count in notes["counts"])
-        scenes, checked = checked_set(path)
+        scenes, checked = open_checked(path)
         kept = tuple(int(number) for number in notes["kept"])
         if not sum(counts) == len(kept) == len(scenes):
             return None
@@ -278,8 +278,9 @@ Outcome = CompiledScene | LeftOut
 class Part:
     """Some scenes of one source, compiled together.
 
-    path: where they are kept until the whole set is there. whole: this is all of the set, and
-        stays.
+    Attributes:
+        path: where they are kept until the whole set exists.
+        whole: this part is the whole set, so its file stays.
     """
 
     source: int
@@ -314,7 +315,7 @@ def compile_into(
     with progress("compiling scenes", total, done=total - left, shown=total >= MANY) as advance:
         for count in compiled:
             advance(count)
-    join(path, name, parts, len(sources), settings)
+    join_parts(path, name, parts, len(sources), settings)
     for part in parts:
         if not part.whole:
             part.path.unlink(missing_ok=True)
@@ -322,33 +323,39 @@ def compile_into(
 
 
 def parts_of(sources: Sequence[Source], settings: CompileSettings) -> list[Part]:
-    """Cut the scenes of each source into parts of PART scenes, or of more where there would be more
-    than MOST_PARTS.
+    """Cut the scenes of each source into parts of PART scenes.
+
+    Parts are larger where there would be more than MOST_PARTS.
     """
     size = max(PART, -(-sum(len(source.items) for source in sources) // MOST_PARTS))
-    cut = [
+    pieces = [
         (n, source.items[at : at + size])
         for n, source in enumerate(sources)
         for at in range(0, len(source.items), size)
     ]
     return [
         Part(n, items, set_path(["part", [item.identity for item in items]], settings))
-        for n, items in cut
+        for n, items in pieces
     ]
 
 
 def compile_part(part: Part, settings: CompileSettings) -> int:
-    """Compile the scenes of a part and write them, in any process; returns how many there were.
-    Raises: as `compile_one`.
+    """Compile the scenes of a part in any process, write them, and return their number.
+
+    Raises:
+        SceneError: as `compile_one`.
     """
     write_part(part, [compile_one(item.load, settings) for item in part.items], settings)
     return len(part.items)
 
 
 def compile_one(load: Load, settings: CompileSettings) -> Outcome:
-    """Load and pack one scene, in any process. Raises SceneError as the loader does.
+    """Load and pack one scene, in any process.
 
     Scenes of a .pvs file keep their segments, and get another index where they need one.
+
+    Raises:
+        SceneError: as the loader does.
     """
     item = load()
     if isinstance(item, LeftOut):
@@ -367,11 +374,12 @@ def compile_one(load: Load, settings: CompileSettings) -> Outcome:
 
 
 def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSettings) -> None:
-    """Write compiled scenes and their notes; the set last, and none if there are no scenes. Raises:
-    SceneError.
+    """Write compiled scenes and their notes; the set last, and no set if there are no scenes.
 
-    Only a whole set waits for the disk: one that is found later as a part is verified before it is
-        used.
+    Only a whole set is synced to the disk: a part is verified before it is used.
+
+    Raises:
+        SceneError: a file cannot be written.
     """
     kept = {number: item for number, item in enumerate(outcomes) if not isinstance(item, LeftOut)}
     notes = {
@@ -386,11 +394,13 @@ def write_part(part: Part, outcomes: Sequence[Outcome], settings: CompileSetting
         write_scene_set(part.path, list(kept.values()), settings, part.whole)
 
 
-def join(
+def join_parts(
     path: Path, name: str, parts: Sequence[Part], sources: int, settings: CompileSettings
 ) -> None:
-    """Write the set of all parts, with notes on all of it. Raises: SceneError: there is no scene in
-    any of them.
+    """Write the set of all parts, with the notes on all of it.
+
+    Raises:
+        SceneError: there is no scene in any of them.
     """
     left_out: list[list[str]] = []
     counts = [0] * sources
@@ -399,15 +409,15 @@ def join(
     before = 0
     for part in parts:
         with holding(part.path) as folder:
-            found = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
-        left_out += found["left_out"]
-        kept += [before + number for number in found["kept"]]
+            part_notes = json.loads(folder.read(notes_path(part.path).name, MAX_FILE_BYTES))
+        left_out += part_notes["left_out"]
+        kept += [before + number for number in part_notes["kept"]]
         before += len(part.items)
-        counts[part.source] += found["counts"][0]
-        if found["counts"][0]:
+        counts[part.source] += part_notes["counts"][0]
+        if part_notes["counts"][0]:
             filled.append(part.path)
     if not any(counts):
-        reasons = "; ".join(
+        reasons = "; ".join_parts(
             f"{Path(file).name}: {reason}" for file, reason in left_out[:REASONS_SHOWN]
         )
         more = (
@@ -424,12 +434,12 @@ def join(
 
 
 def notes_path(path: Path) -> Path:
-    """The JSON file beside a set."""
+    """Return the JSON file next to a set."""
     return path.with_suffix(".json")
 
 
 def remarks_on(left_out: Sequence[LeftOut]) -> list[str]:
-    """Lines on the files that were left out, the first few by name."""
+    """Return lines on the files that were left out, the first few by name."""
     lines = [f"left out {item.path.name}: {item.reason}" for item in left_out[:REMARKS_SHOWN]]
     if len(left_out) > REMARKS_SHOWN:
         more = len(left_out) - REMARKS_SHOWN

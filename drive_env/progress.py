@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""A progress bar on a terminal, where rich is installed (the extra `train`). Runs in the learner."""
+"""A progress bar on a terminal, if rich is installed (the extra `train`). Runs in the learner."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from puffervec.system import extras
 def progress(
     what: str, total: int, done: int = 0, shown: bool = True
 ) -> Iterator[Callable[..., None]]:
-    """Show how far work has come, on standard error. Yields a function to call after each item, or
-    with a number of them.
+    """Show progress on standard error.
 
-    Args: what: in a word or two. done: items that need no work. shown: False shows nothing.
+    Yields a function to call after each item, or with a number of items.
+
+    Args:
+        what: a word or two.
+        done: items that need no work.
+        shown: False shows nothing.
     """
     if not (shown and sys.stderr.isatty() and extras.installed("rich")):
         yield lambda count=1: None

@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drivers to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`;
-evaluated as policies are.
+"""Baselines to compare a policy with: `random`, `stop`, `lane-follow`, `idm`, `log`, `expert`.
 
-Runs in the learner. An actor may have `overrides`, a dict of config values that it needs.
-`lane-follow` sees what a policy
-sees: it keeps to its lane, holds a speed and brakes for the car ahead, but does not know its route.
-`log` lets the env move the cars by their logs, which evaluates the data itself; `idm` along the
-logs' paths, with gaps and lights minded; `expert` plays actions that follow the logs.
+Runs in the learner; baselines are evaluated as policies are. An actor may have `overrides`, a dict
+of config values that it needs. `lane-follow` sees what a policy sees: it keeps to its lane, holds a
+speed and brakes for the car ahead, but does not know its route. `log` lets the env move the cars by
+their logs, which evaluates the data itself; `idm` along the logs' paths, respecting gaps and
+lights; `expert` plays actions that follow the logs.
 """
 
 from __future__ import annotations
@@ -34,10 +33,9 @@ STEERINGS_RAD = np.array(
     dtype=np.float32,
 )
 
-# The action space that baselines with a mind of their own act in, and the rows that they read: the
-# same ones whatever the run's policy observes. Numbers of segments stay as they are where a
-# baseline needs none, since the index of scenes depends on
-# them: others would compile the scenes again.
+# The action space of baselines that choose actions, and the rows that they read, whatever the run's
+# policy observes. Numbers of segments are not overridden where a baseline needs none: the index of
+# scenes depends on them, so other numbers would compile the scenes again.
 DEFAULT_ACTIONS: dict[str, Any] = {
     "dynamics": "bicycle", "actions": "discrete", "action_values": (), **dict.fromkeys(PLAYERS, 0),
     **dict.fromkeys(LIMITS, 0.0),
@@ -53,28 +51,27 @@ WHEELBASE_FACTOR = 0.6
 
 
 def action_of(acceleration_mps2: Single, steering_rad: Single) -> NDArray[np.int32]:
-    """Index of the joint action nearest to what is wanted, (N,) each."""
+    """Return the indices of the joint actions nearest to (N,) accelerations and steering angles."""
     a = np.abs(acceleration_mps2[:, None] - ACCELERATIONS_MPS2).argmin(axis=1)
     s = np.abs(steering_rad[:, None] - STEERINGS_RAD).argmin(axis=1)
     return np.asarray(a * len(STEERINGS_RAD) + s, dtype=np.int32)
 
 
 class RandomActor:
-    """Every action equally likely, from a seed."""
+    """Actor that takes every action with equal probability, from a seed."""
 
-    overrides: Mapping[str, Any] = dict.fromkeys(
-        PLAYERS, 0
-    )  # else the agents would not obey its actions
+    # Otherwise the agents would not obey its actions.
+    overrides: Mapping[str, Any] = dict.fromkeys(PLAYERS, 0)
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._rng = np.random.default_rng(seed)
 
     def reset(self, vec: VectorEnv) -> None:
-        """Nothing to do: the random numbers continue from batch to batch."""
+        """Do nothing: the random numbers continue from batch to batch."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
-        """(rows,) or (rows, D) random actions of the env's action space."""
+        """Return random actions of the env's action space, (rows,) or (rows, D)."""
         group, rows = vec.spec.groups[0], row_count(obs)
         if group.action_kind == "discrete":
             return self._rng.integers(0, group.action_sizes[0], rows, dtype=np.int32)
@@ -88,55 +85,57 @@ class RandomActor:
 
 
 class StopActor:
-    """Brakes to a stop and stays."""
+    """Actor that brakes to a stop and stays."""
 
     overrides: Mapping[str, Any] = {**COMPACT_ROWS, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
-        """Take the columns of this env's observations."""
+        """Read the columns of this env's observations."""
         self._reader = ObservationReader(vec)
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """(rows,) actions: the acceleration nearest to the one that stops the car in this step."""
+        """Return (rows,) actions: the acceleration nearest to one that stops the car in a step."""
         speed = self._reader.read(obs)["ego"]["speed"]
         return action_of((-speed / FRAME_S).astype(np.float32), np.zeros_like(speed))
 
 
 class LaneFollowActor:
-    """Keeps to its lane by pure pursuit (Coulter 1992), at a set speed, with a gap to the car
-    ahead.
+    """Actor that follows its lane by pure pursuit (Coulter 1992).
+
+    It drives at a fixed speed and keeps a gap to the car ahead.
     """
 
     overrides: Mapping[str, Any] = {**COMPACT_ROWS, "partners": 12, "lanes": 16, **DEFAULT_ACTIONS}
 
     def reset(self, vec: VectorEnv) -> None:
-        """Take the columns of this env's observations."""
+        """Read the columns of this env's observations."""
         self._reader = ObservationReader(vec)
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """(rows,) actions for (rows, F) observations."""
-        seen = self._reader.read(obs)
-        ego = seen["ego"]
+        """Return (rows,) actions for (rows, F) observations."""
+        blocks = self._reader.read(obs)
+        ego = blocks["ego"]
         reach = np.maximum(5.0, 0.9 * np.abs(ego["speed"])).astype(np.float32)
-        x, y = lookahead(seen["lanes"], reach)
+        x, y = lookahead(blocks["lanes"], reach)
         curvature = 2 * y / np.maximum(x * x + y * y, 1.0)
         wheelbase = WHEELBASE_FACTOR * ego["length"]
         target = np.minimum(TARGET_MPS, np.sqrt(LATERAL_MPS2 / np.maximum(np.abs(curvature), 1e-3)))
-        wanted = (target - ego["speed"]) / 0.5
-        wanted = np.minimum(
-            wanted, following_acceleration(ego, seen["partners"], curvature.astype(np.float32))
+        acceleration = (target - ego["speed"]) / 0.5
+        acceleration = np.minimum(
+            acceleration,
+            following_acceleration(ego, blocks["partners"], curvature.astype(np.float32)),
         )
         return action_of(
-            wanted.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32)
+            acceleration.astype(np.float32), np.arctan(curvature * wheelbase).astype(np.float32)
         )
 
 
 def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Single]:
-    """The point of the lanes ahead to steer for, in the car's frame: (N,) x and y; straight ahead
-        where there is no lane.
+    """Return the point of the lanes ahead to steer for, in the car's frame: (N,) x and y.
 
-    Of points along the observed segments that run roughly with the car, the one about `reach_m`
-    away that is least to the side and turns least is taken.
+    Of the points along observed segments that run roughly in the car's direction, it is the one
+    about `reach_m` away with the least bearing and turn. If there is no lane, it is a point
+    straight ahead.
     """
     along = np.linspace(-1.0, 1.0, 9, dtype=np.float32)
     px = lanes["x"][..., None] + along * (lanes["half_length"] * lanes["cos"])[..., None]
@@ -153,21 +152,20 @@ def lookahead(lanes: Mapping[str, Single], reach_m: Single) -> tuple[Single, Sin
     cost = np.where(usable, cost, np.inf).reshape(len(px), -1)
     best = cost.argmin(axis=1)
     rows = np.arange(len(px))
-    found = np.isfinite(cost[rows, best])
-    x = np.where(found, px.reshape(len(px), -1)[rows, best], reach_m)
-    y = np.where(found, py.reshape(len(px), -1)[rows, best], 0.0)
+    exists = np.isfinite(cost[rows, best])
+    x = np.where(exists, px.reshape(len(px), -1)[rows, best], reach_m)
+    y = np.where(exists, py.reshape(len(px), -1)[rows, best], 0.0)
     return x.astype(np.float32), y.astype(np.float32)
 
 
 def following_acceleration(
     ego: Mapping[str, Single], partners: Mapping[str, Single], curvature: Single
 ) -> Single:
-    """Acceleration that keeps a gap to the nearest car in front, (N,) m/s^2; large where there is
-    none.
+    """Return the acceleration that keeps a gap to the nearest car in front, (N,) m/s^2.
 
-    The intelligent driver model's interaction with the desired gap 2 m + 1 s * v (Treiber, Hennecke
-    and Helbing 2000), for partners whose box reaches into the corridor along the arc that the car
-    steers.
+    It is large if there is no such car. This is the interaction of the intelligent driver model
+    with the desired gap 2 m + 1 s * v (Treiber, Hennecke and Helbing 2000), for partners whose box
+    reaches into the corridor along the arc that the car steers.
     """
     reach = (
         partners["length"] * np.abs(partners["cos"]) + partners["width"] * np.abs(partners["sin"])
@@ -185,50 +183,49 @@ def following_acceleration(
     closing = -partners["velocity_x"][rows, nearest]
     desired = 2.0 + np.maximum(0.0, speed + speed * closing / (2 * np.sqrt(1.5 * 3.0)))
     result = 1.5 * (1 - (desired / gap[rows, nearest]) ** 2)
-    # Standing still is enough; braking on would drive backward.
+    # Standing still is enough; braking further would drive backward.
     return np.asarray(np.maximum(result, -speed / np.float32(FRAME_S)), dtype=np.float32)
 
 
 class LogActor:
-    """Lets the env move the agents by their logs; actions do not matter."""
+    """Actor that lets the env move the agents by their logs; its actions do not matter."""
 
     overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "replay_log": 1}
 
     def reset(self, vec: VectorEnv) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """(rows,) zeros."""
+        """Return (rows,) zeros."""
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
 class IdmActor:
-    """Lets the env drive the agents by IDM along the path of their log, and on along its lane
-    (csrc/drive/motion/follow.c).
+    """Actor that lets the env drive the agents by IDM (csrc/drive/follow.c).
+
+    They drive along the path of their log, and on along its lane.
     """
 
     overrides: Mapping[str, Any] = {**DEFAULT_ACTIONS, "idm_agents": 1}
 
     def reset(self, vec: VectorEnv) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[np.int32]:
-        """(rows,) zeros."""
+        """Return (rows,) zeros."""
         return np.zeros(row_count(obs), dtype=np.int32)
 
 
 class ExpertActor:
-    """Lets the env play the actions by which the model of dynamics follows the log
-    (drive_env.motion).
-    """
+    """Actor that lets the env play the model's actions that follow the log (drive_env.motion)."""
 
     overrides: Mapping[str, Any] = {**dict.fromkeys(PLAYERS, 0), "expert_actions": 1}
 
     def reset(self, vec: VectorEnv) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def act(self, obs: Rows, vec: VectorEnv) -> NDArray[Any]:
-        """(rows,) or (rows, D) zeros; the env takes its own."""
+        """Return (rows,) or (rows, D) zeros; the env plays its own actions."""
         group = vec.spec.groups[0]
         shape = (
             (row_count(obs),)
@@ -238,7 +235,7 @@ class ExpertActor:
         return np.zeros(shape, np.float32 if group.action_kind == "continuous" else np.int32)
 
 
-# By their names on the command line; made from a seed.
+# Functions from a seed to an actor, by the baseline's name on the command line.
 BASELINES: dict[str, Callable[[int], Actor]] = {
     "random": RandomActor,
     "stop": lambda seed: StopActor(),
@@ -250,11 +247,11 @@ BASELINES: dict[str, Callable[[int], Actor]] = {
 
 
 def baseline(name: str, seed: int = 0) -> Actor:
-    """A baseline by its name on the command line.
+    """Return a baseline by its name on the command line.
 
     Raises:
         ConfigError: there is no such baseline.
     """
     if name not in BASELINES:
-        raise ConfigError(f"no baseline is called {name!r}; there are {', '.join(BASELINES)}")
+        raise ConfigError(f"there is no baseline {name!r}: use one of {', '.join(BASELINES)}")
     return BASELINES[name](seed)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How many agents failed by which cause: tables made of the lines of agents (failures.py). Runs in
-the learner.
+"""Counts agents by the cause of their failure, from the rows of agents (failures.py).
+
+Runs in the learner.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drive_env.evaluate.intervals import clustered
+from drive_env.evaluate.intervals import cluster_interval
 from drive_env.scenes.schema import Floats
 from puffervec.contract.evaluation import Cell, Interval, Row
 
@@ -19,17 +20,20 @@ GROUPED = ("other", "driver", "angle", "rule")
 
 
 def causes_of(agents: Sequence[Row]) -> list[Row]:
-    """A line per cause, the most frequent first, and one for all: agents, their share with its 95 %
-        interval, at fault.
+    """Return a row per cause, the most frequent first, and one for all failures.
 
-    Args: agents: a line per agent and episode, with its cause, None where it did not fail.
+    A row has the number of agents, their share with its 95 % interval, and how many were at fault.
+
+    Args:
+        agents: a row per agent and episode, with its cause, None where it did not fail.
     """
     return _shares(agents, [row for row in agents if row["cause"]], ("cause",))
 
 
 def contacts_of(agents: Sequence[Row]) -> list[Row]:
-    """A line per kind of collision: with whom, who moved it, at which angle, under which rule.
-    Likewise.
+    """Return a row per kind of collision, likewise.
+
+    The kind is the other object, its driver, the angle, and the rule.
     """
     return _shares(agents, [row for row in agents if row["cause"] == "collision"], GROUPED)
 
@@ -42,16 +46,16 @@ def _shares(agents: Sequence[Row], failed: Sequence[Row], by: Sequence[str]) -> 
         for name in ("seed", "scene")
     ]
 
-    def counted(own: Sequence[Row]) -> Floats:
-        found = np.zeros([len(of) for of in places])
+    def count_cells(own: Sequence[Row]) -> Floats:
+        cells = np.zeros([len(of) for of in places])
         for row in own:
-            found[places[0][row["seed"]], places[1][row["scene"]]] += 1
-        return found
+            cells[places[0][row["seed"]], places[1][row["scene"]]] += 1
+        return cells
 
-    counts = counted(agents)
+    counts = count_cells(agents)
 
     def line(named: dict[str, Cell], own: Sequence[Row]) -> Row:
-        share = Interval(len(own) / len(agents), *clustered(counted(own), counts))
+        share = Interval(len(own) / len(agents), *cluster_interval(count_cells(own), counts))
         return {
             **named,
             "agents": len(own),

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Rates and means that the records of the driving env give (csrc/drive/judge/records.h), for the
-log and for evaluations.
+"""Rates and means computed from the records of the driving env (csrc/drive/records.h).
 
-Each is the sum of a record over the number of agents, or, as "sum/count", over the sum of another
-record.
+The log and evaluations show them. Each is the sum of a record over the number of agents or, as
+"sum/count", over the sum of another record.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ RATES = {  # shares of agents, printed for each scene
     "collision": "collisions",
     "offroad": "offroads",
 }
-# Further shares of agents or steps, which the setting `metrics` makes the env record
+# Further shares of agents or steps, recorded with the setting `metrics`
 MORE_RATES = {
     "at_fault": "at_fault",
     "red_light": "red_light",
@@ -27,7 +26,7 @@ MORE_RATES = {
     "comfortable": "comfortable_spans/spans",
     "speeding": "speeding_steps/limit_steps",
 }
-MEANS = {  # and means
+MEANS = {  # means, likewise
     "route_share": "route_share",
     "goal_time": "timed_steps/log_steps",
     "path_m": "path_m/spans",
@@ -40,14 +39,12 @@ MEANS = {  # and means
     "ade_m": "ade_m/logged",
     "fde_m": "fde_m/logged",
 }
-MOST = {
-    "route_share": 1.0
-}  # What a mean is at most, where there is such a number; all are 0 or more.
-# Of columns that tables show, for people who do not know the env; docs/drive.md says more
+MOST = {"route_share": 1.0}  # Upper bounds of means that have one; all means are 0 or more.
+# Explains the columns of tables to people who do not know the env; docs/drive.md has more.
 MEANINGS = {
     "agents": "vehicles that were driven, over all episodes",
-    "score": "share of the agents that reached their goal with no collision and no departure from the "
-    "road before",
+    "score": "share of the agents that reached their goal without a collision or a departure from "
+    "the road before",
     "goal": "share that reached their goal",
     "collision": "share that touched another object",
     "offroad": "share that left the road",

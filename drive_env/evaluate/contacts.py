@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Who hit whom in an agent's first contact, at which angle, and under which rule. docs/drive.md has
-the thresholds.
+"""Classifies an agent's first contact: the parties, the angle, and the rule.
 
-Runs in the learner, on what the env keeps of the contact (csrc/drive/judge/collide.c) and on the
-map of the compiled scene. A body that drives backward is taken by the direction of its motion.
+docs/drive.md has the thresholds. Runs in the learner, on the env's record of the contact
+(csrc/drive/collide.c) and on the map of the compiled scene. A body that drives backward has the
+direction of its motion.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ DRIVERS = {
     int(lib.PV_DRIVE_BY_POLICY): "policy",
     int(lib.PV_DRIVE_BY_IDM): "idm",
 }
-STANDS_MPS = 0.1  # slower is standing, as in C
-SAME_RAD, OPPOSITE_RAD = math.radians(45), math.radians(135)  # between them the two cross
-REACH_M, TURNED_COSINE, TURNED_COST_M = (
-    4.0,
-    math.cos(math.radians(30)),
-    3.0,
-)  # the lane of a body, as in csrc/drive/judge/measure.c
-AGAINST_COSINE = -0.5  # of a body that drives against its lane
-STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in none
-TURNS_RAD = math.radians(30)  # a lane that turns by more, from its start to its end
-FOLLOWED_LINKS = 2  # so many lanes on, it is still the same way
-CROSSWALK_M = 2.0  # beside it still counts
-PARKED_M = 1.0  # a vehicle whose log stays within this
+STANDS_MPS = 0.1  # a slower body stands, as in C
+SAME_RAD, OPPOSITE_RAD = math.radians(45), math.radians(135)  # between them the two bodies cross
+# How the lane of a body is chosen, as in csrc/drive/measure.c
+REACH_M, TURNED_COSINE, TURNED_COST_M = 4.0, math.cos(math.radians(30)), 3.0
+AGAINST_COSINE = -0.5  # below: the body drives against its lane
+STANDS_IN_LANE_M = 2.0  # a body that stands farther from a lane's centre line is in no lane
+TURNS_RAD = math.radians(30)  # a lane that turns by more from start to end is a turn
+FOLLOWED_LINKS = 2  # a lane this many links ahead is still the same route
+CROSSWALK_M = 2.0  # a body this close to a crosswalk is on it
+PARKED_M = 1.0  # a vehicle whose log stays within this distance is parked
 
 
 @dataclass(frozen=True)
 class Body:
-    """One of the two. Positions in m, scene frame; heading: of its motion, rad; speed: m/s, at
-    least 0.
+    """One of the two bodies.
+
+    Attributes:
+        x, y: centre in the scene's frame, m.
+        heading: direction of its motion, rad.
+        speed: m/s, at least 0.
     """
 
     x: float
@@ -57,8 +58,11 @@ class Body:
 
 @dataclass(frozen=True)
 class Lane:
-    """The lane that a body is in: its number in the scene, and the cosine of the angle between the
-    body's motion and it.
+    """The lane that a body is in.
+
+    Attributes:
+        number: its number in the scene.
+        cosine: cosine of the angle between the body's motion and the lane.
     """
 
     number: int
@@ -66,22 +70,24 @@ class Lane:
 
 
 def id_of(objects: np.ndarray, number: int) -> int | str:
-    """Return an object's id in its file; of a file without ids its place there, "#7".
+    """Return an object's id in its file or, if the file has no ids, its index there as "#7".
 
     >>> id_of(np.array([(5,), (-1,)], [("id", "i8")]), 1)
     '#1'
     """
-    found = int(objects[number]["id"])
-    return found if found >= 0 else f"#{number}"
+    number_in_file = int(objects[number]["id"])
+    return number_in_file if number_in_file >= 0 else f"#{number}"
 
 
 def contact_of(
     state: State, row: int, arrays: Mapping[str, np.ndarray], lane_segments: int
 ) -> dict[str, Any]:
-    """Return the columns of an agent's first contact; of an agent without one all are None.
+    """Return the columns of an agent's first contact; all are None if it had none.
 
     Args:
-        state: as from `vec.peek`. row: the agent's. arrays, lane_segments: of its compiled scene.
+        state: as from `vec.peek`.
+        row: row of the agent.
+        arrays, lane_segments: of its compiled scene.
     """
     number = int(state["contact_object"][row]) - 1
     if not 0 <= number < len(arrays["objects"]):
@@ -139,7 +145,7 @@ def _body(state: State, row: int, name: str, item: Any) -> Body:
 
 
 def _reach_m(item: Any, frames: np.ndarray) -> float:
-    """How far an object's log gets from where it begins, m."""
+    """Return the largest distance of an object's log from its first position, m."""
     own = frames[item["frames_index"] : item["frames_index"] + item["frame_count"]]
     own = own[own["speed"] != packed.FRAME_INVALID]
     return float(np.hypot(own["x_m"] - own["x_m"][0], own["y_m"] - own["y_m"][0]).max())
@@ -148,20 +154,20 @@ def _reach_m(item: Any, frames: np.ndarray) -> float:
 # ---- the angle -----------------------------------------------------------------------------------
 
 
-def turned(own: Body, other: Body) -> float:
-    """Angle between the two directions, rad from 0 to pi.
+def angle_between(own: Body, other: Body) -> float:
+    """Return the angle between two directions, rad from 0 to pi.
 
-    >>> round(turned(Body(0, 0, 3, 0, 4, 2), Body(0, 0, -3, 0, 4, 2)), 3)
+    >>> round(angle_between(Body(0, 0, 3, 0, 4, 2), Body(0, 0, -3, 0, 4, 2)), 3)
     0.283
     """
     return abs((other.heading - own.heading + math.pi) % (2 * math.pi) - math.pi)
 
 
-def end_met(own: Body, other: Body) -> str:
-    """Which part of its own box meets the other: "front", "rear" or "side".
+def contact_side(own: Body, other: Body) -> str:
+    """Return which part of its own box meets the other: "front", "rear" or "side".
 
-    Along and across the own heading there is a gap between the boxes before the contact; that which
-    closes last decides. Where both are closed, it is the one with the smaller overlap.
+    Before the contact there is a gap between the boxes along or across the own heading; the gap
+    that closes last decides. If both are closed, it is the one with the smaller overlap.
     """
     c, s = math.cos(own.heading), math.sin(own.heading)
     dx, dy = other.x - own.x, other.y - own.y
@@ -170,19 +176,22 @@ def end_met(own: Body, other: Body) -> str:
     aside = (other.length * abs(math.sin(turn)) + other.width * abs(math.cos(turn))) / 2
     closing_ahead = (own.speed - other.speed * math.cos(turn)) * math.copysign(1, ahead)
     closing_aside = -other.speed * math.sin(turn) * math.copysign(1, left)
-    along = _closes(abs(ahead) - own.length / 2 - reach, closing_ahead)
-    across = _closes(abs(left) - own.width / 2 - aside, closing_aside)
+    along = _time_to_close(abs(ahead) - own.length / 2 - reach, closing_ahead)
+    across = _time_to_close(abs(left) - own.width / 2 - aside, closing_aside)
     return "side" if along < across else "front" if ahead > 0 else "rear"
 
 
-def _closes(gap_m: float, closing_mps: float) -> float:
-    """Seconds until a gap closes; below 0 where it is closed, the lower the larger the overlap."""
+def _time_to_close(gap_m: float, closing_mps: float) -> float:
+    """Return the seconds until a gap closes; a negative overlap in m if it is closed."""
     return gap_m if gap_m <= 0 else gap_m / max(closing_mps, 1e-3)
 
 
 def angle_of(own: Body, other: Body) -> str:
-    """The class of a contact: "rear-end" (we into its rear), "rear-ended", "head-on" or "side"."""
-    turn, part = turned(own, other), end_met(own, other)
+    """Return the class of a contact: "rear-end", "rear-ended", "head-on" or "side".
+
+    "rear-end": the agent drove into the other's rear.
+    """
+    turn, part = angle_between(own, other), contact_side(own, other)
     if turn <= SAME_RAD and part != "side":
         return "rear-end" if part == "front" else "rear-ended"
     return "head-on" if turn >= OPPOSITE_RAD and part != "side" else "side"
@@ -195,13 +204,18 @@ class Roads:
     """Lanes and crosswalks of a compiled scene."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], lane_segments: int) -> None:
-        """Args: lane_segments: how many segments are of lanes; they come first."""
+        """Set up the roads.
+
+        Args:
+            lane_segments: number of segments that are lanes; they come first.
+        """
         self.arrays, self.count = arrays, lane_segments
         self.lanes, self.links = arrays["lanes"], arrays["links"]
 
     def lane_at(self, body: Body) -> Lane | None:
-        """The lane that a body is in: the nearest one within 4 m; those more than 30 degrees off
-        count as 3 m farther.
+        """Return the lane that a body is in: the nearest one within 4 m.
+
+        Lanes more than 30 degrees off count as 3 m farther away.
         """
         x, y, ux, uy, half = (
             self.arrays[name][: self.count].astype(float) for name in ("x", "y", "ux", "uy", "half")
@@ -218,19 +232,19 @@ class Roads:
         return Lane(int(self.arrays["polyline"][nearest]), float(cosine[nearest]))
 
     def exits(self, lane: int) -> set[int]:
-        """The lanes that go on from the end of a lane."""
+        """Return the lanes that continue from the end of a lane."""
         first, count = int(self.lanes[lane]["exits"]), int(self.lanes[lane]["exit_count"])
         return set(self.links[first : first + count].tolist())
 
     def leads_to(self, lane: int, other: int) -> bool:
-        """Whether a lane is another one, or leads into it before long."""
-        reached = {lane}
+        """Return whether a lane equals another one, or leads into it in FOLLOWED_LINKS links."""
+        reachable = {lane}
         for _ in range(FOLLOWED_LINKS):
-            reached |= {after for one in reached for after in self.exits(one)}
-        return other in reached
+            reachable |= {after for one in reachable for after in self.exits(one)}
+        return other in reachable
 
     def directions(self, lane: int) -> tuple[float, float]:
-        """Headings of a lane's first and of its last segment, rad."""
+        """Return the headings of a lane's first and last segment, rad."""
         first = int(self.lanes[lane]["first_segment"])
         last = first + int(self.lanes[lane]["segment_count"]) - 1
         start, end = (
@@ -239,12 +253,12 @@ class Roads:
         return start, end
 
     def turns_left(self, lane: int) -> bool:
-        """Whether a lane ends more than 30 degrees to the left of where it begins."""
+        """Return whether a lane ends more than 30 degrees to the left of its start."""
         start, end = self.directions(lane)
         return (end - start + math.pi) % (2 * math.pi) - math.pi > TURNS_RAD
 
     def on_crosswalk(self, body: Body) -> bool:
-        """Whether the middle of a body is on a crosswalk, or within 2 m of one."""
+        """Return whether the centre of a body is on a crosswalk, or within 2 m of one."""
         for area in self.arrays["areas"][self.arrays["areas"]["kind"] == lib.PV_CROSSWALK]:
             at = slice(int(area["first"]), int(area["first"]) + int(area["count"]))
             if _within(
@@ -258,7 +272,7 @@ class Roads:
 
 
 def _within(x: float, y: float, px: np.ndarray, py: np.ndarray) -> bool:
-    """Whether a point is in a polygon, or within CROSSWALK_M of its border."""
+    """Return whether a point is in a polygon, or within CROSSWALK_M of its border."""
     qx, qy = np.roll(px, -1), np.roll(py, -1)
     dx, dy = qx - px, qy - py
     share = np.clip(((x - px) * dx + (y - py) * dy) / np.maximum(dx * dx + dy * dy, 1e-9), 0, 1)
@@ -271,7 +285,7 @@ def _within(x: float, y: float, px: np.ndarray, py: np.ndarray) -> bool:
 def _rule(
     state: State, row: int, other_number: int, own: Body, other: Body, kind: int, roads: Roads
 ) -> str | None:
-    """The rule that holds where the two met; None: none that is known."""
+    """Return the rule that applies where the two met; None if no rule is known."""
     now = int(state["contact_step"][row])
     rows = [
         row,
@@ -288,7 +302,7 @@ def _rule(
 
 
 def rule_of_lanes(own: Body, other: Body, roads: Roads) -> str | None:
-    """The rule between the lanes of two bodies; None where one of them is in no lane."""
+    """Return the rule between the lanes of two bodies; None if one of them is in no lane."""
     first, second = roads.lane_at(own), roads.lane_at(other)
     if any(lane is not None and lane.cosine <= AGAINST_COSINE and body.speed > STANDS_MPS
            for lane, body in ((first, own), (second, other))):  # fmt: skip
@@ -296,7 +310,7 @@ def rule_of_lanes(own: Body, other: Body, roads: Roads) -> str | None:
     if first is None or second is None:
         return None
     a, b = first.number, second.number
-    same_way = turned(own, other) <= SAME_RAD
+    same_way = angle_between(own, other) <= SAME_RAD
     if roads.leads_to(a, b) or roads.leads_to(b, a):
         return "following" if same_way else None
     if roads.exits(a) & roads.exits(b):

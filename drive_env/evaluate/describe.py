@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Sums up the scenes of a config for the command line: how many, what was left out, bytes, padding,
-and how far agents see.
+"""Summarizes the scenes of a config for the command line.
 
-Runs in the learner before training. It looks at the first frame of the scenes and at a few bundles;
-nothing is stepped.
+The summary has their number, what was left out, their bytes, padding, and how far agents see. Runs
+in the learner before training. It reads the first frame of the scenes and a few bundles; nothing is
+stepped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
 from drive_env.scenes.sceneset import SceneSet
 
-MOST_SCENES = 400  # whose observations are looked at; of more scenes, as many at even distances
+MOST_SCENES = 400  # scenes whose observations are read; of more scenes, an even sample
 BUNDLES = 8
 
 
@@ -34,13 +34,13 @@ class Reach:
 
     median_seen: float  # objects in the observation
     median_reach_m: float  # distance of the farthest one, over agents that see any
-    # Share of agents for whom the block is full, so that objects farther away may be missing
+    # Share of agents whose block is full, so that objects farther away may be missing
     full: float
 
 
 @dataclass(frozen=True)
 class SceneSummary:
-    """What `describe_scenes` found."""
+    """The results of `describe_scenes`."""
 
     source: str
     scenes: int
@@ -50,12 +50,12 @@ class SceneSummary:
     without_agents: int  # scenes with none
     mean_kb: float  # of a compiled scene
     largest_kb: float
-    padding: float  # share of agent rows to which no agent is assigned
+    padding: float  # share of agent rows without an agent
     observation: Mapping[str, tuple[int, ...]]  # shape of each block of the observation
     reach: Mapping[str, Reach]  # by block of objects
 
     def text(self) -> str:
-        """The summary as a few lines of text."""
+        """Return the summary as a few lines of text."""
         lines = [
             f"scenes: {self.scenes} ({self.source}), {self.agents} agents, at most "
             f"{self.most_agents} in one; {self.mean_kb:.0f} kB each, the largest "
@@ -72,18 +72,19 @@ class SceneSummary:
         return "\n".join(lines)
 
     def _block(self, name: str) -> str:
+        """Return the text on one block."""
         shape, item = " x ".join(map(str, self.observation[name])), self.reach.get(name)
         if item is None:
             return f"{name} {shape}{' bytes' if len(self.observation[name]) > 2 else ''}"
-        seen = (
+        reach = (
             f"median {item.median_seen:.0f}, reach {item.median_reach_m:.0f} m, full for "
             f"{item.full:.0%}"
         )
-        return f"{name} {shape} ({seen})"
+        return f"{name} {shape} ({reach})"
 
 
 def describe_scenes(config: DriveConfig) -> SceneSummary:
-    """Compile (or find) the scenes of a config and sum them up.
+    """Compile (or find) the scenes of a config and summarize them.
 
     Raises:
         SceneError, ConfigError: see `drive_env.prepare.prepare_scenes`.
@@ -109,7 +110,7 @@ def describe_scenes(config: DriveConfig) -> SceneSummary:
 
 
 def measure_padding(config: DriveConfig) -> float:
-    """Share of rows without an agent in the first bundles of some envs."""
+    """Return the share of rows without an agent in the first bundles of some envs."""
     with make_envs(config, BUNDLES, 0, "serial") as vec:
         vec.async_reset(0)
         masks = vec.recv()[6]
@@ -119,7 +120,10 @@ def measure_padding(config: DriveConfig) -> float:
 def measure_reach(
     config: DriveConfig, scenes: SceneSet
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, Reach]]:
-    """Shapes of the observation's blocks, and what all agents of all scenes see in the first frame."""
+    """Return the shapes of the observation's blocks, and what agents see in the first frame.
+
+    All agents count, in up to MOST_SCENES scenes.
+    """
     agents = scenes.agents(config)
     chosen = np.flatnonzero(agents)
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_SCENES)).astype(int)]
@@ -130,18 +134,18 @@ def measure_reach(
         received = vec.recv()
         rows, live = received[0], received[6]
         reader = ObservationReader(vec)
-        seen = reader.read(
+        blocks = reader.read(
             {name: part[live] for name, part in rows.items()}
             if isinstance(rows, dict)
             else rows[live]
         )
     return reader.blocks, {
-        name: reach_of(block) for name, block in seen.items() if "there" in block
+        name: reach_of(block) for name, block in blocks.items() if "there" in block
     }
 
 
 def reach_of(block: Block) -> Reach:
-    """Medians over agents of a block of objects."""
+    """Return medians over agents of a block of objects."""
     there: NDArray[np.bool_] = block["there"].astype(np.bool_)
     distance = block["distance"] if "distance" in block else np.hypot(block["x"], block["y"])
     farthest = np.where(there, distance, 0.0).max(axis=1)

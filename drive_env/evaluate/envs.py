@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Vector envs for evaluations: settings without shaping, and as many workers as there is work for.
+"""Vector envs for evaluations, without shaping and with as many workers as are useful.
+
 Runs in the learner.
 """
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
 SEED_STEP = 1_000_000  # between the seeds of one evaluation: more than a set has scenes
-FOREVER = 1_000_000  # resample_steps that no evaluation reaches
+FOREVER = 1_000_000  # a value of resample_steps that no evaluation reaches
 
 
 def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> DriveConfig:
-    """The config with shaping and traffic off, metrics on, and bundles that are never drawn anew."""
-    largest = 4096  # the most; the caller lowers it to what the scenes need
+    """Return the config without shaping and traffic, with metrics, and with bundles that stay."""
+    largest = 4096  # the upper bound; the caller lowers it to what the scenes need
     return dataclasses.replace(
         config,
         **{
@@ -40,8 +41,9 @@ def evaluation_config(config: DriveConfig, overrides: Mapping[str, Any]) -> Driv
 
 
 def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> VectorEnv:
-    """A vector env for evaluation, with as many workers as there is work for. The evaluation itself
-    says what was left out.
+    """Return a vector env for evaluation, with as many workers as are useful.
+
+    It does not warn about scenes that were left out; the evaluation itself reports them.
     """
     import puffervec
 
@@ -54,13 +56,15 @@ def make_envs(config: DriveConfig, num_envs: int, seed: int, backend: str) -> Ve
 
 
 def longest(scenes: Any) -> int:
-    """Most frames of any scene."""
+    """Return the largest number of frames of any scene."""
     return max(int(scenes.scene(index)[0]["frame_count"]) for index in range(len(scenes)))
 
 
 def remarks_on_empty(names: Sequence[str], agents: Any, config: DriveConfig) -> list[str]:
-    """Return a remark where scenes have nobody to evaluate. Args: names, agents: (scenes,) of all
-    scenes.
+    """Return a remark if scenes have no agent to evaluate.
+
+    Args:
+        names, agents: (scenes,) of all scenes.
     """
     empty = [name for name, count in zip(names, agents, strict=True) if not count]
     if not empty:
@@ -70,17 +74,17 @@ def remarks_on_empty(names: Sequence[str], agents: Any, config: DriveConfig) -> 
         if config.control == "sdc"
         else f"with control={config.control}"
     )
-    some = f"{', '.join(empty[:3])}{', ...' if len(empty) > 3 else ''}"
+    examples = f"{', '.join(empty[:3])}{', ...' if len(empty) > 3 else ''}"
     return [
         f"NOT DRIVEN: {len(empty)} of the {len(names)} scenes have no agent to evaluate ({why}): "
-        f"{some}"
+        f"{examples}"
     ]
 
 
 def remarks_on_split(config: DriveConfig) -> list[str]:
-    """Return a remark where only a part of the scenes is driven."""
+    """Return a remark if only a part of the scenes is driven."""
     if config.split == "all":
         return []
     return [
-        f"only the scenes of the split {config.split} are driven; --env.split all takes every scene"
+        f"only the scenes of the split {config.split} are driven; --env.split all drives all scenes"
     ]

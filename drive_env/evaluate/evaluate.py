@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Drives every scene a number of times and makes a table of rates, per scene and in total.
+"""Drives every scene a number of times and tabulates rates, per scene and in total.
 
-Runs in the learner; the envs run in any backend. Env i of a batch holds scene i alone, as its task.
-The table is made from the first `episodes` records of each env, so C is the judge. Shaping rewards
-are off. The driver is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy wrapped by
-the trainer.
+Runs in the learner; the envs run in any backend. Env i of a batch holds only scene i, as its task.
+The table is computed from the first `episodes` records of each env, so C is the judge. Shaping
+rewards are off. The driver is an `Actor`: a baseline (drive_env.evaluate.baselines) or a policy
+wrapped by the trainer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from drive_env.evaluate.envs import (
     remarks_on_split,
 )
 from drive_env.evaluate.failures import SHOWN_FAILURES, add_agents, at_goal_of, medians_of
-from drive_env.evaluate.intervals import clustered, mean_interval, wilson
+from drive_env.evaluate.intervals import cluster_interval, mean_interval, wilson
 from drive_env.evaluate.realism import ROLLOUTS, evaluate_realism
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.scenes.reader import LeftOut
@@ -78,25 +78,24 @@ SHOWN = ("scene", "agents", *RATES, "comfortable", "lawful", "goal_time", "path_
 
 @dataclass(frozen=True)
 class Results:
-    """What the records of one scene, or of all, add up to."""
+    """Sums of the records of one scene, or of all."""
 
     name: str
     episodes: int
     agents: int  # over all episodes
     counts: Mapping[str, int]  # by name in RATES
     intervals: Mapping[str, tuple[float, float]]  # 95 %, by name in RATES
-    mean_return: float  # per agent, NaN where there are no agents
+    mean_return: float  # per agent, NaN if there are no agents
     mean_length: float  # steps per episode
-    more: Mapping[str, Interval | None] = field(
-        default_factory=dict
-    )  # by name in MORE_RATES and MEANS
+    # By name in MORE_RATES and MEANS
+    more: Mapping[str, Interval | None] = field(default_factory=dict)
 
     def rate(self, name: str) -> float:
-        """Share of the agents, NaN where there are none."""
+        """Return a share of the agents, NaN if there are none."""
         return self.counts[name] / self.agents if self.agents else float("nan")
 
     def row(self) -> Row:
-        """As a line of a table."""
+        """Return the results as a row of a table."""
         rates = {
             name: Interval(self.rate(name), *self.intervals[name]) if self.agents else None
             for name in RATES
@@ -118,19 +117,18 @@ class Outcome:
 
     scenes: tuple[Results, ...]
     total: Results
-    remarks: tuple[
-        str, ...
-    ] = ()  # what part of the scenes was driven, the first files that were left out
-    left_out: tuple[LeftOut, ...] = ()  # all of them
-    agents: tuple[Row, ...] = ()  # a line per agent and episode
+    # Which part of the scenes was driven, and the first files that were left out
+    remarks: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # all files that were left out
+    agents: tuple[Row, ...] = ()  # a row per agent and episode
 
     @property
     def failures(self) -> list[Row]:
-        """The lines of agents that were not flawless."""
+        """Return the rows of agents that were not flawless."""
         return [row for row in self.agents if row["why"]]
 
     def report(self) -> Report:
-        """As a table for people: rates of agents with 95 % intervals."""
+        """Return a table for people: rates of agents with 95 % intervals."""
         names = [scene.name for scene in self.scenes if scene.agents]
         most = max(self.scenes, key=lambda scene: scene.agents, default=None)
         return Report(
@@ -172,21 +170,22 @@ def evaluate(
     seeds: int = 1,
     backend: str = "serial",
 ) -> Outcome:
-    """Drive every scene of `config.scenes` and count.
+    """Drive every scene of `config.scenes` and count the results.
 
     Args:
-        actor: who drives. If it has an attribute `overrides` (a dict of config values), these are
-        put into the config.
+        actor: the driver. If it has an attribute `overrides` (a dict of config values), these are
+            put into the config.
         config: settings of the env; shaping rewards, resampling and num_agents are replaced.
-        episodes: per scene and seed, at least 1. Where all of them are the same in each scene, one
-        of each is counted, and a remark says so.
+        episodes: per scene and seed, at least 1. If all episodes of each scene are equal, one of
+            each is counted, and a remark says so.
         seed: scene i runs in an env seeded with seed + i.
-        seeds: how many are driven, each SEED_STEP above the last one; an actor that draws goes on
-        with its draws.
+        seeds: number of seeds, each SEED_STEP above the last one; an actor that draws continues its
+            draws.
         backend: "serial", "threading" or "multiprocessing".
 
     Raises:
-        ConfigError: episodes or seeds below 1. SceneError: see `prepare_scenes`.
+        ConfigError: episodes or seeds is below 1.
+        SceneError: see `prepare_scenes`.
     """
     for name, count in (("episodes", episodes), ("seeds", seeds)):
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -208,7 +207,7 @@ def evaluate(
         for number in range(seeds):
             for first in starts:
                 own = seed + number * SEED_STEP
-                left = partial(add_agents, vec, scenes, agents_driven, number)
+                on_record = partial(add_agents, vec, scenes, agents_driven, number)
                 with progress_part(number * len(starts) + first // batch, seeds * len(starts)):
                     run_batch(
                         actor,
@@ -218,25 +217,25 @@ def evaluate(
                         own,
                         limit,
                         records,
-                        left,
+                        on_record,
                     )
     remarks = (
         *remarks_on_empty(scenes.names, agents, config),
         *remarks_on_split(config),
         *remarks_on(prepared.left_out),
     )
-    if seeds * episodes > 1 and all(_distinct(runs) == 1 for runs in records.values()):
+    if seeds * episodes > 1 and all(_count_distinct(runs) == 1 for runs in records.values()):
         remarks = (
-            f"all {seeds * episodes} episodes of each scene are the same one, so one of each is "
-            "counted: nothing is drawn (--sample draws a policy's actions)",
+            f"all {seeds * episodes} episodes of each scene are equal, so one of each is counted: "
+            "nothing is drawn (--sample draws a policy's actions)",
             *remarks,
         )
         records = {scene: runs[:1] for scene, runs in records.items()}
         agents_driven = [row for row in agents_driven if row["episode"] == 0]
         seeds = 1
-    elif seeds > 1 and all(_alike(runs, episodes) for runs in records.values()):
+    elif seeds > 1 and all(_seeds_equal(runs, episodes) for runs in records.values()):
         remarks = (
-            f"all {seeds} seeds are alike: nothing is drawn (--sample draws a policy's actions)",
+            f"all {seeds} seeds are equal: nothing is drawn (--sample draws a policy's actions)",
             *remarks,
         )
     agents_driven.sort(
@@ -245,58 +244,58 @@ def evaluate(
             *(int(str(row[name])) for name in ("seed", "episode", "object")),
         )
     )
-    found = summarise(scenes.names, records, names, seeds)
+    outcome = summarise(scenes.names, records, names, seeds)
     return dataclasses.replace(
-        found, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven)
+        outcome, remarks=remarks, left_out=prepared.left_out, agents=tuple(agents_driven)
     )
 
 
-def _distinct(runs: list[Any]) -> int:
-    """Return how many different episodes there are among the records of a scene."""
+def _count_distinct(runs: list[Any]) -> int:
+    """Return the number of different episodes among the records of a scene."""
     return len({(length, total, values.tobytes()) for length, total, values in runs})
 
 
-def _alike(runs: list[Any], episodes: int) -> bool:
-    """Whether the episodes of all seeds of a scene came out the same."""
+def _seeds_equal(runs: list[Any], episodes: int) -> bool:
+    """Return whether all seeds of a scene led to equal episodes."""
     return all(
         np.array_equal(run[2], runs[number % episodes][2]) for number, run in enumerate(runs)
     )
 
 
 def turns_needed(config: DriveConfig, episodes: int, frames: int) -> int:
-    """Turns in which every env must leave its records; each episode takes one more for its reset
-    row.
+    """Return the number of turns in which every env must produce its records.
+
+    Each episode takes one more turn for its reset row.
     """
     return (max(config.max_steps, frames) + 2) * episodes + 2
 
 
 def run_batch(
     actor: Actor, vec: VectorEnv, scenes: NDArray[Any], episodes: int, seed: int, limit: int, records: dict[int, list[Any]],
-    left: Callable[[Any, int], None],
+    on_record: Callable[[Any, int], None],
 ) -> None:  # fmt: skip
-    """Drive some scenes, one per env, until each has `episodes` records, those that it had before
-    included.
+    """Drive some scenes, one per env, until each has `episodes` records, including earlier ones.
 
     Args:
         scenes: (n,) scene indices, n at most vec.num_envs; further envs repeat the first scene and
-        are not counted.
+            are not counted.
         records: filled per scene with (length, return, values of all names).
-        left: called with each record that counts, and the number of its scene's episode.
+        on_record: called with each record that counts, and the number of its scene's episode.
     """
     tasks = np.concatenate([scenes, np.repeat(scenes[:1], vec.num_envs - len(scenes))])
     vec.set_tasks(np.arange(vec.num_envs), tasks)
     vec.async_reset([seed + int(task) for task in tasks])
     open_scenes = {int(scene) for scene in scenes}
-    obs, infos = _received(vec)
+    obs, infos = _receive(vec)
     actor.reset(vec)
     for turn in range(limit):
         report_progress("evaluating", turn / limit)
         vec.send(actor.act(obs, vec))
-        obs, infos = _received(vec)
+        obs, infos = _receive(vec)
         for record in infos.episodes:
             scene = int(record["task"])
             if int(record["env"]) < len(scenes) and scene in open_scenes:
-                left(record, len(records[scene]))
+                on_record(record, len(records[scene]))
                 records[scene].append(
                     (int(record["length"]), float(record["return"]), np.array(record["values"]))
                 )
@@ -310,7 +309,7 @@ def run_batch(
     )
 
 
-def _received(vec: VectorEnv) -> tuple[Any, Infos]:
+def _receive(vec: VectorEnv) -> tuple[Any, Infos]:
     received = vec.recv()
     return received[0], received[4]
 
@@ -320,15 +319,17 @@ def summarise(
 ) -> Outcome:
     """Turn records into rates and intervals.
 
-    Episodes of a scene that repeat another one say nothing new: for the scene's own intervals, the
-    sample is as large as its distinct episodes make it.
+    Episodes of a scene that repeat another one add no information: for the scene's own intervals,
+    the sample is as large as its number of distinct episodes.
 
     Args:
-        names: of all scenes. records: per scene index (length, mean return of its agents, values),
-            as many of one seed as of another, one seed after the other. columns: names of values.
+        names: names of all scenes.
+        records: per scene index (length, mean return of its agents, values), equally many for each
+            seed, one seed after the other.
+        columns: names of values.
     """
     agents_at = columns.index("agents")
-    found, sums = [], np.zeros((seeds, len(names), len(columns)))
+    results, sums = [], np.zeros((seeds, len(names), len(columns)))
     for index, name in enumerate(names):
         runs = records.get(index, [])
         if runs:
@@ -337,8 +338,8 @@ def summarise(
         own = dict(zip(columns, sums[:, index].sum(axis=0).tolist(), strict=True))
         agents = int(own["agents"])
         counts = {rate: int(own[of]) for rate, of in RATES.items()}
-        fresh = _distinct(runs) / len(runs) if runs else 1.0
-        found.append(
+        fresh = _count_distinct(runs) / len(runs) if runs else 1.0
+        results.append(
             Results(
                 name=name,
                 episodes=len(runs),
@@ -352,16 +353,16 @@ def summarise(
                 more=more_of(sums[:, index : index + 1] * fresh, columns),
             )
         )
-    return Outcome(tuple(found), _total(found, sums, columns))
+    return Outcome(tuple(results), _total(results, sums, columns))
 
 
 def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None]:
-    """Return rates and means with their intervals over scenes, None where there is nothing to
-    divide by.
+    """Return rates and means with intervals over scenes, None where the denominator is 0.
 
-    Args: sums: (seeds, scenes, columns) of records.
+    Args:
+        sums: (seeds, scenes, columns) of records.
     """
-    found: dict[str, Interval | None] = {}
+    intervals: dict[str, Interval | None] = {}
     for name, of in (MORE_RATES | MEANS).items():
         total, _, count = of.partition("/")
         if not {total, count or "agents"} <= set(columns):
@@ -371,18 +372,22 @@ def more_of(sums: Floats, columns: tuple[str, ...]) -> dict[str, Interval | None
             sums[..., columns.index(count or "agents")],
         )
         if counts.sum() == 0:
-            found[name] = None
+            intervals[name] = None
             continue
         of_all = float(values.sum() / counts.sum())
         is_rate, most = name in MORE_RATES, MOST.get(name, math.inf)
-        found[name] = Interval(
-            of_all, *(clustered(values, counts) if is_rate else mean_interval(values, counts, most))
+        intervals[name] = Interval(
+            of_all,
+            *(cluster_interval(values, counts) if is_rate else mean_interval(values, counts, most)),
         )
-    return found
+    return intervals
 
 
 def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Results:
-    """All scenes together; the intervals take each scene, and each seed, as a cluster."""
+    """Return the results of all scenes together.
+
+    The intervals treat each scene, and each seed, as a cluster.
+    """
     counts: Floats = sums[..., columns.index("agents")]
     driven = [scene for scene in scenes if scene.agents]
     agents = int(counts.sum())
@@ -393,7 +398,8 @@ def _total(scenes: list[Results], sums: Floats, columns: tuple[str, ...]) -> Res
         agents=agents,
         counts={rate: sum(scene.counts[rate] for scene in scenes) for rate in RATES},
         intervals={
-            rate: clustered(sums[..., columns.index(of)], counts) for rate, of in RATES.items()
+            rate: cluster_interval(sums[..., columns.index(of)], counts)
+            for rate, of in RATES.items()
         },
         mean_return=sum(scene.mean_return * scene.agents for scene in driven) / agents
         if agents
@@ -411,15 +417,16 @@ def draw(
     """Drive one scene once and draw it.
 
     Args:
-        path: the PNG file to write. actor, config, seed: as for `evaluate`.
+        path: the PNG file to write.
+        actor, config, seed: as for `evaluate`.
         scene: index or file name of a scene of config.scenes; None: the one with most agents.
 
     Returns:
         The scene's file name.
 
     Raises:
-        SceneError: there is no such scene, or it has no agents. ConfigError: the file cannot be
-        written.
+        SceneError: there is no such scene, or it has no agents.
+        ConfigError: the file cannot be written.
         MissingExtraError: Pillow is not installed.
     """
     ((name, picture),) = drawings(actor, config, [scene], seed=seed)
@@ -433,26 +440,27 @@ def draw(
 def drawings(
     actor: Actor, config: DriveConfig, scenes: Iterable[int | str | None], *, seed: int = 0
 ) -> Iterator[tuple[str, bytes]]:
-    """Drive scenes once each and yield (file name, PNG) of each. Arguments and errors are those of
-    `draw`.
+    """Drive scenes once each and yield (file name, PNG) of each.
+
+    Arguments and errors are those of `draw`.
     """
     extras.require("drawing", "PIL")
     from drive_env.render.picture import png_of
     from drive_env.render.recording import record, roads_of
 
     config = evaluation_config(config, getattr(actor, "overrides", {}))
-    found = prepare_scenes(config).scenes
-    agents = found.agents(config)
-    chosen = [_find_scene(found.names, agents, scene) for scene in scenes]
+    prepared = prepare_scenes(config).scenes
+    agents = prepared.agents(config)
+    chosen = [_find_scene(prepared.names, agents, scene) for scene in scenes]
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, 1, seed, "serial") as vec:
         for index in chosen:
-            tracks = record(actor, vec, found, index, seed + index)
-            head, arrays = found.scene(index)
+            tracks = record(actor, vec, prepared, index, seed + index)
+            head, arrays = prepared.scene(index)
             yield (
-                found.names[index],
+                prepared.names[index],
                 png_of(
-                    found.names[index],
+                    prepared.names[index],
                     roads_of(arrays, head["segment_count"], config.init_step),
                     tracks,
                 ),
@@ -477,8 +485,10 @@ def _find_scene(names: list[str], agents: NDArray[np.int64], scene: int | str | 
 
 
 def held_out(config: DriveConfig) -> DriveConfig:
-    """A run's config as it is evaluated: on the held-out scenes where it was trained on generated
-    ones, and on the split "validation" where it was trained on "train".
+    """Return the config on which a run is evaluated.
+
+    A run on generated scenes is evaluated on the held-out ones, and a run on the split "train" on
+    "validation".
     """
     kinds = [name.partition(":")[0] for name, _ in sets_of(config.scenes)]
     if all(kind in EVALUATED_ON for kind in kinds):
@@ -488,7 +498,7 @@ def held_out(config: DriveConfig) -> DriveConfig:
 
 
 def seen_in_training(trained: DriveConfig, evaluated: DriveConfig) -> str:
-    """Return a remark where a run is evaluated on scenes that it was trained on, else ""."""
+    """Return a remark if a run is evaluated on scenes that it was trained on, else ""."""
 
     def key(name: str) -> str:
         kind = name.partition(":")[0]  # The count of a generated set may differ.
@@ -502,7 +512,7 @@ def seen_in_training(trained: DriveConfig, evaluated: DriveConfig) -> str:
         return ""
     return (
         f"TRAINED ON THESE: the run was trained on scenes of {', '.join(both)}, so these rates "
-        "say nothing of new scenes"
+        "say nothing about new scenes"
     )
 
 
@@ -520,17 +530,21 @@ def _generated_in(config: DriveConfig) -> list[str]:
 
 
 def _report_of_real(actor: Actor, config: DriveConfig, **how: Any) -> Report:
-    """As `_report`. Raises: ConfigError: there is a generated set among the scenes."""
+    """Return the report on scenes of a data set.
+
+    Raises:
+        ConfigError: there is a generated set among the scenes.
+    """
     if generated := _generated_in(config):
         raise ConfigError(
-            f"--suite real: the scenes {generated[0]!r} are generated: give --scenes FOLDER "
-            "(`puffer-scenes download` gets public ones)"
+            f"--suite real: the scenes {generated[0]!r} are generated: use --scenes FOLDER "
+            "(`puffer-scenes download` fetches public ones)"
         )
     return _report(actor, config, **how)
 
 
 def _on_generated(config: DriveConfig) -> DriveConfig:
-    """The held-out scenes of the run's own kind where it has one."""
+    """Return the config on held-out scenes of the run's own kind, if it has one."""
     return (
         config
         if _generated_in(config)
@@ -542,7 +556,7 @@ def _with(**settings: Any) -> Callable[[DriveConfig], DriveConfig]:
     return lambda config: dataclasses.replace(config, **settings)
 
 
-# Settings that say what is to be done, not how a policy sees and acts.
+# Settings of the task, not of how a policy sees and acts.
 TASK = (
     "scenes", "split", "simplify_m", "control", "control_ids", "others", "init_step", "max_steps", "goal_radius_m",
     "goal_behavior", "collision_behavior", "offroad_behavior", "next_goal_m", "unknown_speed_limit_mps", "idm_speed_mps",
@@ -551,7 +565,7 @@ TASK = (
 
 
 def same_task(config: DriveConfig, other: DriveConfig) -> DriveConfig:
-    """Another run's config, in the task of the first one."""
+    """Return another run's config with the task of the first one."""
     return dataclasses.replace(other, **{name: getattr(config, name) for name in TASK})
 
 
@@ -571,7 +585,7 @@ SUITES = {
         "the self-driving car by the policy, others by IDM",
         settings=_with(control="sdc", others="idm"),
     ),
-    "realism": Suite(evaluate_realism, "how likely the log is among 32 roll-outs", ROLLOUTS),
+    "realism": Suite(evaluate_realism, "likelihood of the log under 32 rollouts", ROLLOUTS),
 }
 EVALUATION = Evaluation(
     evaluate=_report,

@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How each agent drove, and why it failed: a line for each, from the state of an env at the end of
-a scene's episode.
+"""Describes how each agent drove and why it failed: a row each, at the end of a scene's episode.
 
-Runs in the learner, with the setting `metrics`.
+Runs in the learner on the state of an env, with the setting `metrics`.
 """
 
 from __future__ import annotations
@@ -25,18 +24,19 @@ PEAKS = ("peak_acceleration", "peak_braking", "peak_lateral")
 SHOWN_FAILURES = (
     "scene", "episode", "id", "cause", "why", "other", "other_id", "driver", "angle", "rule", "at_fault", "contact_step",
 )  # fmt: skip
-WRONG_WAY_M = float(
-    lib.PV_DRIVE_WRONG_WAY_M
-)  # an agent that drove farther against its lane drove the wrong way
+# An agent that drove farther than this against its lane drove the wrong way.
+WRONG_WAY_M = float(lib.PV_DRIVE_WRONG_WAY_M)
 
 
 def add_agents(
     vec: VectorEnv, scenes: SceneSet, into: list[Row], seed: int, record: Any, episode: int
 ) -> None:
-    """Add a line for each agent of an episode that has just ended; `why` says what was not
-    flawless.
+    """Add a row for each agent of an episode that has just ended.
 
-    Args: seed, episode: numbers of the seed, and of the scene's episode over all seeds.
+    The column `why` lists what was not flawless.
+
+    Args:
+        seed, episode: numbers of the seed, and of the scene's episode over all seeds.
     """
     state = vec.peek(int(record["env"]))
     scene, rows = int(record["task"]), np.flatnonzero(state["slot"] == int(record["slot"]))
@@ -77,8 +77,9 @@ def add_agents(
 
 
 def starts_at_goal(arrays: Mapping[str, Any], number: int, config: Any) -> bool:
-    """Whether an agent starts within the goal radius of its goal: it is driven, and never counts as
-    a success.
+    """Return whether an agent starts within the goal radius of its goal.
+
+    Such an agent is driven, but never counts as a success.
     """
     item = arrays["objects"][number]
     start = arrays["frames"][item["frames_index"] + config.init_step - item["frame_first"]]
@@ -90,11 +91,11 @@ def starts_at_goal(arrays: Mapping[str, Any], number: int, config: Any) -> bool:
 
 def medians_of(agents: Sequence[Row]) -> str:
     """Return a remark: medians over agents of their largest accelerations."""
-    found = (
+    medians = (
         f"{name.removeprefix('peak_')} {np.median([row[name] for row in agents]):.1f}"
         for name in PEAKS
     )
-    return f"medians over agents of the largest: {', '.join(found)} m/s2"
+    return f"medians over agents of the largest: {', '.join(medians)} m/s2"
 
 
 def at_goal_of(agents: Sequence[Row]) -> list[str]:
@@ -108,11 +109,10 @@ def at_goal_of(agents: Sequence[Row]) -> list[str]:
 
 
 def cause_of(agent: Mapping[str, Any]) -> str | None:
-    """Return the first thing that went wrong, from an agent's readable state at the end; None where
-    nothing did.
+    """Return the first failure, from an agent's readable state at the end; None if there is none.
 
-    Where a contact and a departure are in one step, it is the contact. What spoils no score comes
-    last.
+    If a contact and a departure are in one step, it is the contact. Failures that do not affect the
+    score come last.
 
     >>> cause_of({"contact_step": 30, "departure_step": 20, "reached": 0})
     'off-road'
@@ -129,24 +129,23 @@ def cause_of(agent: Mapping[str, Any]) -> str | None:
 
 
 def reasons_of(agent: Mapping[str, Any]) -> list[str]:
-    """Return why an agent's drive was not flawless, from its readable state at the end; empty where
-    it was.
+    """Return why an agent's drive was not flawless, from its readable state at the end.
 
-    >>> agent = {"contacts": 2, "faults": 1, "departures": 0, "red_lights": 0, "signs_run": 1, "wrong_way": 9.0, "reached": 0}
-    >>> reasons_of(agent)
+    >>> agent = {"contacts": 2, "faults": 1, "departures": 0, "red_lights": 0, "signs_run": 1}
+    >>> reasons_of(agent | {"wrong_way": 9.0, "reached": 0})
     ['collision (at fault)', 'stop sign', 'wrong way', 'no goal']
     """
-    found = []
+    reasons = []
     if agent["contacts"]:
-        found.append("collision (at fault)" if agent["faults"] else "collision")
+        reasons.append("collision (at fault)" if agent["faults"] else "collision")
     if agent["departures"]:
-        found.append("off-road")
+        reasons.append("off-road")
     if agent["red_lights"]:
-        found.append("red light")
+        reasons.append("red light")
     if agent["signs_run"]:
-        found.append("stop sign")
+        reasons.append("stop sign")
     if agent["wrong_way"] > WRONG_WAY_M:
-        found.append("wrong way")
+        reasons.append("wrong way")
     if not agent["reached"] and not agent.get("starts_at_goal"):
-        found.append("no goal")
-    return found
+        reasons.append("no goal")
+    return reasons

@@ -1,15 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How likely the log is among roll-outs: histograms per object, and their weighted mean.
+"""Likelihood of the log under rollouts: histograms per object, and their weighted mean.
 
 Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023), section 4. Bins,
 smoothing and weights: the challenge of 2024 (its file challenge_2024_config.textproto). NumPy only;
 runs in the learner.
 
-The roll-outs' values of a feature of one object, all times together, make a histogram with a
+The rollouts' values of a feature of one object, at all times together, make a histogram with a
 pseudocount in each bin. The log's value at a time has the probability of its bin. A feature's
-likelihood is exp(mean of log-probabilities over valid objects and times). Of the two indications an
-object counts once: whether it collides, or is off the road, at any valid time.
+likelihood is exp(mean of log-probabilities over valid objects and times). The two indicators count
+once per object: whether it collides, or is off the road, at any valid time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Estimator:
-    """Histogram of a feature; `weight`: its share of the score."""
+    """Histogram of a feature. `weight` is its share of the score."""
 
     low: float
     high: float
@@ -53,12 +53,16 @@ GROUPS = ("kinematic", "interaction", "map")
 
 
 def log_probability(estimator: Estimator, log: Floats, rollouts: Floats) -> Floats:
-    """Log-probability of each logged value under the roll-outs' histogram of its object.
+    """Return the log-probability of each logged value under the rollouts' histogram of its object.
 
-    Args: log: (N, T). rollouts: (R, N, T). Values outside the bins are put into the outermost ones.
-        NaN count in the last bin, as in the challenge's code: at the end of a series, where a
-        central difference has no next value.
-    Returns: (N, T).
+    Args:
+        log: (N, T).
+        rollouts: (R, N, T). Values outside the bins count in the outermost ones. NaN counts in the
+            last bin, as in the challenge's code: at the end of a series, where a central difference
+            has no next value.
+
+    Returns:
+        (N, T).
     """
     objects = len(log)
     values = rollouts.transpose(1, 0, 2).reshape(objects, -1)
@@ -80,10 +84,12 @@ def _bins(estimator: Estimator, values: Floats) -> NDArray[np.int64]:
 
 
 def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
-    """Likelihood of a feature, in (0, 1]; NaN where nothing is valid.
+    """Return the likelihood of a feature, in (0, 1]; NaN if nothing is valid.
 
-    Args: name: in ESTIMATORS. log, valid: (N, T). rollouts: (R, N, T). `collision` and `offroad`
-        are 0 or 1 per time.
+    Args:
+        name: in ESTIMATORS.
+        log, valid: (N, T).
+        rollouts: (R, N, T). `collision` and `offroad` are 0 or 1 per time.
     """
     estimator = ESTIMATORS[name]
     if estimator.bins == 2:
@@ -95,16 +101,17 @@ def likelihood(name: str, log: Floats, rollouts: Floats, valid: Bools) -> float:
     return float(np.exp(log_probability(estimator, log, rollouts)[valid].mean()))
 
 
-def combined(likelihoods: Mapping[str, float]) -> dict[str, float]:
-    """Weighted means of likelihoods: `realism` of all, and each group's. Features that are NaN are
-        left out, and their weight.
+def combine(likelihoods: Mapping[str, float]) -> dict[str, float]:
+    """Return weighted means of likelihoods: `realism` for all, and one for each group.
 
-    >>> found = combined({name: 0.5 for name in ESTIMATORS})
-    >>> {name: round(value, 6) for name, value in found.items()}
+    Features that are NaN are left out, and so are their weights.
+
+    >>> means = combine({name: 0.5 for name in ESTIMATORS})
+    >>> {name: round(value, 6) for name, value in means.items()}
     {'realism': 0.5, 'kinematic': 0.5, 'interaction': 0.5, 'map': 0.5}
     """
-    found = {"realism": _mean(likelihoods, None)}
-    return found | {group: _mean(likelihoods, group) for group in GROUPS}
+    realism = {"realism": _mean(likelihoods, None)}
+    return realism | {group: _mean(likelihoods, group) for group in GROUPS}
 
 
 def _mean(likelihoods: Mapping[str, float], group: str | None) -> float:

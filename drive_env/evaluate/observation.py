@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Reads observation rows by name and in SI units, by the blocks and columns that
-csrc/drive/tables.h lists.
+"""Reads observation rows by name and in SI units, by the columns in csrc/drive/tables.h.
 
 Runs in the learner, for baselines, summaries and tests; policies take the rows as they are.
 """
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 BYTE_ZERO = 128.0  # DRIVE_BYTE_ZERO in csrc/drive/tables.h
 Single = NDArray[np.float32]
 Block = Mapping[str, NDArray[Any]]
-Rows = (
-    NDArray[Any] | Mapping[str, NDArray[Any]]
-)  # as `recv` gives them: one array, or a dict by block where there is a raster
+# Rows as `recv` returns them: one array, or a dict by block if there is a raster
+Rows = NDArray[Any] | Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,19 @@ class Column:
     name: str
     unit: str
     scale: float  # stored value * scale = value in unit
-    most: float  # largest magnitude in the unit that a byte shows; 0: the range of observations
+    most: float  # largest magnitude in the unit that a byte can hold; 0: the range of observations
     meaning: str
 
 
 def columns() -> dict[str, tuple[Column, ...]]:
-    """Columns of all blocks that a row can have, in the order of a row."""
+    """Return the columns of all blocks that a row can have, in the order of a row."""
     count = ffi.new("uint32_t*")
     blocks = lib.pv_drive_blocks(count)
     return {_text(block.name): tuple(_columns(block)) for block in blocks[0 : count[0]]}
 
 
 def row_count(rows: Rows) -> int:
-    """N."""
+    """Return the number of rows, N."""
     return len(next(iter(rows.values())) if isinstance(rows, Mapping) else rows)
 
 
@@ -68,10 +66,10 @@ def _text(chars: Any) -> str:
 
 
 class ObservationReader:
-    """Splits the observation rows of a `drive`.
+    """Splitter of the observation rows of a `drive`.
 
     Args:
-        vec: whose rows are read; what bytes mean depends on its settings (`range_m`).
+        vec: the env whose rows are read; the meaning of bytes depends on its settings (`range_m`).
     """
 
     def __init__(self, vec: VectorEnv) -> None:
@@ -81,21 +79,22 @@ class ObservationReader:
 
     @property
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the blocks that are in a row: (columns,), (objects, columns), or (channels,
-        pixels, pixels).
+        """Return the shapes of the blocks of a row.
+
+        They are (columns,), (objects, columns), or (channels, pixels, pixels).
         """
         return {field.name: field.shape for field, _ in self._blocks}
 
     def read(self, rows: Rows) -> dict[str, Block]:
-        """Values in SI units by block and column.
+        """Return values in SI units by block and column.
 
         Args:
             rows: observations of N rows.
 
         Returns:
             {"ego": {"speed": (N,), ...}, "lanes": {"x": (N, k), ..., "there": (N, k) bool}, ...}.
-            Copies. "there" is True for the objects that are there. The channels of a raster are (N,
-            pixels, pixels) uint8, as they are.
+                Copies. "there" is True for the objects that are present. The channels of a raster
+                are (N, pixels, pixels) uint8, unchanged.
         """
         return {
             field.name: _read(_values(rows, field), field, listed, self._range_m)
@@ -122,10 +121,12 @@ def _read(values: NDArray[Any], field: Field, listed: tuple[Column, ...], range_
 
 
 def in_si(values: NDArray[Any], listed: tuple[Column, ...], range_m: float) -> Block:
-    """Values of a block of numbers by column, as `ObservationReader.read`.
+    """Return the values of a block of numbers by column, as `ObservationReader.read` does.
 
-    Args: values: (N, columns) or (N, objects, columns), as stored. listed: its columns. range_m:
-        the setting.
+    Args:
+        values: (N, columns) or (N, objects, columns), as stored.
+        listed: its columns.
+        range_m: the setting.
     """
     there = (values != 0).any(axis=-1)
     block: dict[str, NDArray[Any]] = {}

@@ -1,14 +1,15 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""How much roll-outs look like the log: `puffer-train eval drive --suite realism`.
+"""Measures how much rollouts look like the log: `puffer-train eval drive --suite realism`.
 
 From frame 10 of each scene on (one second of history), the driver moves the agents for up to 8 s,
-32 times. All other objects follow their log, and nobody is removed. Features of both (features.py)
-give likelihoods of the log (likelihood.py), a score per scene, and its mean over the scenes.
+32 times. All other objects follow their log, and no agent is removed. Features of both
+(features.py) give likelihoods of the log (likelihood.py), a score per scene, and its mean over the
+scenes.
 
-Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). What differs from the
-challenge: the setting `control` says which objects are driven and judged, all is in the plane, and
-there is no term for traffic lights; docs/drive.md lists the rest, and
+Source: Montali et al., "The Waymo Open Sim Agents Challenge" (NeurIPS 2023). Differences from the
+challenge: the setting `control` selects the objects that are driven and judged, everything is in
+the plane, and there is no term for traffic lights; docs/drive.md lists the rest, and
 tests/drive_env/test_realism_official.py compares with the challenge's code. Runs in the learner.
 """
 
@@ -32,7 +33,7 @@ from drive_env.evaluate.envs import (
 )
 from drive_env.evaluate.features import Boxes, Edges
 from drive_env.evaluate.intervals import mean_interval
-from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood
+from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combine, likelihood
 from drive_env.prepare import prepare_scenes, remarks_on
 from drive_env.render.recording import logged_poses
 from drive_env.scenes.sceneset import SceneSet
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from puffervec.vec.vector_env import VectorEnv
 
 ROLLOUTS = 32
-HISTORY = 10  # frames before the first one that is driven from
+HISTORY = 10  # frames of the log before the first driven one
 STEPS = 80
 OVERRIDES: dict[str, Any] = {
     "init_step": HISTORY, "max_steps": 0, "others": "log", "goal_behavior": "drive_on", "collision_behavior": "ignore",
@@ -54,18 +55,22 @@ COLUMNS = ("realism", *GROUPS, *ESTIMATORS, "ade_m", "min_ade_m")
 
 
 @dataclass(frozen=True)
-class Driven:
-    """Roll-outs of one scene beside its log.
+class SceneRollouts:
+    """Rollouts of one scene and its log.
 
-    evaluated: (N,) objects that were driven; vehicles: (N,) which of them are vehicles. All boxes
-    are of M objects and T frames, of which the first HISTORY + 1 are the log's.
+    All boxes are of M objects and T frames, of which the first HISTORY + 1 are the log's.
+
+    Attributes:
+        evaluated: (N,) objects that were driven.
+        vehicles: (N,) bool, which of them are vehicles.
+        edges: None if the scene has no road edges.
     """
 
     log: Boxes
-    rollouts: Boxes  # with an axis of roll-outs in front
+    rollouts: Boxes  # with an axis of rollouts in front
     evaluated: NDArray[np.int64]
     vehicles: NDArray[np.bool_]
-    edges: Edges | None  # None: the scene has no road edges
+    edges: Edges | None
     dt_s: float
 
 
@@ -77,8 +82,8 @@ def log_of(head: Any, arrays: dict[str, NDArray[Any]]) -> Boxes:
         np.zeros((len(objects), times), np.bool_),
     )
     for number, item in enumerate(objects):
-        found, there[number] = logged_poses(item, arrays["frames"], times)
-        poses[:, number, there[number]] = found[:, there[number]]
+        pose, there[number] = logged_poses(item, arrays["frames"], times)
+        poses[:, number, there[number]] = pose[:, there[number]]
     length, width = objects["length_m"].astype(np.float64), objects["width_m"].astype(np.float64)
     return Boxes(poses[0], poses[1], poses[2], length, width, there)
 
@@ -99,9 +104,10 @@ def road_edges(head: Any, arrays: dict[str, NDArray[Any]]) -> Edges | None:
     )
 
 
-def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int) -> Driven:
-    """Roll one scene out in all envs of `vec` at once, whose config has OVERRIDES. Env r is seeded
-    with seed + r.
+def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int) -> SceneRollouts:
+    """Roll one scene out in all envs of `vec`, whose config has OVERRIDES.
+
+    Env r is seeded with seed + r.
     """
     head, arrays = scenes.scene(scene)
     log, count = log_of(head, arrays), vec.num_envs
@@ -126,75 +132,79 @@ def drive(actor: Actor, vec: VectorEnv, scenes: SceneSet, scene: int, seed: int)
             obs = vec.recv()[0]
     rollouts = Boxes(poses["x"], poses["y"], poses["heading"], log.length, log.width, valid)
     vehicles = arrays["objects"]["type"][evaluated] == VEHICLE
-    return Driven(log, rollouts, evaluated, vehicles, road_edges(head, arrays), float(head["dt_s"]))
+    return SceneRollouts(
+        log, rollouts, evaluated, vehicles, road_edges(head, arrays), float(head["dt_s"])
+    )
 
 
-def series_of(driven: Driven, boxes: Boxes) -> dict[str, Floats]:
-    """Return the features of the evaluated objects after the history, (N, T) each, of the log or
-    one roll-out; NaN where the object is not there.
+def series_of(rolled: SceneRollouts, boxes: Boxes) -> dict[str, Floats]:
+    """Return the features of the evaluated objects after the history, (N, T) each.
+
+    They are those of the log or of one rollout; NaN where the object is absent.
     """
-    own = driven.evaluated
+    own = rolled.evaluated
     nearest = features.distance_to_nearest(boxes, own)
-    found = {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
-    found["time_to_collision"] = features.time_to_collision(boxes, own, driven.dt_s)
-    if driven.edges is not None:
+    series = {"distance_to_nearest_object": nearest, "collision": (nearest < 0).astype(np.float64)}
+    series["time_to_collision"] = features.time_to_collision(boxes, own, rolled.dt_s)
+    if rolled.edges is not None:
         corners = np.nan_to_num(boxes.corners()[own])
         edge = np.stack(
             [
-                features.distance_to_road_edge(corners[:, t], driven.edges).max(-1)
+                features.distance_to_road_edge(corners[:, t], rolled.edges).max(-1)
                 for t in range(corners.shape[1])
             ],
             1,
         )
-        found |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
-    found = {name: np.where(boxes.valid[own], values, np.nan) for name, values in found.items()}
-    found |= features.motion(
-        boxes.x[own], boxes.y[own], boxes.heading[own], driven.dt_s
-    )  # of the frames beside each
-    return {name: values[:, HISTORY + 1 :] for name, values in found.items()}
+        series |= {"distance_to_road_edge": edge, "offroad": (edge > 0).astype(np.float64)}
+    series = {name: np.where(boxes.valid[own], values, np.nan) for name, values in series.items()}
+    series |= features.motion(
+        boxes.x[own], boxes.y[own], boxes.heading[own], rolled.dt_s
+    )  # from the frames before and after
+    return {name: values[:, HISTORY + 1 :] for name, values in series.items()}
 
 
-def one(boxes: Boxes, number: int) -> Boxes:
-    """Return one roll-out of several."""
+def pick(boxes: Boxes, number: int) -> Boxes:
+    """Return one of several rollouts."""
     x, y, heading, valid = (getattr(boxes, name)[number] for name in ("x", "y", "heading", "valid"))
     return dataclasses.replace(boxes, x=x, y=y, heading=heading, valid=valid)
 
 
-def likelihoods(driven: Driven) -> dict[str, float]:
-    """Return the likelihood of the log by feature, NaN where the scene has nothing to tell it by.
+def likelihoods(rolled: SceneRollouts) -> dict[str, float]:
+    """Return the likelihood of the log by feature; NaN for features that the scene does not have.
 
-    As in the challenge, a speed counts where the log is valid in the frames beside it, both of them
-    after the history, an acceleration where the speeds beside it count, and the time to collision
-    of vehicles only.
+    As in the challenge, a speed counts if the log is valid in the frames before and after it, both
+    of them after the history; an acceleration counts if the speeds before and after it count; the
+    time to collision counts for vehicles only.
     """
-    log = series_of(driven, driven.log)
+    log = series_of(rolled, rolled.log)
     each = [
-        series_of(driven, one(driven.rollouts, number)) for number in range(len(driven.rollouts.x))
+        series_of(rolled, pick(rolled.rollouts, number)) for number in range(len(rolled.rollouts.x))
     ]
-    there = driven.log.valid[driven.evaluated][:, HISTORY + 1 :]
+    there = rolled.log.valid[rolled.evaluated][:, HISTORY + 1 :]
     speed = features.central_valid(there)
     acceleration = features.central_valid(speed)
     valid = {"linear_speed": speed, "angular_speed": speed}
-    valid["time_to_collision"] = there & driven.vehicles[:, None]
+    valid["time_to_collision"] = there & rolled.vehicles[:, None]
     valid |= {"linear_acceleration": acceleration, "angular_acceleration": acceleration}
-    found = dict.fromkeys(ESTIMATORS, float("nan"))
+    result = dict.fromkeys(ESTIMATORS, float("nan"))
     for name, values in log.items():
         of = valid.get(name, there)
-        found[name] = likelihood(name, values, np.stack([series[name] for series in each]), of)
-    return found
+        result[name] = likelihood(name, values, np.stack([series[name] for series in each]), of)
+    return result
 
 
-def displacements(driven: Driven) -> tuple[float, float]:
-    """Return the mean distance from the log over objects, times and roll-outs, and that of the best
-    roll-out of the scene; in metres.
+def displacements(rolled: SceneRollouts) -> tuple[float, float]:
+    """Return the mean distance from the log, and that of the scene's best rollout, in metres.
+
+    The mean is over objects, times and rollouts.
     """
-    own, after = driven.evaluated, slice(HISTORY + 1, None)
-    log, valid = driven.log, driven.log.valid[own, after]
+    own, after = rolled.evaluated, slice(HISTORY + 1, None)
+    log, valid = rolled.log, rolled.log.valid[own, after]
     if not valid.any():
         return float("nan"), float("nan")
     distance = np.hypot(
-        driven.rollouts.x[:, own, after] - log.x[own, after],
-        driven.rollouts.y[:, own, after] - log.y[own, after],
+        rolled.rollouts.x[:, own, after] - log.x[own, after],
+        rolled.rollouts.y[:, own, after] - log.y[own, after],
     )
     known = valid & np.isfinite(distance)
     counts = known.sum(axis=2)
@@ -206,51 +216,56 @@ def displacements(driven: Driven) -> tuple[float, float]:
     return float(means.mean()), min(float(row.mean()) for row in each if len(row))
 
 
-def row_of(name: str, driven: Driven) -> tuple[Row, list[str]]:
-    """Return a scene's line of the report, and what is to be said about it."""
-    found = likelihoods(driven)
-    ade, least = displacements(driven)
-    numbers = combined(found) | found | {"ade_m": ade, "min_ade_m": least}
-    row: Row = {"scene": name, "rollouts": len(driven.rollouts.x), "agents": len(driven.evaluated)}
+def row_of(name: str, rolled: SceneRollouts) -> tuple[Row, list[str]]:
+    """Return a scene's row of the report, and remarks on the scene."""
+    values = likelihoods(rolled)
+    ade, least = displacements(rolled)
+    numbers = combine(values) | values | {"ade_m": ade, "min_ade_m": least}
+    row: Row = {"scene": name, "rollouts": len(rolled.rollouts.x), "agents": len(rolled.evaluated)}
     remarks = []
-    if driven.edges is not None and _mostly_off(driven):
+    if rolled.edges is not None and _mostly_off(rolled):
         remarks.append(
-            f"{name}: most logged cars are to the right of the road edges, whose left is the "
-            "road: its map likelihoods"
+            f"{name}: most logged cars are to the right of the road edges, where there should be "
+            "no road: its map likelihoods mean little"
         )
-        remarks[-1] += " say little"
     return {**row, **{column: numbers[column] for column in COLUMNS}}, remarks
 
 
-def _mostly_off(driven: Driven) -> bool:
-    valid = driven.log.valid[driven.evaluated][:, HISTORY + 1 :]
-    off = series_of(driven, driven.log)["offroad"][valid]
+def _mostly_off(rolled: SceneRollouts) -> bool:
+    valid = rolled.log.valid[rolled.evaluated][:, HISTORY + 1 :]
+    off = series_of(rolled, rolled.log)["offroad"][valid]
     return bool(len(off) and off.mean() > 0.5)
 
 
 def means_of(seeds: Sequence[Sequence[Row]]) -> list[Row]:
-    """Return a line per scene: its mean over seeds. Args: seeds: lines of the scenes, by seed."""
+    """Return a row per scene: its mean over seeds.
+
+    Args:
+        seeds: rows of the scenes, by seed.
+    """
     if len(seeds) == 1:
         return list(seeds[0])
-    found: list[Row] = []
+    means: list[Row] = []
     for rows in zip(*seeds, strict=True):
         values = np.array([[row[column] for column in COLUMNS] for row in rows], np.float64)
         counted = {
             name: sum(int(str(row[name])) for row in rows) for name in ("rollouts", "agents")
         }
-        found.append(
+        means.append(
             {
                 "scene": rows[0]["scene"],
                 **counted,
                 **dict(zip(COLUMNS, values.mean(axis=0).tolist(), strict=True)),
             }
         )
-    return found
+    return means
 
 
 def total_of(seeds: Sequence[Sequence[Row]]) -> Row:
-    """Return the means over the scenes with 95 % intervals over scenes and seeds. Args: as of
-    `means_of`.
+    """Return the means over the scenes with 95 % intervals over scenes and seeds.
+
+    Args:
+        seeds: as for `means_of`.
     """
     rows = [row for of in seeds for row in of]
     total: dict[str, Any] = {"scene": f"mean of {len(seeds[0])} scenes"}
@@ -277,61 +292,59 @@ def evaluate_realism(
     seeds: int = 1,
     backend: str = "serial",
 ) -> Report:
-    """Roll every scene out and compare with its log.
+    """Roll every scene out and compare the rollouts with its log.
 
     Args:
-        actor: who drives; one that draws its actions, since roll-outs that are all alike make
-        narrow histograms.
-        config: settings of the env; OVERRIDES replace some. episodes: roll-outs of each scene, at
-        least 2.
-        seed: roll-out r of scene i runs in an env seeded with seed + i * episodes + r. seeds,
-            backend: as for `evaluate`; a scene's row is its mean over seeds.
+        actor: the driver; it should draw its actions, since equal rollouts make narrow histograms.
+        config: settings of the env; OVERRIDES replace some.
+        episodes: rollouts of each scene, at least 2.
+        seed: rollout r of scene i runs in an env seeded with seed + i * episodes + r.
+        seeds, backend: as for `evaluate`; a scene's row is its mean over seeds.
 
     Raises:
-        ConfigError: too few roll-outs. SceneError: no scene has agents and more than HISTORY + 4
-            frames; see `prepare_scenes`.
+        ConfigError: too few rollouts.
+        SceneError: no scene has agents and more than HISTORY + 4 frames; see `prepare_scenes`.
     """
     if isinstance(episodes, bool) or not isinstance(episodes, int) or episodes < 2:
-        raise ConfigError(f"episodes is {episodes!r}; realism needs 2 roll-outs of a scene or more")
+        raise ConfigError(f"episodes is {episodes!r}; realism needs at least 2 rollouts of a scene")
     config = evaluation_config(config, {**getattr(actor, "overrides", {}), **OVERRIDES})
     prepared = prepare_scenes(config)
-    found: list[list[Row]] = []
+    rows: list[list[Row]] = []
     remarks, alike = dict[str, None](), True
     for number in range(seeds):
-        found.append([])
-        for name, driven in _rollouts(
+        rows.append([])
+        for name, rolled in _rollouts(
             actor, config, prepared.scenes, episodes, seed + number * SEED_STEP, backend
         ):
-            row, said = row_of(name, driven)
-            alike &= bool((driven.rollouts.x == driven.rollouts.x[:1]).all())
-            found[-1].append(row)
-            remarks |= dict.fromkeys(said)
-    about = [
-        f"likelihoods of the log under {episodes} roll-outs from frame {HISTORY}; realism is "
+            row, scene_remarks = row_of(name, rolled)
+            alike &= bool((rolled.rollouts.x == rolled.rollouts.x[:1]).all())
+            rows[-1].append(row)
+            remarks |= dict.fromkeys(scene_remarks)
+    notes = [
+        f"likelihoods of the log under {episodes} rollouts from frame {HISTORY}; realism is "
         "their weighted mean"
     ]
     if alike:
-        about.append(
-            "all roll-outs of a scene are alike: a policy that always takes its likeliest action "
+        notes.append(
+            "all rollouts of a scene are equal: a policy that always takes its likeliest action "
             "has no spread (--sample)"
         )
-    about += remarks_on_empty(prepared.scenes.names, prepared.scenes.agents(config), config)
-    about += [*remarks_on_split(config), *remarks_on(prepared.left_out)]
+    notes += remarks_on_empty(prepared.scenes.names, prepared.scenes.agents(config), config)
+    notes += [*remarks_on_split(config), *remarks_on(prepared.left_out)]
     return Report(
-        rows=means_of(found), total=total_of(found), remarks=[*about, *remarks], score="realism"
+        rows=means_of(rows), total=total_of(rows), remarks=[*notes, *remarks], score="realism"
     )
 
 
 def _rollouts(
     actor: Actor, config: Any, scenes: SceneSet, episodes: int, seed: int, backend: str
-) -> Iterator[tuple[str, Driven]]:
+) -> Iterator[tuple[str, SceneRollouts]]:
     agents = scenes.agents(config)
     config = dataclasses.replace(config, num_agents=int(agents.max()))
     with make_envs(config, episodes, seed, backend) as vec:
         for index in np.flatnonzero(agents):
-            if (
-                int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4
-            ):  # a logged acceleration takes five frames
+            # A logged acceleration needs five frames.
+            if int(scenes.scene(int(index))[0]["frame_count"]) > HISTORY + 4:
                 yield (
                     scenes.names[index],
                     drive(actor, vec, scenes, int(index), seed + int(index) * episodes),

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Kinds of generated streets: what roads there are, and what traffic is on them.
+"""Families of generated streets: their roads, and the traffic on them.
 
 Runs in the learner (drive_env.generate.streets). A family draws a `Plan` from ranges; `difficulty`,
-from 0 to 1, moves the draw towards more cars, walkers and speed. Around the place that a family is
-about lie further streets, so that maps have the size of real ones. To add a family: a function and
-a line in FAMILIES.
+from 0 to 1, moves the draw towards more cars, walkers and speed. Around the main place of a family
+lie further streets, so that maps have the size of real ones. To add a family, add a function and a
+line in FAMILIES.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Range = tuple[float, float]
 
 @dataclass
 class Plan:
-    """Streets and traffic to be made."""
+    """Plan of streets and traffic."""
 
     nodes: list[Node] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
@@ -40,29 +40,28 @@ class Plan:
     turning: float = 0.7
     left: float = 0.5
     changes: float = 0.1
-    parked: Range = (0.15, 0.6)  # share of the places along kerbs that are taken
-    sight_m: Range = (
-        45.0,
-        85.0,
-    )  # from the middle, up to which others than cars that drive are seen
+    parked: Range = (0.15, 0.6)  # share of the places along kerbs that are occupied
+    # Distance from the middle up to which objects other than moving cars are recorded
+    sight_m: Range = (45.0, 85.0)
     hidden: bool = False  # a pedestrian steps out from behind a parked van
-    over: float = 0.0  # height of the roads of level 1 over the others
+    over: float = 0.0  # height of the roads of level 1 above the others
 
     def node(self, x: float, y: float, **more: Any) -> int:
-        """Add a node; returns its index."""
+        """Add a node and return its index."""
         self.nodes.append(Node(np.array([x, y]), **more))
         return len(self.nodes) - 1
 
     def link(self, first: int, last: int, profile: Profile, **more: Any) -> int:
-        """Add a link; returns its index."""
+        """Add a link and return its index."""
         self.links.append(Link(first, last, profile, **more))
         return len(self.links) - 1
 
 
 @dataclass(frozen=True)
 class Draw:
-    """What families draw from: the random numbers, the difficulty, and whether ranges are the wider
-    ones of held-out scenes.
+    """Random draws of families: the generator, the difficulty, and whether ranges are wide.
+
+    Held-out scenes have the wider ranges.
     """
 
     rng: np.random.Generator
@@ -70,12 +69,12 @@ class Draw:
     wide: bool
 
     def within(self, low: float, high: float) -> float:
-        """Draw from a range; a wide one reaches a fifth farther at both ends."""
+        """Draw from a range; a wide one extends a fifth farther at both ends."""
         more = 0.2 * (high - low) * self.wide
         return float(self.rng.uniform(low - more, high + more))
 
     def chance(self, share: float) -> bool:
-        """Return True in this share of cases."""
+        """Return True with this probability."""
         return bool(self.rng.random() < share)
 
     def street(self, lanes: int | None = None, parking: float = 0.4) -> Profile:
@@ -96,7 +95,7 @@ YARDS = 0.028  # cars behind the kerb per metre of road, on average
 
 
 def yards(draw: Draw) -> float:
-    """Draw how many cars stand behind the kerbs of a road, per metre."""
+    """Draw the number of cars that stand behind the kerbs of a road, per metre."""
     return 0.0 if draw.chance(0.25) else float(draw.rng.exponential(YARDS))
 
 
@@ -111,8 +110,10 @@ def surround(
 ) -> None:
     """Put crossings with side streets at the ends of roads.
 
-    Args: share: of the ends. again: share of the new roads' ends that get one as well; sides: also
-        of those to the sides.
+    Args:
+        share: share of the ends that get one.
+        again: share of the new roads' ends that get one as well.
+        sides: whether this includes the ends of side streets.
     """
     farther: list[int] = []
     for end in ends:
@@ -150,9 +151,7 @@ def surround(
 def star(
     draw: Draw, plan: Plan, profiles: list[Profile], skew: float = 0.12, **node: Any
 ) -> list[int]:
-    """Put a crossing into the middle, with as many arms as there are cross-sections. Returns the
-    nodes at their ends.
-    """
+    """Put a crossing with one arm per cross-section into the middle; return the arms' end nodes."""
     middle = plan.node(0.0, 0.0, corner_m=draw.within(5.0, 9.0), **node)
     ends = []
     for number, profile in enumerate(profiles):
@@ -170,7 +169,7 @@ def star(
 
 
 def road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any) -> list[int]:
-    """Put a straight road into the middle. Returns the nodes at its ends."""
+    """Put a straight road into the middle and return its end nodes."""
     ends = [plan.node(-length_m / 2, 0.0), plan.node(length_m / 2, 0.0)]
     plan.link(ends[0], ends[1], profile, yards=yards(draw), **link)
     return ends
@@ -180,7 +179,7 @@ def road(draw: Draw, plan: Plan, profile: Profile, length_m: float, **link: Any)
 
 
 def straight(draw: Draw) -> Plan:
-    """A road between two crossings, now and then with a jam."""
+    """Plan a road between two crossings, now and then with a jam."""
     plan = Plan(spread_m=60.0)
     if draw.chance(0.15):
         surround(
@@ -206,7 +205,7 @@ def straight(draw: Draw) -> Plan:
 
 
 def curve(draw: Draw) -> Plan:
-    """A road with one bend, or two opposite ones."""
+    """Plan a road with one bend, or two opposite ones."""
     plan = Plan(spread_m=60.0)
     bend = draw.within(0.45, 0.85) * draw.rng.choice([-1.0, 1.0])
     lean = (bend, -bend) if draw.chance(0.65) else (bend * 0.8, bend * 0.8)
@@ -215,7 +214,7 @@ def curve(draw: Draw) -> Plan:
 
 
 def tee(draw: Draw) -> Plan:
-    """A side road that ends at another road, with a stop sign or without."""
+    """Plan a side road that ends at another road, with or without a stop sign."""
     plan = Plan()
     main = draw.street()
     ends = star(
@@ -230,7 +229,7 @@ def tee(draw: Draw) -> Plan:
 
 
 def cross(draw: Draw) -> Plan:
-    """A road that crosses another; the side roads give way."""
+    """Plan a road that crosses another; the side roads give way."""
     plan = Plan()
     main, side = draw.street(), draw.side()
     surround(
@@ -249,7 +248,7 @@ def cross(draw: Draw) -> Plan:
 
 
 def roundabout(draw: Draw) -> Plan:
-    """A roundabout with three or four arms."""
+    """Plan a roundabout with three or four arms."""
     plan = Plan(turning=0.6, speed_mps=(6.0, 11.0), spread_m=35.0)
     arms = [
         draw.side() if draw.chance(0.6) else draw.street(lanes=1)
@@ -262,7 +261,7 @@ def roundabout(draw: Draw) -> Plan:
 
 
 def merge(draw: Draw) -> Plan:
-    """A ramp that joins a fast road."""
+    """Plan a ramp that joins a fast road."""
     plan = Plan(
         spread_m=70.0, speed_mps=(11.0, 19.0), walkers=(0.0, 0.4), cyclists=(0.0, 0.0), changes=0.1
     )
@@ -275,7 +274,7 @@ def merge(draw: Draw) -> Plan:
 
 
 def lane_drop(draw: Draw) -> Plan:
-    """A road that loses a lane."""
+    """Plan a road that loses a lane."""
     plan = Plan(spread_m=60.0, cars=(6.0, 16.0))
     wide = replace(draw.street(lanes=3 if draw.chance(0.3) else 2), median_m=0.0, parking_m=0.0)
     narrow = replace(wide, lanes=wide.lanes - 1)
@@ -288,7 +287,7 @@ def lane_drop(draw: Draw) -> Plan:
 
 
 def driveways(draw: Draw) -> Plan:
-    """A street in front of houses, with cars that come out of drives and turn into them."""
+    """Plan a street in front of houses, with cars that turn into drives and come out of them."""
     plan = Plan(spread_m=55.0, speed_mps=(5.0, 10.0), turning=0.45)
     profile, drive = draw.side(), Profile(1, draw.within(2.3, 2.6), 0.0, 0.4, 0.0)
     at = -100.0 + draw.within(0.0, 20.0)
@@ -309,7 +308,7 @@ def driveways(draw: Draw) -> Plan:
 
 
 def lot(draw: Draw) -> Plan:
-    """A parking lot beside a street."""
+    """Plan a parking lot next to a street."""
     plan = Plan(
         speed_mps=(6.0, 11.0),
         walkers=(2.0, 22.0),
@@ -340,7 +339,7 @@ def lot(draw: Draw) -> Plan:
 
 
 def signal(draw: Draw) -> Plan:
-    """A crossing with traffic lights, whose phases change."""
+    """Plan a crossing with traffic lights, whose phases change."""
     plan = Plan(cars=(7.0, 20.0), walkers=(0.0, 10.0), crossing=0.5)
     main, side = draw.street(lanes=2 if draw.chance(0.7) else 1), draw.street(parking=0.2)
     surround(
@@ -353,7 +352,7 @@ def signal(draw: Draw) -> Plan:
 
 
 def stop_signs(draw: Draw) -> Plan:
-    """A crossing at which everybody has to stop."""
+    """Plan a crossing at which all traffic has to stop."""
     plan = Plan(crossing=0.5)
     profiles = [draw.side() for _ in range(4 if draw.chance(0.7) else 3)]
     surround(draw, plan, star(draw, plan, profiles, control=STOP, crosswalks=0.7), sides=False)
@@ -361,7 +360,7 @@ def stop_signs(draw: Draw) -> Plan:
 
 
 def unprotected_left(draw: Draw) -> Plan:
-    """Cars that turn left through those that come towards them."""
+    """Plan cars that turn left across oncoming traffic."""
     plan = Plan(cars=(7.0, 16.0), turning=0.5, left=0.85, spread_m=35.0)
     main, side = draw.street(lanes=2 if draw.chance(0.5) else 1), draw.side()
     control = SIGNAL if draw.chance(0.5) else FREE
@@ -376,7 +375,7 @@ def unprotected_left(draw: Draw) -> Plan:
 
 
 def cut_in(draw: Draw) -> Plan:
-    """A road of several lanes on which many change lanes, close to others."""
+    """Plan a road of several lanes on which many cars change lanes, close to others."""
     plan = Plan(
         cars=(10.0, 26.0), changes=0.6, walkers=(0.0, 3.0), spread_m=50.0, speed_mps=(5.0, 14.0)
     )
@@ -391,7 +390,7 @@ def cut_in(draw: Draw) -> Plan:
 
 
 def occluded(draw: Draw) -> Plan:
-    """A pedestrian who steps out from behind a parked van."""
+    """Plan a pedestrian who steps out from behind a parked van."""
     plan = Plan(
         hidden=True, spread_m=40.0, walkers=(1.0, 6.0), parked=(0.4, 0.9), speed_mps=(5.0, 10.0)
     )
@@ -401,7 +400,7 @@ def occluded(draw: Draw) -> Plan:
 
 
 def crosswalk(draw: Draw) -> Plan:
-    """Pedestrians who cross between two crossings."""
+    """Plan pedestrians who cross between two crossings."""
     plan = Plan(crossing=0.8, spread_m=45.0, walkers=(2.0, 9.0))
     surround(
         draw,
@@ -418,7 +417,7 @@ def crosswalk(draw: Draw) -> Plan:
 
 
 def narrow(draw: Draw) -> Plan:
-    """A narrow street between parked cars."""
+    """Plan a narrow street between parked cars."""
     plan = Plan(spread_m=50.0, parked=(0.5, 0.95), speed_mps=(4.0, 8.0))
     profile = Profile(1, draw.within(2.6, 2.85), 0.0, 0.3, 2.3)
     surround(draw, plan, road(draw, plan, profile, draw.within(120.0, 170.0)))
@@ -426,7 +425,7 @@ def narrow(draw: Draw) -> Plan:
 
 
 def dead_end(draw: Draw) -> Plan:
-    """A street that ends at a turning place."""
+    """Plan a street that ends at a turning place."""
     plan = Plan(speed_mps=(5.0, 9.0), spread_m=35.0)
     profile = replace(draw.side(), parking_m=0.0)
     ends = road(draw, plan, profile, draw.within(100.0, 130.0))
@@ -437,7 +436,7 @@ def dead_end(draw: Draw) -> Plan:
 
 
 def levels(draw: Draw) -> Plan:
-    """A road on a bridge over another."""
+    """Plan a road on a bridge over another."""
     plan = Plan(spread_m=60.0, over=draw.within(5.5, 7.5), walkers=(0.0, 4.0))
     surround(draw, plan, road(draw, plan, draw.street(), draw.within(150.0, 190.0)), reach_m=45.0)
     angle, length = np.pi / 2 + draw.rng.uniform(-0.3, 0.3), draw.within(110.0, 140.0)
@@ -451,7 +450,7 @@ def levels(draw: Draw) -> Plan:
     return plan
 
 
-# Each family, and how often it is drawn.
+# Each family, and the probability with which it is drawn.
 FAMILIES: dict[str, tuple[Callable[[Draw], Plan], float]] = {
     "straight": (straight, 0.07),
     "curve": (curve, 0.06),

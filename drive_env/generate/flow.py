@@ -1,15 +1,14 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Traffic for generated streets: cars that follow, queue, stop, yield and wait.
+"""Plans traffic for generated streets: cars that follow, queue, stop, yield and wait.
 
-Runs in the learner (drive_env.generate.streets). Cars are planned one after another: who is in
-front on a lane before who is behind, and otherwise who has priority. For a new car,
-`traffic.blocked` says when and where on its path it would touch somebody who is planned already;
-red lights block their stop lines. The car then drives by the intelligent driver model (Treiber,
-Hennecke, Helbing 2000) behind whatever blocks its path next, in several variants at once: without
-stopping, or stopping before one of the places that are blocked at some time, until one of several
-times. The variant without contact that gets farthest is taken. If there is none, the car is left
-out.
+Runs in the learner (drive_env.generate.streets). Cars are planned one after another: on a lane from
+front to back, and otherwise by priority. For a new car, `traffic.blocked` returns when and where on
+its path it would touch a car planned before; red lights block their stop lines. The car then drives
+by the intelligent driver model (Treiber, Hennecke, Helbing 2000) behind whatever blocks its path
+next, in several variants: without stopping, or stopping before one of the places that are blocked
+at some time, until one of several times. The variant without contact that gets farthest is chosen.
+If there is none, the car is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from drive_env.generate.traffic import (
     SAMPLE_M,
     Car,
     Path,
-    blocked,
+    blocked_cells,
     car_on_path,
     draw_size,
     make_path,
@@ -41,37 +40,31 @@ from drive_env.generate.traffic import (
 )
 from drive_env.scenes.schema import FRAME_S, VEHICLE, Floats
 
-TIME_S = SAMPLE_FRAMES * FRAME_S  # of a step of the plan
-ACCELERATE_MPS2, BRAKE_MPS2, HARDEST_MPS2 = (
-    1.6,
-    2.0,
-    5.0,
-)  # wanted, comfortable, and what a driver does at most
-HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # beyond the margin that `blocked` keeps
-FIRMER_MPS2, SOFTER_MPS2 = (
-    1.4,
-    0.6,
-)  # by which acceleration changes at most in a step, downwards and upwards
+TIME_S = SAMPLE_FRAMES * FRAME_S  # length of a step of the plan
+# Desired acceleration, comfortable braking, and maximum braking
+ACCELERATE_MPS2, BRAKE_MPS2, HARDEST_MPS2 = 1.6, 2.0, 5.0
+HEADWAY_S, STANDSTILL_M = 1.1, 0.4  # in addition to the margin in `blocked`
+# Largest change of the acceleration in a step, downwards and upwards
+FIRMER_MPS2, SOFTER_MPS2 = 1.4, 0.6
 RELEASES_S = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.5, 99.0)
 MOST_HOLDS = 5
-PAST_M = 0.3  # by which a car may roll over the place where it is to stop
-STANDING_SHARE = 0.3  # of the headway, behind who stands
-STOP_S, STANDS_MPS = 1.0, 0.4  # at a stop sign, at least, and what counts as standing there
-LINE_M = 0.7  # from a stop line to the bumper of who stops there
+PAST_M = 0.3  # distance by which a car may roll past its stopping place
+STANDING_SHARE = 0.3  # share of the headway that applies behind a standing car
+STOP_S, STANDS_MPS = 1.0, 0.4  # minimum stop at a stop sign, and the speed that counts as standing
+LINE_M = 0.7  # from a stop line to the bumper of a car that stops there
 SPAWN_M = 9.0  # least distance of two cars on a lane at the start
-ELSEWHERE = 0.006  # how likely cars are far from the middle, relative to there
-QUEUE_M, QUEUE, AT_CROSSING = (
-    22.0,
-    9.0,
-    2.5,
-)  # before lights and signs, and before other crossings, more cars start
-CLEAR_M = 12.0  # around a car that appears on the way
+ELSEWHERE = 0.006  # density of cars far from the middle, relative to the middle
+# More cars start before lights and signs, and before other crossings.
+QUEUE_M, QUEUE, AT_CROSSING = 22.0, 9.0, 2.5
+CLEAR_M = 12.0  # free distance around a car that appears later
 
 
 @dataclass(frozen=True)
 class Actor(Car):
-    """A car, cyclist or pedestrian, with its log. level: of the road; others on another level do
-    not meet it.
+    """A car, cyclist or pedestrian, with its log.
+
+    Attributes:
+        level: level of its road; objects on different levels do not meet.
     """
 
     kind: int = VEHICLE
@@ -79,7 +72,7 @@ class Actor(Car):
 
     @cached_property
     def bounds_m(self) -> tuple[float, float, float, float]:
-        """The box around all its places: least x and y, largest x and y."""
+        """Return the box around all its places: least x and y, largest x and y."""
         span = slice(self.first, self.last + 1)
         reach = (self.length_m + self.width_m) / 2
         x, y = self.x_m[span], self.y_m[span]
@@ -92,24 +85,26 @@ class Actor(Car):
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What traffic is wanted."""
+class Demand:
+    """Parameters of the traffic to plan."""
 
     cars: int
     speed_mps: tuple[float, float]
-    centre_m: Floats  # where most of it is
+    centre_m: Floats  # where traffic is densest
     spread_m: float = 45.0
-    turning: float = 0.3  # share of those who turn at a crossing
-    changes: float = 0.1  # share of those who change lanes where they can
-    late: float = 0.15  # share of those who are not seen from the start
-    left: float = 0.5  # of those who turn
-    halts: float = 0.05  # share of those who stop on the way, as to let somebody out
+    turning: float = 0.3  # share of cars that turn at a crossing
+    changes: float = 0.1  # share that change lanes where they can
+    late: float = 0.15  # share that are not visible from the start
+    left: float = 0.5  # share of the turning cars that turn left
+    halts: float = 0.05  # share that stop on the way, as if to let a passenger out
 
 
 @dataclass(frozen=True)
 class Route:
-    """A way that a car may take. stops: arc length, group of lights, and whether a stop sign stands
-    there.
+    """A route that a car may take.
+
+    Attributes:
+        stops: arc length, group of lights, and whether there is a stop sign.
     """
 
     points_m: Floats
@@ -123,10 +118,10 @@ class Route:
 
 def starts_of(streets: Streets) -> dict[Tag, list[int]]:
     """Return the lanes that start at each tag."""
-    found: dict[Tag, list[int]] = {}
+    starts: dict[Tag, list[int]] = {}
     for index, lane in enumerate(streets.lanes):
-        found.setdefault(lane.start, []).append(index)
-    return found
+        starts.setdefault(lane.start, []).append(index)
+    return starts
 
 
 def draw_route(
@@ -136,18 +131,18 @@ def draw_route(
     first: int,
     at_m: float,
     reach_m: float,
-    ask: Ask,
+    ask: Demand,
 ) -> Route:
-    """Draw a way from a place on a lane on, at least reach_m long unless the streets end before."""
+    """Draw a route from a place on a lane, at least reach_m long unless the streets end before."""
     lane = streets.lanes[first]
     points, lanes, stops = [lane.points_m], [first], []
     length = float(arc_length(lane.points_m)[-1])
-    beside = [
+    neighbours = [
         index for index in (_neighbour(lane, starts, step) for step in (-1, 1)) if index is not None
     ]
-    if beside and length - at_m > 45.0 and rng.random() < ask.changes:
-        first = beside[int(rng.integers(len(beside)))]
-        points = [blended(rng, lane.points_m, streets.lanes[first].points_m, at_m)]
+    if neighbours and length - at_m > 45.0 and rng.random() < ask.changes:
+        first = neighbours[int(rng.integers(len(neighbours)))]
+        points = [blend(rng, lane.points_m, streets.lanes[first].points_m, at_m)]
         lanes.append(first)
         lane, length = streets.lanes[first], float(arc_length(points[0])[-1])
     turn, rank = "straight", 5
@@ -169,27 +164,27 @@ def draw_route(
 
 def _neighbour(lane: Lane, starts: dict[Tag, list[int]], step: int) -> int | None:
     node, link, way, number = lane.start
-    found = starts.get((node, link, way, number + step), []) if lane.shifts_m else []
-    return found[0] if found else None
+    lanes = starts.get((node, link, way, number + step), []) if lane.shifts_m else []
+    return lanes[0] if lanes else None
 
 
-def blended(rng: np.random.Generator, here: Floats, there: Floats, at_m: float) -> Floats:
-    """Return the line of a lane that goes over to the one beside it."""
+def blend(rng: np.random.Generator, here: Floats, there: Floats, at_m: float) -> Floats:
+    """Return the line of a lane that changes over to the adjacent one."""
     where = arc_length(here)
     begin = rng.uniform(at_m + 3.0, max(at_m + 4.0, min(at_m + 40.0, where[-1] - 36.0)))
     share = np.clip((where - begin) / rng.uniform(24.0, 34.0), 0.0, 1.0)
     share = share**3 * (10 - 15 * share + 6 * share**2)
     other = arc_length(there)
-    beside = np.stack(
+    shifted = np.stack(
         [np.interp(where * other[-1] / where[-1], other, axis) for axis in there.T], axis=-1
     )
-    return np.asarray(here + share[:, None] * (beside - here))
+    return np.asarray(here + share[:, None] * (shifted - here))
 
 
 def choose_lane(
-    rng: np.random.Generator, streets: Streets, choices: Sequence[int], ask: Ask
+    rng: np.random.Generator, streets: Streets, choices: Sequence[int], ask: Demand
 ) -> int:
-    """Draw one of the lanes that go on."""
+    """Draw one of the lanes that continue."""
     shares = {
         "straight": 1 - ask.turning,
         "left": ask.turning * ask.left,
@@ -204,12 +199,12 @@ def choose_lane(
     )
 
 
-# ---- who goes where ------------------------------------------------------------------------------
+# ---- routes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Wish:
-    """A car to plan: where it starts, and its way."""
+    """A car to plan: its start, and its route."""
 
     lane: int
     at_m: float
@@ -217,15 +212,16 @@ class Wish:
     route: Route
     size_m: tuple[float, float, float]
     late: bool
-    halt_m: float = 0.0  # how far it drives before it stops for a moment, 0: it does not
+    halt_m: float = 0.0  # distance after which it stops for a moment; 0: it does not stop
     kind: int = VEHICLE
 
 
 def draw_wishes(
-    rng: np.random.Generator, streets: Streets, ask: Ask, count: int, kind: int = VEHICLE
+    rng: np.random.Generator, streets: Streets, ask: Demand, count: int, kind: int = VEHICLE
 ) -> list[Wish]:
-    """Draw cars (or cyclists) and their ways: more of them near the middle, no two of them at the
-    same place.
+    """Draw cars (or cyclists) and their routes, more of them near the middle.
+
+    No two of them start at the same place.
     """
     starts = starts_of(streets)
     places, weights = [], []
@@ -236,8 +232,8 @@ def draw_wishes(
         spots = np.arange(6.0, where[-1] - 3.0, 4.0)
         distance = np.hypot(*(lane.points_m[np.searchsorted(where, spots)] - ask.centre_m).T)
         following = [streets.lanes[other] for other in starts.get(lane.end, [])]
-        held = any(other.group >= 0 or other.stop for other in following)
-        before = QUEUE if held else AT_CROSSING if len(following) > 1 else 1.0
+        has_control = any(other.group >= 0 or other.stop for other in following)
+        before = QUEUE if has_control else AT_CROSSING if len(following) > 1 else 1.0
         weight = (np.exp(-0.5 * (distance / ask.spread_m) ** 2) + ELSEWHERE) * np.where(
             where[-1] - spots < QUEUE_M, before, 1.0
         )
@@ -267,33 +263,34 @@ def draw_wishes(
     return wishes
 
 
-def in_order(rng: np.random.Generator, wishes: list[Wish]) -> list[Wish]:
-    """Sort cars: on each lane the ones in front first, and among those at the front the ones with
-    priority.
-    """
+def sort_wishes(rng: np.random.Generator, wishes: list[Wish]) -> list[Wish]:
+    """Sort cars: on each lane from front to back, and among those at the front by priority."""
     queues: dict[int, list[tuple[float, Wish]]] = {}
     for wish in sorted(wishes, key=lambda wish: -wish.at_m):
         queues.setdefault(wish.lane, []).append(
             (wish.route.rank + float(rng.normal(0.0, 0.8)), wish)
         )
-    found = []
+    ordered = []
     while queues:
         lane = max(queues, key=lambda lane: queues[lane][0][0])
-        found.append(queues[lane].pop(0)[1])
+        ordered.append(queues[lane].pop(0)[1])
         if not queues[lane]:
             del queues[lane]
-    return found
+    return ordered
 
 
 def plan_traffic(
     rng: np.random.Generator, streets: Streets, wishes: list[Wish], red: NDArray[np.bool_], others: list[Actor],
     edges: dict[int, tuple[Floats, Floats]],
 ) -> list[Actor]:  # fmt: skip
-    """Plan cars. Args: red: (groups, FRAMES), others: who is there already. Returns those for whom
-    there is a way.
+    """Plan cars and return those for which there is a free way.
+
+    Args:
+        red: (groups, FRAMES).
+        others: actors that are already there.
     """
     planned: list[Actor] = []
-    for wish in in_order(rng, wishes):
+    for wish in sort_wishes(rng, wishes):
         near = [item for item in (*others, *planned) if item.level == wish.route.level]
         actor = plan_actor(rng, wish, near, red, edges[wish.route.level])
         if actor is not None:
@@ -330,7 +327,7 @@ def plan_actor(
     if not path_is_clear(path, length_m, width_m, (edges[0][near], edges[1][near]), reach_m):
         return None
     others = [item for item in others if meets(item.bounds_m, (*low.tolist(), *high.tolist()))]
-    taken = blocked(path, length_m, width_m, list(others))
+    taken = blocked_cells(path, length_m, width_m, list(others))
     if taken[first // SAMPLE_FRAMES, 0] or (
         first and min(distances(path.points_m[0], others, first), default=99.0) < CLEAR_M
     ):
@@ -340,7 +337,7 @@ def plan_actor(
         bumper = at - path.offset_m - length_m / 2
         if bumper < 0.5:
             if group >= 0 and bumper > -length_m and red[group].any():
-                return None  # it would stand on the line
+                return None  # It would stand on the line.
             continue
         if group >= 0:
             band = slice(max(0, int(bumper / SAMPLE_M)), max(0, int((bumper + 4.0) / SAMPLE_M)))
@@ -371,7 +368,7 @@ def meets(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 
 def distances(place_m: Floats, others: list[Actor], frame: int) -> list[float]:
-    """Return how far others are from a place in a frame in which they are there."""
+    """Return the distances of others from a place in a frame in which they are present."""
     return [
         float(np.hypot(item.x_m[frame] - place_m[0], item.y_m[frame] - place_m[1]))
         for item in others
@@ -385,11 +382,14 @@ def distances(place_m: Floats, others: list[Actor], frame: int) -> list[float]:
 def drive(
     path: Path, wish: Wish, taken: NDArray[np.bool_], signs: list[float], first: int, share: float
 ) -> Floats | None:
-    """Return the arc length in each frame from `first` on of the free variant that gets farthest;
-    None if all are blocked.
+    """Return the arc length of the free variant that gets farthest, in each frame from `first` on.
 
-    Args: taken: see `blocked`. signs: arc lengths at which the car has to stop. share: of the
-        cruising speed, at the start.
+    None if all variants are blocked.
+
+    Args:
+        taken: see `blocked_cells`.
+        signs: arc lengths at which the car has to stop.
+        share: share of the cruising speed at the start.
     """
     start_row, furthest = first // SAMPLE_FRAMES, path.length_m - 1.0
     road = Road(path, wish.cruise_mps, taken)
@@ -413,15 +413,15 @@ def drive(
             (np.full(len(s), sign), stood[number] * TIME_S <= STOP_S)
             for number, sign in enumerate(signs)
         ]
-        for stop, held in holds:
-            nearer = held & (s < stop + PAST_M) & (stop - s < gap)
+        for stop, holding in holds:
+            nearer = holding & (s < stop + PAST_M) & (stop - s < gap)
             gap, leader = (
                 np.where(nearer, stop - s + STANDSTILL_M, gap),
                 np.where(nearer, 0.0, leader),
             )
-        asked = follow(v, road.wanted(s), np.maximum(gap, 0.05), leader)
+        desired = follow(v, road.wanted(s), np.maximum(gap, 0.05), leader)
         acceleration = np.minimum(
-            np.maximum(asked, acceleration - FIRMER_MPS2), acceleration + SOFTER_MPS2
+            np.maximum(desired, acceleration - FIRMER_MPS2), acceleration + SOFTER_MPS2
         )
         slower = np.minimum(v, np.maximum(0.0, v + acceleration * TIME_S))
         faster = np.maximum(
@@ -444,16 +444,15 @@ def drive(
         free, -s + 2.0 * np.maximum(0.0, hardest - 3.0) + 0.01 * (release_s > 0), np.inf
     )
     best = int(cost.argmin())
-    smooth = refined(np.array(track)[:, best], np.array(speeds)[:, best])
+    smooth = refine(np.array(track)[:, best], np.array(speeds)[:, best])
     arrived = np.flatnonzero(smooth >= furthest - 1e-6)
-    smooth = (
-        smooth[: arrived[0] - 1] if len(arrived) else smooth
-    )  # the frame before is part of a step that was cut
+    # The frame before arrival is part of a step that was cut.
+    smooth = smooth[: arrived[0] - 1] if len(arrived) else smooth
     return smooth if len(smooth) >= 8 else None
 
 
 class Road:
-    """What a driver sees of its path: how fast it may be driven, and what blocks it next."""
+    """A driver's view of its path: the allowed speed, and what blocks it next."""
 
     def __init__(self, path: Path, cruise_mps: float, taken: NDArray[np.bool_]) -> None:
         self.limit = speed_limit(path, cruise_mps)
@@ -461,36 +460,37 @@ class Road:
         cells = taken.shape[1]
         self.last = cells - 1
         index = np.where(taken, np.arange(cells), 10 * cells)
-        # (rows, cells): the arc length at which the path is blocked next, from each cell on
+        # (rows, cells): the arc length at which the path is next blocked, from each cell on
         self.following = np.minimum.accumulate(index[:, ::-1], axis=1)[:, ::-1] * SAMPLE_M
 
     def cell(self, s_m: Floats) -> NDArray[np.int64]:
-        """The cells of arc lengths."""
+        """Return the cells of arc lengths."""
         return np.asarray(np.minimum((s_m / SAMPLE_M + 0.5).astype(np.int64), self.last))
 
     def wanted(self, s_m: Floats) -> Floats:
-        """The highest comfortable speeds at arc lengths."""
+        """Return the highest comfortable speeds at arc lengths."""
         return np.interp(s_m, self.samples, self.limit)
 
     def ahead(self, row: int, cell: NDArray[np.int64], s_m: Floats) -> tuple[Floats, Floats]:
-        """The gap to what blocks the path next, and how fast that moves."""
+        """Return the gap to what blocks the path next, and the speed of that."""
         blocks = self.following[row, cell]
         moved = (self.following[row + 1, cell] - blocks) / TIME_S
         return blocks - s_m - 0.5 * SAMPLE_M, np.minimum(np.maximum(moved, 0.0), 25.0)
 
 
-def refined(s_m: Floats, speed_mps: Floats) -> Floats:
-    """Return the arc length in each frame of what is known in every other one, by cubic curves.
-    Never goes back.
+def refine(s_m: Floats, speed_mps: Floats) -> Floats:
+    """Return the arc length in each frame from that in every other one, by cubic curves.
+
+    The result never decreases.
     """
-    found = np.repeat(s_m, SAMPLE_FRAMES)[: SAMPLE_FRAMES * (len(s_m) - 1) + 1]
+    frames = np.repeat(s_m, SAMPLE_FRAMES)[: SAMPLE_FRAMES * (len(s_m) - 1) + 1]
     middle = (s_m[1:] + s_m[:-1]) / 2 + TIME_S / 8 * (speed_mps[:-1] - speed_mps[1:])
-    found[1::2] = np.clip(middle, s_m[:-1], s_m[1:])
-    return found
+    frames[1::2] = np.clip(middle, s_m[:-1], s_m[1:])
+    return frames
 
 
 def variants(taken: NDArray[np.bool_], signs: list[float], first: int) -> tuple[Floats, Floats]:
-    """Return where each variant stops and until when, (M,) each; the first one does not."""
+    """Return where each variant stops and until when, (M,) each; the first one does not stop."""
     ever = np.asarray(taken[first // SAMPLE_FRAMES :].any(axis=0))
     begins = np.flatnonzero(ever & ~np.concatenate([[True], ever[:-1]]))
     stops = [*signs, *(SAMPLE_M * begins[:MOST_HOLDS] - 1.0)]
@@ -509,7 +509,7 @@ def variants(taken: NDArray[np.bool_], signs: list[float], first: int) -> tuple[
 def follow(v: Floats, wanted: Floats, gap: Floats, leader: Floats) -> Floats:
     """Return the acceleration of the intelligent driver model, m/s2."""
     closing = v * (v - leader) / (2 * np.sqrt(ACCELERATE_MPS2 * BRAKE_MPS2))
-    # Behind who stands the full headway would make the last metres take seconds.
+    # Behind a standing car the full headway would make the last metres take seconds.
     headway = HEADWAY_S * (
         STANDING_SHARE + (1 - STANDING_SHARE) * np.minimum(leader / np.maximum(v, 0.1), 1.0)
     )
@@ -519,13 +519,13 @@ def follow(v: Floats, wanted: Floats, gap: Floats, leader: Floats) -> Floats:
     return np.asarray(np.minimum(np.maximum(wanted_mps2, -HARDEST_MPS2), ACCELERATE_MPS2))
 
 
-def still(
+def standing_actor(
     place: tuple[float, float, float],
     size_m: tuple[float, float, float],
     kind: int = VEHICLE,
     level: int = 0,
 ) -> Actor:
-    """Return who stands at a place (x, y, heading) all the time."""
+    """Return an actor that stands at a place (x, y, heading) all the time."""
     zero = np.zeros(FRAMES)
     x, y, heading = place
     return Actor(
@@ -544,8 +544,6 @@ def still(
     )
 
 
-def seen(actor: Actor, first: int, last: int) -> Actor:
-    """Return an actor that is in the log from one frame to another only, within the frames in which
-    it is there.
-    """
+def cut_log(actor: Actor, first: int, last: int) -> Actor:
+    """Return an actor whose log is cut to the frames from `first` to `last`."""
     return dataclasses.replace(actor, first=max(actor.first, first), last=min(actor.last, last))

@@ -26,12 +26,12 @@ from drive_env.scenes.schema import INVALID, Floats, Scene
 from puffervec.errors import PuffervecError, SceneError
 from puffervec.system.cache import write_atomically
 
-GENERATOR_VERSION = 2  # raise it when a seed gives other scenes than before; part of the cache key
+GENERATOR_VERSION = 2  # raise it when seeds give different scenes; part of the cache key
 DEFAULT_COUNT, DEFAULT_SEED = 200, 1
 HELD_OUT_COUNT, HELD_OUT_SEED = 100, 1_000_003
 MIN_CARS = 4
 ATTEMPTS = 100
-FAMILIES = {"straight": 0.12, "curve": 0.20, "tee": 0.32, "cross": 0.36}  # and how likely each is
+FAMILIES = {"straight": 0.12, "curve": 0.20, "tee": 0.32, "cross": 0.36}  # with probabilities
 NARROW = Ranges()
 WIDE = Ranges(
     lane_width_m=(3.2, 4.0),
@@ -49,7 +49,7 @@ WIDE = Ranges(
 
 
 def generate_scene(seed: int, index: int, wide: bool = False) -> Scene:
-    """Generate one scene and check it as if it had been read from a file."""
+    """Generate one scene and check it like one read from a file."""
     tree = generate_tree(seed, index, wide)
     return dataclasses.replace(scene_from_tree(tree, tree["name"], tree["name"]), generated=True)
 
@@ -58,8 +58,9 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
     """Generate one scene as JSON-like data of the current schema (generation C).
 
     Args:
-        seed: 0 or more. index: number of the scene under this seed. wide: draw from the wider
-            ranges.
+        seed: 0 or more.
+        index: number of the scene under this seed.
+        wide: draw from the wider ranges.
 
     Raises:
         SceneError: seed or index is negative.
@@ -85,8 +86,9 @@ def generate_tree(seed: int, index: int, wide: bool = False) -> dict[str, Any]:
 
 
 def draw_family(rng: np.random.Generator) -> str:
-    """Draw the kind of road, once per scene: with retries, kinds with little room for cars would
-    become rare.
+    """Draw the kind of road, once per scene.
+
+    If retries drew it again, kinds with little room for cars would become rare.
     """
     names = tuple(FAMILIES)
     return names[int(rng.choice(len(names), p=tuple(FAMILIES.values())))]
@@ -95,8 +97,9 @@ def draw_family(rng: np.random.Generator) -> str:
 def scene_tree(
     rng: np.random.Generator, layout: Layout, cars: list[Car], name: str
 ) -> dict[str, Any]:
-    """Return layout and cars in a world frame as data of the format. Values are rounded to a tenth
-    of a millimetre.
+    """Return layout and cars in a world frame as data of the format.
+
+    Values are rounded to a tenth of a millimetre.
     """
     turn_rad, shift = float(rng.uniform(-np.pi, np.pi)), rng.uniform(-4000.0, 4000.0, 2)
     turning = np.array(
@@ -138,7 +141,7 @@ def scene_tree(
 def object_tree(
     car: Car, number: int, world: Any, turning: Floats, turn_rad: float
 ) -> dict[str, Any]:
-    """Return one car as data of the format; frames in which it is absent hold the format's -10000."""
+    """Return one car as data of the format; absent frames hold the format's -10000."""
     frames = len(car.x_m)
     valid = (np.arange(frames) >= car.first) & (np.arange(frames) <= car.last)
     position = np.where(valid[:, None], world(np.stack([car.x_m, car.y_m], axis=-1)), INVALID)
@@ -147,7 +150,9 @@ def object_tree(
     heading = (car.heading_rad + turn_rad + np.pi) % (2 * np.pi) - np.pi
     heading = np.where(valid, np.round(heading, 5), INVALID)
     height_m = round(car.height_m, 3)
-    height = np.where(valid, height_m / 2, INVALID).tolist()  # of the centre, on a road at height 0
+    height = np.where(
+        valid, height_m / 2, INVALID
+    ).tolist()  # of the centre; the road is at height 0
     return {
         "position": [
             {"x": x, "y": y, "z": z} for (x, y), z in zip(position.tolist(), height, strict=True)
@@ -166,12 +171,12 @@ def object_tree(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write generated scenes as JSON files. Returns the exit code."""
+    """Write generated scenes as JSON files and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m drive_env.generate.generate", description=__doc__
     )
     parser.add_argument(
-        "--out", type=Path, required=True, help="folder for the JSON files; made if missing"
+        "--out", type=Path, required=True, help="folder for the JSON files; created if missing"
     )
     parser.add_argument("--count", type=int, default=DEFAULT_COUNT, help="number of scenes")
     parser.add_argument(

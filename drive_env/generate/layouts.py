@@ -1,7 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Road layouts for generated scenes: straight and curved roads, crossings, and the trips that cars
-can make on them.
+"""Road layouts for generated scenes: roads, crossings, and the trips that cars make on them.
 
 Runs in the learner (drive_env.generate.generate). Traffic keeps right. A layout is drawn from a
 numpy Generator in a frame whose origin is the middle of the road or crossing; generate.py rotates
@@ -34,7 +33,7 @@ Spans = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges that layouts and traffic are drawn from; those of the held-out scenes are wider."""
+    """Ranges from which layouts and traffic are drawn; those of the held-out scenes are wider."""
 
     lane_width_m: tuple[float, float] = (3.4, 3.9)
     shoulder_m: tuple[float, float] = (1.0, 2.0)
@@ -45,28 +44,27 @@ class Ranges:
     corner_m: tuple[float, float] = (6.0, 9.0)  # radius of kerbs
     arm_m: tuple[float, float] = (75.0, 100.0)
     road_m: tuple[float, float] = (150.0, 210.0)
-    speed_mps: tuple[float, float] = (7.0, 13.0)  # that drivers aim at
+    speed_mps: tuple[float, float] = (7.0, 13.0)  # speeds that drivers aim for
     cars: tuple[int, int] = (5, 13)
 
 
 @dataclass(frozen=True)
 class Trip:
-    """A way through a layout: the line that a car's centre follows, and what the car may do on it."""
+    """A path through a layout: the line of a car's centre, and what the car may do on it."""
 
     path_m: Floats  # (n, 2), about STEP_M apart
     turn: str  # "straight", "left" or "right"
     major: bool  # has priority at the crossing
     start_m: tuple[float, float]  # arc lengths between which a car may start
-    pass_m: float  # arc length that the car should pass, or the log does not show its turn
+    pass_m: float  # arc length that the car should pass, so that the log shows its turn
     shift_spans_m: Spans  # arc lengths between which the car may change lanes
-    shifts_m: tuple[
-        float, ...
-    ]  # lateral offsets of the neighbouring lanes of the same direction, left positive
+    # Lateral offsets of the neighbouring lanes of the same direction, left positive
+    shifts_m: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One map element before it is put into the world frame."""
+    """One map element in the layout's own frame."""
 
     type: str
     map_element_id: int
@@ -80,15 +78,15 @@ class Layout:
     family: str
     pieces: list[Piece] = field(default_factory=list)
     trips: list[Trip] = field(default_factory=list)
-    parking: list[tuple[float, float, float]] = field(
-        default_factory=list
-    )  # x, y, heading of places at the kerb
+    # x, y, heading of places at the kerb
+    parking: list[tuple[float, float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Cross-section of a road: n lanes each way, from the middle outwards median/2, lanes, parking
-    strip, shoulder.
+    """Cross-section of a road with n lanes each way.
+
+    From the middle outwards it has median/2, lanes, parking strip, and shoulder.
     """
 
     lanes: int
@@ -98,9 +96,7 @@ class Profile:
     parking_m: float  # width of the parking strip, 0: none
 
     def lane_offset_m(self, lane: int) -> float:
-        """Return the distance of a lane's centre from the middle of the road; lane 0 is the
-        innermost.
-        """
+        """Return the distance of a lane's centre from the road's middle; lane 0 is innermost."""
         return self.median_m / 2 + (lane + 0.5) * self.width_m
 
     @property
@@ -122,14 +118,15 @@ def draw_layout(rng: np.random.Generator, family: str, ranges: Ranges) -> Layout
 
 
 def draw_lanes(rng: np.random.Generator, ranges: Ranges) -> int:
-    """Draw the number of lanes each way: one on a third of the roads, more on the others, where
-    cars can change lanes.
+    """Draw the number of lanes each way.
+
+    A third of the roads has one; on the others cars can change lanes.
     """
     return 1 if rng.random() < 1 / 3 else int(rng.integers(2, ranges.max_lanes + 1))
 
 
 def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profile:
-    """Draw a cross-section with the given number of lanes each way."""
+    """Draw a cross-section with a number of lanes each way."""
     median_m = rng.uniform(*ranges.median_m) if lanes > 1 and rng.random() < 0.25 else 0.0
     parking_m = 2.4 if lanes == 1 and rng.random() < 0.45 else 0.0
     return Profile(
@@ -142,7 +139,7 @@ def draw_profile(rng: np.random.Generator, ranges: Ranges, lanes: int) -> Profil
 
 
 def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
-    """Return a two-way road without crossings, straight or with one or two bends."""
+    """Draw a two-way road without crossings, straight or with one or two bends."""
     layout = Layout("curve" if curved else "straight")
     profile = draw_profile(rng, ranges, draw_lanes(rng, ranges))
     length_m = rng.uniform(*ranges.road_m)
@@ -166,7 +163,7 @@ def draw_road(rng: np.random.Generator, ranges: Ranges, curved: bool) -> Layout:
 
 
 def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout:
-    """Return a crossing of a major road (arms 0 and 2) with a side road (arm 1, or arms 1 and 3)."""
+    """Draw a crossing of a major road (arms 0 and 2) with a side road (arm 1, or arms 1 and 3)."""
     layout = Layout("tee" if arms == 3 else "cross")
     angles = np.arange(arms) * (np.pi / 2) + rng.uniform(-ranges.skew_rad, ranges.skew_rad, arms)
     major = draw_profile(rng, ranges, draw_lanes(rng, ranges))
@@ -181,7 +178,7 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
         )
         for i, j in following
     ]
-    # An arm begins where both of its kerbs are straight; a side without a corner does not matter.
+    # An arm begins where both of its kerbs are straight; a side without a corner does not count.
     mouths = [1.0 + max(corners[i][0], corners[i - 1][1], 4.0) for i in range(arms)]
     for i, j in following:
         add_kerb(layout, (i, j), directions, profiles, corners, mouths, lengths)
@@ -201,7 +198,7 @@ def draw_crossing(rng: np.random.Generator, ranges: Ranges, arms: int) -> Layout
 def add_cross_section(
     layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator
 ) -> None:
-    """Return lanes, lines, edges and parking places of a two-way road along a middle line."""
+    """Add lanes, lines, edges and parking places of a two-way road along a middle line."""
     add_lanes(layout, middle, profile)
     for side in (-1.0, 1.0):
         layout.pieces.append(Piece(EDGE, BOUNDARY, offset(middle, side * profile.edge_m)))
@@ -209,7 +206,7 @@ def add_cross_section(
 
 
 def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
-    """Return the lanes of both directions."""
+    """Add the lanes of both directions."""
     for lane in range(profile.lanes):
         d = profile.lane_offset_m(lane)
         layout.pieces.append(Piece(LANE, SURFACE_STREET, offset(middle, -d)))
@@ -219,8 +216,9 @@ def add_lanes(layout: Layout, middle: Floats, profile: Profile) -> None:
 def add_markings(
     layout: Layout, middle: Floats, profile: Profile, rng: np.random.Generator
 ) -> None:
-    """Return painted lines, median and parking places along the middle line of a road or (outwards)
-    of an arm.
+    """Add painted lines, median and parking places along the middle line of a road.
+
+    The middle line of an arm runs outwards.
     """
     if profile.median_m > 0:
         kerb = profile.median_m / 2 - 0.3
@@ -255,8 +253,9 @@ def add_arm(
     length_m: float,
     rng: np.random.Generator,
 ) -> None:
-    """Return lanes, lines and crosswalk of one arm, from the crossing outwards; its edges come with
-    the kerbs.
+    """Add lanes, lines and crosswalk of one arm, from the crossing outwards.
+
+    `add_kerb` adds its edges.
     """
     middle = line(direction * mouth_m, direction * length_m)
     add_lanes(layout, middle, profile)
@@ -277,10 +276,11 @@ def add_arm(
 def corner_of(
     here: Floats, there: Floats, profile: Profile, other: Profile, radius_m: float
 ) -> tuple[float, float, float]:
-    """Return where the kerb between an arm and the next begins to bend: arc length along each arm,
-        and the radius.
+    """Return where the kerb between an arm and the next begins to bend.
 
-    (0, 0, 0) if the arms are roughly opposite and there is no corner.
+    Returns:
+        Arc lengths along both arms, and the radius; (0, 0, 0) if the arms are roughly opposite, so
+            that there is no corner.
     """
     angle = float(np.arctan2(cross(here, there), here @ there)) % (2 * np.pi)
     if angle > np.radians(150):
@@ -297,7 +297,7 @@ def add_kerb(
     layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
     corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
 ) -> None:  # fmt: skip
-    """Return the road edge from the end of an arm, round the corner, to the end of the next arm."""
+    """Add the road edge from the end of an arm, round the corner, to the end of the next arm."""
     i, j = arms
     here, there, corner = directions[i], directions[j], corners[i]
     bends = (corner[0], corner[1]) if corner[2] > 0 else (mouths[i], mouths[j])
@@ -312,7 +312,7 @@ def add_turns(
     layout: Layout, arms: tuple[int, int], directions: Floats, profiles: list[Profile],
     corners: list[tuple[float, float, float]], mouths: list[float], lengths: Floats,
 ) -> None:  # fmt: skip
-    """Return connecting lanes and trips from one arm to another."""
+    """Add connecting lanes and trips from one arm to another."""
     i, j = arms
     here, there, profile, other = directions[i], directions[j], profiles[i], profiles[j]
     angle = float(np.arctan2(cross(-here, there), -here @ there))
@@ -357,8 +357,9 @@ def add_turns(
 
 
 def neighbour_shifts(profile: Profile, lane: int) -> tuple[float, ...]:
-    """Return lateral offsets from a lane to its neighbours, left positive: the inner one is to the
-    left.
+    """Return lateral offsets from a lane to its neighbours, left positive.
+
+    The inner neighbour is to the left.
     """
     shifts = [profile.width_m] if lane > 0 else []
     return (*shifts, -profile.width_m) if lane < profile.lanes - 1 else tuple(shifts)
@@ -367,8 +368,9 @@ def neighbour_shifts(profile: Profile, lane: int) -> tuple[float, ...]:
 def bent_line(
     rng: np.random.Generator, length_m: float, smallest_m: float, largest_m: float
 ) -> Floats:
-    """Return a line with one bend or two opposite bends and continuous curvature, centred on the
-    origin.
+    """Return a line with one bend or two opposite bends, centred on the origin.
+
+    Its curvature is continuous.
     """
     count = round(length_m / STEP_M)
     share = np.linspace(0.0, 1.0, count + 1)
@@ -378,7 +380,7 @@ def bent_line(
     for middle, sign in bends:
         half = 0.36 / len(bends)
         radius_m = rng.uniform(smallest_m, largest_m)
-        # No bend turns by more than about 120 degrees, so that the road does not meet itself.
+        # No bend turns by more than about 120 degrees, so that the road does not cross itself.
         strength = min(1.0 / radius_m, 2.1 / (1.2 * half * length_m))
         ramp = np.clip((half - np.abs(share - middle)) / (0.6 * half), 0.0, 1.0)
         curvature += side * sign * strength * ramp * ramp * (3 - 2 * ramp)
@@ -389,13 +391,14 @@ def bent_line(
 
 
 def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -> Floats:
-    """Return a cubic curve from one point and direction to another; its handles make a quarter turn
-    nearly circular.
+    """Return a cubic curve from one point and direction to another.
+
+    Its handles make a quarter turn nearly circular.
     """
     chord = float(np.hypot(*(last - first)))
     cosine = float(np.clip(leaving @ arriving, -1.0, 1.0))
-    # Handle / chord of a circular arc of angle a: 4/3 tan(a/4) / (2 sin(a/2)), which tends to 1/3
-    # for small a.
+    # For a circular arc of angle a, handle / chord is 4/3 tan(a/4) / (2 sin(a/2)), which tends to
+    # 1/3 for small a.
     angle = float(np.arccos(cosine))
     handle = chord * (
         4 / 3 * np.tan(angle / 4) / (2 * np.sin(angle / 2)) if angle > 1e-3 else 1 / 3
@@ -409,7 +412,7 @@ def turn_curve(first: Floats, leaving: Floats, last: Floats, arriving: Floats) -
 
 
 def line(first: Floats, last: Floats) -> Floats:
-    """Return points from one end to the other, about STEP_M apart, with both ends."""
+    """Return points from one end to the other, about STEP_M apart, including both ends."""
     return np.linspace(first, last, max(2, round(float(np.hypot(*(last - first))) / STEP_M) + 1))
 
 

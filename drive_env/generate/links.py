@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Links of generated streets, and streets as a whole: nodes and links become a map.
+"""Builds streets from a network of nodes and links: the links, and the map as a whole.
 
 Runs in the learner (drive_env.generate.streets).
 """
@@ -35,19 +35,19 @@ from drive_env.scenes.schema import Floats
 
 DRIVEWAY = 20
 STALL_M, PITCH_M = 5.2, 2.8  # depth and width of places in a lot
-APART_M = 1.2  # of a lane from the nearest kerb, at least
-CHUNK = 24  # points of lanes that are compared with kerbs at once
+APART_M = 1.2  # minimum distance of a lane from the nearest kerb
+CHUNK = 24  # points of lanes that are compared with kerbs in one operation
 
 
 def build(rng: np.random.Generator, nodes: Sequence[Node], links: Sequence[Link]) -> Streets | None:
-    """Return the streets of a network, or None if its roads are too crooked or short for their
-    width.
+    """Return the streets of a network, or None.
+
+    None means that its roads are too crooked or too short for their width.
     """
     arms = [arms_of(index, nodes, links) for index in range(len(nodes))]
     shapes = []
-    begins: dict[
-        tuple[int, int], tuple[Floats, Floats]
-    ] = {}  # node and link: where the link begins, and its direction
+    # (node, link): where the link begins, and its direction
+    begins: dict[tuple[int, int], tuple[Floats, Floats]] = {}
     for index, (node, own) in enumerate(zip(nodes, arms, strict=True)):
         shape = shape_of(node, own)
         if shape is None:
@@ -66,11 +66,11 @@ def build(rng: np.random.Generator, nodes: Sequence[Node], links: Sequence[Link]
         add_node(rng, streets, index, node, own, shapes[index])
     for number, (link, middle) in enumerate(zip(links, middles, strict=True)):
         add_link(rng, streets, number, link, middle)
-    return streets if apart(streets) else None
+    return streets if lanes_clear(streets) else None
 
 
-def apart(streets: Streets) -> bool:
-    """Return whether no lane comes near a kerb, as where two roads of a network meet by chance."""
+def lanes_clear(streets: Streets) -> bool:
+    """Return whether no lane comes close to a kerb, as roads that meet by chance do."""
     lanes = np.concatenate([lane.points_m[::8] for lane in streets.lanes if lane.level == 0])
     edges = [
         piece.points_m
@@ -79,7 +79,7 @@ def apart(streets: Streets) -> bool:
     ]
     kerbs = np.concatenate([points[::3] for points in edges])
     for begin in range(0, len(lanes), CHUNK):
-        some = lanes[begin : begin + CHUNK]  # mostly of one lane, so close together
+        some = lanes[begin : begin + CHUNK]  # mostly points of one lane, so close together
         low, high = some.min(axis=0) - APART_M, some.max(axis=0) + APART_M
         near = kerbs[((kerbs >= low) & (kerbs <= high)).all(axis=1)]
         x, y = near[:, 0] - some[:, :1], near[:, 1] - some[:, 1:]
@@ -91,8 +91,9 @@ def apart(streets: Streets) -> bool:
 def link_line(
     first: tuple[Floats, Floats], last: tuple[Floats, Floats], profile: Profile
 ) -> Floats | None:
-    """Return the middle of a link from mouth to mouth, or None if it is too short or its bends are
-    too sharp.
+    """Return the middle of a link from mouth to mouth.
+
+    None if it is too short or its bends are too sharp.
     """
     (start, leaving), (end, coming) = first, last
     chord = end - start
@@ -112,7 +113,7 @@ def link_line(
 def add_link(
     rng: np.random.Generator, streets: Streets, number: int, link: Link, middle: Middle
 ) -> None:
-    """Add lanes, lines, kerbs, pavements and places to park of a link."""
+    """Add lanes, lines, kerbs, pavements and parking places of a link."""
     profile = link.profile
     if link.shape is not None:
         link.shape(streets, number, link, middle)
@@ -168,8 +169,9 @@ def add_paint(streets: Streets, link: Link, middle: Middle) -> None:
 def add_places(
     rng: np.random.Generator, streets: Streets, link: Link, middle: Middle, side: int
 ) -> None:
-    """Add places to park on one side of a link: along the kerb, across in a lot, and behind the
-    kerb in front of houses.
+    """Add parking places on one side of a link.
+
+    They lie along the kerb, across in a lot, and behind the kerb in front of houses.
     """
     profile, where, heading = link.profile, middle.where_m, middle.heading
     length = float(where[-1])
@@ -187,9 +189,9 @@ def add_places(
             index = int(np.searchsorted(where, at))
             if link.crossing_at >= 0 and abs(at - link.crossing_at * length) < 5.5:
                 continue
-            turned = 0.0 if side < 0 else np.pi
+            turn = 0.0 if side < 0 else np.pi
             streets.parking.append(
-                (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned))
+                (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turn))
             )
     if link.level or link.stalls:
         return
@@ -197,11 +199,11 @@ def add_places(
         at = rng.uniform(2.0, max(2.1, length - 2.0))
         index = min(len(middle.points_m) - 1, int(np.searchsorted(where, at)))
         row = middle.beside(side * (profile.edge_m + rng.uniform(5.5, 14.0)))
-        turned = rng.choice([0.5, -0.5, 0.0, 1.0], p=[0.4, 0.4, 0.1, 0.1]) * np.pi + rng.normal(
+        turn = rng.choice([0.5, -0.5, 0.0, 1.0], p=[0.4, 0.4, 0.1, 0.1]) * np.pi + rng.normal(
             0.0, 0.05
         )
         streets.yards.append(
-            (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turned))
+            (float(row[index, 0]), float(row[index, 1]), float(heading[index] + turn))
         )
         near, far = (
             middle.points_m[index] + side * left_of(unit(heading[index])) * profile.edge_m,

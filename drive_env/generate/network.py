@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""What streets of generated scenes are made of: nodes and links, and the map elements that they
-become.
+"""Nodes and links of generated streets, and the map elements made from them.
 
-Runs in the learner (drive_env.generate.streets). Traffic keeps right. A network is made of nodes,
-where links meet, and of links with a cross-section (`Profile`). Families (families.py) say which;
-nodes.py and links.py make map elements of them. A tag is what the end of one lane and the starts of
-the next ones share. The road is to the left of every edge.
+Runs in the learner (drive_env.generate.streets). Traffic keeps right. A network consists of nodes,
+where links meet, and of links with a cross-section (`Profile`). Families (families.py) choose them;
+nodes.py and links.py turn them into map elements. The end of one lane and the starts of the next
+ones share a tag. The road is to the left of every edge.
 """
 
 from __future__ import annotations
@@ -21,14 +20,18 @@ import numpy as np
 from drive_env.generate.layouts import LANE, SURFACE_STREET, Piece, Profile, arc_length, headings_of
 from drive_env.scenes.schema import Floats
 
-Tag = tuple[int, int, str, int]  # node, arm of it, "in" or "out", lane from the middle of the road
+Tag = tuple[int, int, str, int]  # node, its arm, "in" or "out", lane from the middle of the road
 FREE, STOP, SIGNAL = "free", "stop", "signal"
 
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane that cars can follow. start, end: see Tag. rank: who goes first. piece: index of its
-    map element.
+    """A lane that cars can follow.
+
+    Attributes:
+        start, end: see Tag.
+        rank: priority.
+        piece: index of its map element.
     """
 
     points_m: Floats  # (n, 2)
@@ -38,16 +41,18 @@ class Lane:
     turn: str = ""  # "straight", "left" or "right" at a node, "" on a link
     rank: int = 5
     group: int = -1  # of the traffic lights, -1: none
-    stop: bool = False  # a stop sign is at its start
+    stop: bool = False  # whether there is a stop sign at its start
     level: int = 0
     shifts_m: tuple[float, ...] = ()  # lateral offsets of neighbours, left positive
-    slow: float = 1.0  # factor on the speed that drivers aim at
+    slow: float = 1.0  # factor on the speed that drivers aim for
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A crosswalk: from kerb to kerb. group: of the lights of the traffic that it crosses, -1:
-    none.
+    """A crosswalk, from kerb to kerb.
+
+    Attributes:
+        group: group of the lights of the traffic that it crosses, -1: none.
     """
 
     ends_m: Floats  # (2, 2)
@@ -56,23 +61,20 @@ class Crossing:
 
 @dataclass
 class Streets:
-    """Map elements, lanes, and where others than cars may be."""
+    """Map elements, lanes, and places for everything other than moving cars."""
 
     pieces: list[Piece] = field(default_factory=list)
     levels: list[int] = field(default_factory=list)  # of the pieces
     lanes: list[Lane] = field(default_factory=list)
-    parking: list[tuple[float, float, float]] = field(
-        default_factory=list
-    )  # x, y, heading of places at the kerb or in a lot
-    yards: list[tuple[float, float, float]] = field(
-        default_factory=list
-    )  # likewise behind the kerb
+    # x, y, heading of places at the kerb or in a lot, and behind the kerb
+    parking: list[tuple[float, float, float]] = field(default_factory=list)
+    yards: list[tuple[float, float, float]] = field(default_factory=list)
     walks: list[Floats] = field(default_factory=list)  # (n, 2) lines along the kerbs, outside
     crossings: list[Crossing] = field(default_factory=list)
-    groups: int = 0  # of traffic lights
+    groups: int = 0  # number of groups of traffic lights
 
     def add(self, kind: str, element: int, points_m: Floats, level: int = 0) -> int:
-        """Add a map element; returns its index."""
+        """Add a map element and return its index."""
         self.pieces.append(Piece(kind, element, points_m))
         self.levels.append(level)
         return len(self.pieces) - 1
@@ -85,8 +87,9 @@ class Streets:
 
 @dataclass
 class Node:
-    """Where links meet. A node of one link is an open end, unless `bulb_m` says how large its
-    turning place is.
+    """A place where links meet.
+
+    A node of one link is an open end, or a turning place of radius `bulb_m`.
     """
 
     place_m: Floats
@@ -95,7 +98,7 @@ class Node:
     ring_m: float = 0.0  # radius of a roundabout's lane, 0: none
     bulb_m: float = 0.0
     crosswalks: float = 0.5  # share of its arms that have one
-    major: tuple[int, ...] = ()  # links that have priority; none: all alike
+    major: tuple[int, ...] = ()  # links that have priority; (): all equal
 
 
 @dataclass
@@ -105,17 +108,15 @@ class Link:
     first: int
     last: int
     profile: Profile
-    lean: tuple[float, float] = (
-        0.0,
-        0.0,
-    )  # by which its directions at both ends differ from the straight line, radians
+    # Angles by which its directions at both ends differ from the straight line, radians
+    lean: tuple[float, float] = (0.0, 0.0)
     stalls: bool = False  # cars park across, behind the outer lanes
     crossing_at: float = -1.0  # share of its length at which there is a crosswalk
-    yards: float = 0.0  # how many cars are parked behind its kerbs, per metre
+    yards: float = 0.0  # cars parked behind its kerbs, per metre
     slow: float = 1.0
     level: int = 0
     narrow: Profile | None = None  # at its last node, if lanes end on the way
-    # Adds its lanes, lines and kerbs (ramps.py)
+    # Function that adds its lanes, lines and kerbs (ramps.py)
     shape: Callable[[Streets, int, Link, Middle], None] | None = None
 
 
@@ -135,28 +136,26 @@ def unit(angle: Floats | float) -> Floats:
 
 @dataclass(frozen=True)
 class Middle:
-    """The middle line of a link, from which everything else on it is measured."""
+    """The middle line of a link, to which everything else on it refers."""
 
     points_m: Floats  # (n, 2)
 
     @cached_property
     def heading(self) -> Floats:
-        """Its directions at the points, (n,) radians."""
+        """Return its directions at the points, (n,) radians."""
         return headings_of(self.points_m)
 
     @cached_property
     def where_m(self) -> Floats:
-        """The arc length at each point, (n,)."""
+        """Return the arc length at each point, (n,)."""
         return arc_length(self.points_m)
 
     @cached_property
     def left(self) -> Floats:
-        """The unit vectors to the left, (n, 2)."""
+        """Return the unit vectors to the left, (n, 2)."""
         return np.stack([-np.sin(self.heading), np.cos(self.heading)], axis=-1)
 
     def beside(self, left_m: Floats | float) -> Floats:
-        """Return the line at a distance to the left, the same everywhere or, (n,), one for each
-        point.
-        """
+        """Return the parallel line at a distance to the left, a number or (n,) by point."""
         distance = left_m[:, None] if isinstance(left_m, np.ndarray) else left_m
         return np.asarray(self.points_m + distance * self.left)

@@ -3,7 +3,7 @@
 """Nodes of generated streets: crossings, roundabouts, turning places.
 
 Runs in the learner (drive_env.generate.links). A node adds its kerbs, the lanes that connect its
-arms, signs, lights and crosswalks, and says how far from its middle the links begin.
+arms, signs, lights and crosswalks, and computes how far from its middle the links begin.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from drive_env.generate.network import SIGNAL, STOP, Arm, Crossing, Link, Node, 
 from drive_env.scenes.schema import Floats
 
 CROSSING_M = 3.0  # width of a crosswalk
-SWING_RAD = 0.62  # between an arm of a roundabout and where its lanes meet the ring
-# Who goes first where nothing else decides: the larger number.
+SWING_RAD = 0.62  # angle between an arm of a roundabout and where its lanes meet the ring
+# Priority of turns where nothing else decides: the larger number goes first.
 RANK = {"straight": 2, "right": 1, "left": 0}
 
 
 def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Arm]:
     """Return the arms of a node, counter-clockwise."""
-    found = []
+    arms = []
     for number, link in enumerate(links):
         if index not in (link.first, link.last):
             continue
@@ -47,14 +47,17 @@ def arms_of(index: int, nodes: Sequence[Node], links: Sequence[Link]) -> list[Ar
         step = nodes[other].place_m - nodes[index].place_m
         angle = np.arctan2(step[1], step[0]) + lean
         profile = link.narrow if link.narrow and index == link.last else link.profile
-        found.append(Arm(number, np.array([np.cos(angle), np.sin(angle)]), profile))
-    return sorted(found, key=lambda arm: float(np.arctan2(arm.direction[1], arm.direction[0])))
+        arms.append(Arm(number, np.array([np.cos(angle), np.sin(angle)]), profile))
+    return sorted(arms, key=lambda arm: float(np.arctan2(arm.direction[1], arm.direction[0])))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a node. corners: see `corner_of`. mouths_m: how far from its middle the links begin.
-    Both by arm.
+    """Sizes of a node, by arm.
+
+    Attributes:
+        corners: see `corner_of`.
+        mouths_m: distance from its middle at which the links begin.
     """
 
     corners: list[tuple[float, float, float]]
@@ -96,7 +99,7 @@ def add_node(
     arms: list[Arm],
     shape: Shape,
 ) -> None:
-    """Add what is at a node."""
+    """Add the map elements of a node."""
     if len(arms) == 1:
         if node.bulb_m:
             add_bulb(streets, index, node, arms[0], shape.mouths_m[0])
@@ -137,7 +140,7 @@ def add_node(
 
 
 def groups_of(directions: Floats) -> list[int]:
-    """Return 0 or 1 for each arm: arms that are opposite to each other have green together."""
+    """Return 0 or 1 for each arm: arms opposite each other have green at the same time."""
     along = np.abs(directions @ directions[0])
     return [0 if value > 0.7 else 1 for value in along]
 
@@ -151,9 +154,7 @@ def add_corner(
     i: int,
     j: int,
 ) -> None:
-    """Add the kerb, and the pavement behind it, from the mouth of an arm round the corner to that
-    of the next one.
-    """
+    """Add the kerb, and the pavement behind it, from the mouth of an arm to the next one."""
     here, there, corner = arms[i].direction, arms[j].direction, corners[i]
     bends = (corner[0], corner[1]) if corner[2] > 0 else (mouths[i] - 0.5, mouths[j] - 0.5)
     for behind_m in (0.0, 1.6):
@@ -177,7 +178,7 @@ def add_corner(
 def add_crosswalk(
     streets: Streets, place: Floats, direction: Floats, profile: Profile, group: int = -1
 ) -> None:
-    """Add a crosswalk across a road at a place of its middle."""
+    """Add a crosswalk across a road at a place on its middle line."""
     side, half = left_of(direction) * profile.edge_m, direction * CROSSING_M / 2
     corners = [place + side - half, place - side - half, place - side + half, place + side + half]
     streets.add("crosswalk", CROSSWALK, np.array(corners))
@@ -189,8 +190,9 @@ def add_connectors(
     streets: Streets, index: int, node: Node, arms: list[Arm], corners: list[tuple[float, float, float]],
     mouths: list[float], pair: tuple[int, int], group: int, side_road: bool,
 ) -> None:  # fmt: skip
-    """Add the lanes from one arm to another. Left turns join the innermost lanes, right turns the
-    outermost ones.
+    """Add the lanes from one arm to another.
+
+    Left turns join the innermost lanes, right turns the outermost ones.
     """
     i, j = pair
     here, there, profile, other = (
@@ -229,7 +231,7 @@ def add_connectors(
 
 
 def ring_sizes(node: Node, arms: list[Arm]) -> tuple[float, float]:
-    """Return the radius of the kerb inside a roundabout's lane, and that of the one outside."""
+    """Return the radii of the kerbs inside and outside a roundabout's lane."""
     width = max(arm.profile.width_m for arm in arms) + 0.8
     return node.ring_m - width / 2 - 0.4, node.ring_m + width / 2 + 0.8
 
@@ -242,7 +244,7 @@ def add_ring(
     arms: list[Arm],
     mouth_m: float,
 ) -> None:
-    """Add a roundabout of one lane. Cars go round counter-clockwise; those in it go first."""
+    """Add a roundabout of one lane, driven counter-clockwise; cars in it have priority."""
     angles = [float(np.arctan2(arm.direction[1], arm.direction[0])) for arm in arms]
     inner, outer = ring_sizes(node, arms)
     streets.add(
@@ -300,8 +302,9 @@ def add_ring_lanes(
     span: tuple[float, float],
     mouth_m: float,
 ) -> None:
-    """Add the lanes that join a roundabout from an arm, lead on to the next arm, leave there, and
-    pass it.
+    """Add the lanes of a roundabout between an arm and the next one.
+
+    They join from the arm, lead to the next arm, leave there, and pass it.
     """
     (i, j), (begin, end), radius = pair, span, node.ring_m
     here, there, profile, other = (
@@ -347,7 +350,7 @@ def add_bulb(streets: Streets, index: int, node: Node, arm: Arm, mouth: float) -
     """Add the turning place at the end of a road, with the lane that turns in it."""
     here, profile, radius = arm.direction, arm.profile, node.bulb_m
     angle = float(np.arctan2(here[1], here[0]))
-    # the kerb comes in on the left of the arm, goes round and leaves on its right
+    # The kerb comes in on the left of the arm, goes round and leaves on its right.
     opening = float(np.arcsin(min(0.9, (profile.edge_m + 1.5) / radius)))
     arc = radius * unit(
         np.linspace(angle + opening, angle + 2 * np.pi - opening, round(4 * np.pi * radius))

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Scenes of the size of real ones: streets with traffic that stops, yields and waits, parked cars,
-pedestrians, cyclists.
+"""Generates scenes of the size of real ones: streets with traffic, parked cars and pedestrians.
 
-Runs in the learner or its helper processes. Scene i depends only on (seed, i, wide, family). The
-log of each vehicle keeps clear of all others, of walkers and of kerbs, and its goal is where it
-ends, so whoever follows it scores 1.00.
+Traffic stops, yields and waits. Runs in the learner or its helper processes. Scene i depends only
+on (seed, i, wide, family). The log of each vehicle keeps clear of all others, of walkers and of
+kerbs, and its goal is where the log ends, so a car that follows its log scores 1.00.
 """
 
 from __future__ import annotations
@@ -17,13 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from drive_env.generate.families import FAMILIES, Draw, Plan
-from drive_env.generate.flow import Actor, Ask, draw_wishes, meets, plan_traffic, seen, still
+from drive_env.generate.flow import (
+    Actor,
+    Demand,
+    cut_log,
+    draw_wishes,
+    meets,
+    plan_traffic,
+    standing_actor,
+)
 from drive_env.generate.layouts import arc_length, headings_of
 from drive_env.generate.links import build
 from drive_env.generate.network import Crossing, Streets
-from drive_env.generate.ramps import eased
+from drive_env.generate.ramps import ease
 from drive_env.generate.traffic import FRAMES, draw_size, touches
-from drive_env.generate.walkers import ACROSS, across, draw_walkers
+from drive_env.generate.walkers import ACROSS, draw_walkers, walk_across
 from drive_env.scenes.controls import WORDS
 from drive_env.scenes.geometry import box_crosses_segment, simplify
 from drive_env.scenes.schema import (
@@ -42,12 +49,12 @@ from drive_env.scenes.schema import (
 )
 from puffervec.errors import SceneError
 
-STREETS_VERSION = 2  # raise it when a seed gives other scenes than before
+STREETS_VERSION = 2  # raise it when seeds give different scenes
 ATTEMPTS = 200
 LEAST_AGENTS = 3
 YELLOW_S, ALL_RED_S = 3.0, 1.0
-SHOULDER_M = 0.5  # walkers keep as far from cars while these are planned
-# Share of parked cars and of walkers on pavements that are in the log for part of the time only.
+SHOULDER_M = 0.5  # distance of walkers from cars while the cars are planned
+# Share of parked cars and of walkers on pavements that are in the log for only part of the time.
 HIDDEN_SHARE = 0.45
 
 
@@ -55,7 +62,9 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
     """Generate one scene.
 
     Args:
-        seed, index: 0 or more. wide: draw from wider ranges. family: one of FAMILIES; None: drawn.
+        seed, index: 0 or more.
+        wide: draw from wider ranges.
+        family: one of FAMILIES; None: drawn.
 
     Raises:
         SceneError: seed or index is negative, or there is no such family.
@@ -63,7 +72,7 @@ def street_scene(seed: int, index: int, wide: bool = False, family: str | None =
     if seed < 0 or index < 0:
         raise SceneError(f"seed {seed} and index {index} must be 0 or more")
     if family is not None and family not in FAMILIES:
-        raise SceneError(f"family {family!r}: it must be one of {', '.join(FAMILIES)}")
+        raise SceneError(f"family is {family!r}; it must be one of {', '.join(FAMILIES)}")
     key = [STREETS_VERSION, seed, index, int(wide)]
     rng = np.random.Generator(np.random.PCG64(key))
     shares = np.array([share for _, share in FAMILIES.values()])
@@ -101,8 +110,9 @@ def is_agent(actor: Actor) -> bool:
 
 
 def draw_lights(rng: np.random.Generator, groups: int) -> NDArray[np.uint8]:
-    """Return what each group of lights shows in each frame, (groups, FRAMES). Two groups of a
-    crossing take turns.
+    """Return the state of each group of lights in each frame, (groups, FRAMES).
+
+    The two groups of a crossing take turns.
     """
     states = np.full((groups, FRAMES), RED, dtype=np.uint8)
     time_s = FRAME_S * np.arange(FRAMES)
@@ -128,21 +138,21 @@ def populate(
     red = lights == RED
     edges = edges_of(streets)
     amount = {
-        name: _amount(rng, getattr(plan, name), difficulty)
+        name: _draw_amount(rng, getattr(plan, name), difficulty)
         for name in ("cars", "cyclists", "walkers")
     }
     parked = park(rng, plan, streets, edges[0])
     walkers = draw_walkers(rng, streets, amount["walkers"], red, plan.focus_m, plan.crossing)
     if plan.hidden:
         walkers = [*hide(rng, streets, parked, red), *walkers]
-    walkers = apart_of(walkers, parked)
+    walkers = keep_clear(walkers, parked)
     low, high = plan.speed_mps
-    ask = Ask(
+    demand = Demand(
         amount["cars"], (low, low + (0.7 + 0.3 * difficulty) * (high - low)), plan.focus_m, plan.spread_m, plan.turning,
         plan.changes, left=plan.left,
     )  # fmt: skip
-    wishes = draw_wishes(rng, streets, ask, amount["cars"])
-    wishes += draw_wishes(rng, streets, ask, amount["cyclists"], CYCLIST)
+    wishes = draw_wishes(rng, streets, demand, amount["cars"])
+    wishes += draw_wishes(rng, streets, demand, amount["cyclists"], CYCLIST)
     wider = [
         dataclasses.replace(
             item, length_m=item.length_m + SHOULDER_M, width_m=item.width_m + SHOULDER_M
@@ -150,39 +160,40 @@ def populate(
         for item in walkers
     ]
     cars = plan_traffic(rng, streets, wishes, red, [*parked, *wider], edges)
-    return [*cars, *(_glimpsed(rng, item) for item in (*parked, *walkers))]
+    return [*cars, *(_hide_in_part(rng, item) for item in (*parked, *walkers))]
 
 
-def apart_of(walkers: list[Actor], parked: list[Actor]) -> list[Actor]:
-    """Return the walkers whose logs touch no parked car, and no walker before them."""
-    kept: list[Actor] = []
+def keep_clear(walkers: list[Actor], parked: list[Actor]) -> list[Actor]:
+    """Return the walkers whose logs touch neither a parked car nor an earlier walker."""
+    clear: list[Actor] = []
     for walker in walkers:
-        near = [item for item in (*parked, *kept) if meets(item.bounds_m, walker.bounds_m)]
+        near = [item for item in (*parked, *clear) if meets(item.bounds_m, walker.bounds_m)]
         if not touches(walker, list(near)):
-            kept.append(walker)
-    return kept
+            clear.append(walker)
+    return clear
 
 
-def _amount(rng: np.random.Generator, ends: tuple[float, float], difficulty: float) -> int:
-    """Draw a number from a range, more likely a high one where the difficulty is high."""
+def _draw_amount(rng: np.random.Generator, ends: tuple[float, float], difficulty: float) -> int:
+    """Draw a number from a range; high difficulty makes high numbers more likely."""
     low, high = ends
     return round(low + (high - low) * float(rng.random() ** (1.5 - difficulty)))
 
 
-def _glimpsed(rng: np.random.Generator, actor: Actor) -> Actor:
-    """Return who is in the log for a part of the time only, as those are that others hide; not who
-    is on the road.
+def _hide_in_part(rng: np.random.Generator, actor: Actor) -> Actor:
+    """Return an actor that may be in the log for only part of the time, as if others hid it.
+
+    Actors on the road stay in the log.
     """
     if actor.turn == ACROSS or rng.random() > HIDDEN_SHARE:
         return actor
     length = int(rng.integers(8, 80))
     first = int(rng.integers(0, FRAMES - length))
-    return seen(actor, first, first + length)
+    return cut_log(actor, first, first + length)
 
 
 def edges_of(streets: Streets) -> dict[int, tuple[Floats, Floats]]:
     """Return starts and ends of the road edges, (S, 2) each, by level."""
-    found = {}
+    ends = {}
     for level in {0, *streets.levels}:
         edges = [
             simplify(piece.points_m, 0.02)
@@ -190,24 +201,22 @@ def edges_of(streets: Streets) -> dict[int, tuple[Floats, Floats]]:
             if piece.type == "road_edge" and own == level
         ]
         none = [np.zeros((0, 2))]
-        found[level] = (
+        ends[level] = (
             np.concatenate([*none, *(p[:-1] for p in edges)]),
             np.concatenate([*none, *(p[1:] for p in edges)]),
         )
-    return found
+    return ends
 
 
 def park(
     rng: np.random.Generator, plan: Plan, streets: Streets, edges: tuple[Floats, Floats]
 ) -> list[Actor]:
-    """Return cars on a share of the places at the kerbs, and on those behind them that no street
-    takes.
-    """
+    """Return parked cars: at a share of the kerb places, and in yards that no street crosses."""
     share, sight = rng.uniform(*plan.parked), rng.uniform(*plan.sight_m)
     places = [(*place, False) for place in streets.parking if rng.random() < share]
     places += [(*place, True) for place in streets.yards]
     lanes = np.concatenate([lane.points_m[::4] for lane in streets.lanes if lane.level == 0])
-    found: list[Actor] = []
+    parked: list[Actor] = []
     for x, y, heading, behind in places:
         if np.hypot(x - plan.focus_m[0], y - plan.focus_m[1]) > sight:
             continue
@@ -216,7 +225,7 @@ def park(
             (min(length, 4.9), min(width, 1.9), height) if not behind else (length, width, height)
         )
         place = (x, y, heading + float(rng.normal(0.0, 0.02)))
-        car = still(place, size)
+        car = standing_actor(place, size)
         centre = np.array([place[:2]])
         if behind and np.hypot(*(lanes - centre).T).min() < 4.5:
             continue
@@ -228,10 +237,10 @@ def park(
         if not any(
             np.hypot(car.x_m[0] - other.x_m[0], car.y_m[0] - other.y_m[0]) < 7.5
             and touches(car, [other])
-            for other in found
+            for other in parked
         ):
-            found.append(car)
-    return found
+            parked.append(car)
+    return parked
 
 
 def hide(
@@ -261,7 +270,7 @@ def hide(
         np.array([-np.sin(heading), np.cos(heading)]),
     )
     place = np.array([van.x_m[0], van.y_m[0]]) - (van.length_m / 2 + 0.9) * ahead
-    walker = across(
+    walker = walk_across(
         rng,
         Crossing(np.stack([place - 1.6 * left, place + 10.0 * left])),
         red,
@@ -275,8 +284,9 @@ def hide(
 
 @dataclass(frozen=True)
 class Frame:
-    """From the streets' own coordinates to those of the scene: turned, shifted, and on ground that
-    slopes.
+    """Transform from the streets' own coordinates to the scene's.
+
+    It rotates, shifts, and puts everything on a slope.
     """
 
     turn_rad: float
@@ -285,12 +295,12 @@ class Frame:
     over_m: float
 
     def place(self, points_m: Floats, level: int = 0) -> Floats:
-        """Return points (n, 3) of points (n, 2). Values are rounded to a tenth of a millimetre."""
+        """Return points (n, 3) for points (n, 2), rounded to a tenth of a millimetre."""
         cos, sin = np.cos(self.turn_rad), np.sin(self.turn_rad)
         plane = points_m @ np.array([[cos, sin], [-sin, cos]]) + self.shift_m
         height = points_m @ self.slope
         if level:
-            height = height + self.over_m * (1.0 - eased(np.hypot(*points_m.T), 25.0, 100.0))
+            height = height + self.over_m * (1.0 - ease(np.hypot(*points_m.T), 25.0, 100.0))
         return np.asarray(np.round(np.column_stack([plane, height]), 4))
 
     def direction(self, heading_rad: Floats) -> Floats:
@@ -337,17 +347,18 @@ def scene_of(
 def light_trees(
     streets: Streets, lights: NDArray[np.uint8], roads: tuple[Road, ...]
 ) -> dict[str, object]:
-    """Return the traffic lights by lane, as the JSON schema has them; each stands where its lane
-    begins.
+    """Return the traffic lights by lane, as in the JSON schema.
+
+    Each stands at the start of its lane.
     """
-    found: dict[str, object] = {}
+    trees: dict[str, object] = {}
     for lane in streets.lanes:
         if lane.group >= 0:
             x, y, z = roads[lane.piece].points_m[0].tolist()
             words = [WORDS[int(state)] for state in lights[lane.group]]
             axes = {axis: [value] * FRAMES for axis, value in zip("xyz", (x, y, z), strict=True)}
-            found[str(lane.piece)] = {"state": words, **axes, "time_index": list(range(FRAMES))}
-    return found
+            trees[str(lane.piece)] = {"state": words, **axes, "time_index": list(range(FRAMES))}
+    return trees
 
 
 def object_of(actor: Actor, number: int, frame: Frame) -> SceneObject:

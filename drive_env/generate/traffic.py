@@ -1,13 +1,12 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Cars for generated scenes: each follows a trip of the layout and gives way to the cars planned
-before it.
+"""Plans cars for generated scenes: each follows a trip and yields to cars planned before it.
 
 Runs in the learner (drive_env.generate.generate). Cars are planned one after another, those with
-priority first. For a new car, `blocked` says at which times and arc lengths of its path it would
-touch a planned car. Of some hundred speed profiles (cruise, brake and go on, stop and wait) the one
-that loses least time without contact is chosen, which makes cars yield and follow. If all of them
-are blocked, the car is left out.
+priority first. For a new car, `blocked_cells` returns at which times and arc lengths of its path it
+would touch a planned car. Of some hundred speed profiles (cruise, brake and continue, stop and
+wait) the one that loses least time without contact is chosen, which makes cars yield and follow. If
+all of them are blocked, the car is left out.
 
 A path has continuous curvature k, and the heading differs from its tangent by the slip angle
 asin(k * wheelbase / 2), as with the env's bicycle model (csrc/drive/motion/dynamics.c) when the
@@ -26,24 +25,25 @@ from drive_env.scenes.geometry import box_crosses_segment, boxes_overlap, simpli
 from drive_env.scenes.schema import FRAME_S, Floats
 
 FRAMES = 91
-LAST_FRAMES = (40, 64)  # of a trip to the goal
+LAST_FRAMES = (40, 64)  # range of the last frame of a trip to the goal
 WHEELBASE_FACTOR = 0.6  # the env's default
 LATERAL_MPS2 = 2.4  # comfortable in bends
 BRAKE_MPS2 = 2.5  # before bends
-PICK_UP_MPS2 = 1.8  # when going on
+PICK_UP_MPS2 = 1.8  # acceleration after braking
 SMOOTH_M = 1.5  # standard deviation of the filter that makes curvature continuous
-EDGE_MARGIN_M = 0.3  # of logs to road edges; above the bound of simplification
-CAR_MARGIN_M = 0.15  # of logs to other cars
+EDGE_MARGIN_M = 0.3  # distance of logs from road edges; above the bound of simplification
+CAR_MARGIN_M = 0.15  # distance of logs from other cars
 AHEAD_M, BEHIND_M, BESIDE_M = 2.5, 0.8, 0.25  # least gap between planned cars
-SAMPLE_M = 1.0  # of the path, for `blocked`
+SAMPLE_M = 1.0  # sampling distance of the path in `blocked`
 SAMPLE_FRAMES = 2
 PARKED = "parked"  # Car.turn of cars that stand at the kerb
 
 
 @dataclass(frozen=True)
 class Car:
-    """One planned car: its size and its log over all frames; poses outside frames [first, last] are
-    meaningless.
+    """One planned car: its size and its log over all frames.
+
+    Poses outside frames [first, last] are meaningless.
     """
 
     length_m: float
@@ -96,7 +96,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
     wanted = int(rng.integers(ranges.cars[0], ranges.cars[1] + 1))
     tries = [draw_trip(rng, layout) for _ in range(3 * wanted + 4)]
     tries.sort(key=lambda trip: (not trip.major, trip.turn == "left"))
-    # Dense traffic with priority would leave no room for the others, so some tries get a random
+    # Dense traffic with priority would leave no room for other cars, so some trips get a random
     # place in the order.
     for index in np.flatnonzero(rng.random(len(tries)) < 0.4):
         tries.insert(int(rng.integers(len(tries))), tries.pop(int(index)))
@@ -112,7 +112,7 @@ def plan_cars(rng: np.random.Generator, layout: Layout, ranges: Ranges) -> list[
 
 
 def draw_trip(rng: np.random.Generator, layout: Layout) -> Trip:
-    """Pick a trip: turning is as likely as going straight on."""
+    """Pick a trip; turning is as likely as going straight."""
     turns = sorted({trip.turn for trip in layout.trips})
     weights = np.array([{"straight": 0.28, "left": 0.37, "right": 0.35}[turn] for turn in turns])
     turn = turns[int(rng.choice(len(turns), p=weights / weights.sum()))]
@@ -131,14 +131,14 @@ def parked_cars(rng: np.random.Generator, layout: Layout) -> list[Car]:
                 rng.uniform(1.75, 1.95),
                 rng.uniform(1.4, 1.8),
             )
-            still = np.zeros(FRAMES)
+            zero = np.zeros(FRAMES)
             place = (
                 np.full(FRAMES, x),
                 np.full(FRAMES, y),
                 np.full(FRAMES, heading + rng.normal(0.0, 0.02)),
             )
             cars.append(
-                Car(length_m, width_m, height_m, *place, still, still, 0, FRAMES - 1, False, PARKED)
+                Car(length_m, width_m, height_m, *place, zero, zero, 0, FRAMES - 1, False, PARKED)
             )
     return cars
 
@@ -150,17 +150,16 @@ def plan_car(
     edges: tuple[Floats, Floats],
     ranges: Ranges,
 ) -> Car | None:
-    """Plan one moving car. Returns None if every way is blocked or it would hardly move."""
+    """Plan one moving car; None if every profile is blocked or it would hardly move."""
     length_m, width_m, height_m = draw_size(rng)
     cruise_mps = rng.uniform(*ranges.speed_mps) * (1.0 if trip.major else 0.85)
-    last = int(
-        rng.integers(*LAST_FRAMES)
-    )  # well before the end: a slower driver can still reach it
+    # Well before the end, so that a slower driver can still reach the goal.
+    last = int(rng.integers(*LAST_FRAMES))
     late = rng.random() < 0.04
     first = int(rng.integers(5, 25)) if late else 0
     low, high = trip.start_m
     if trip.turn != "straight" or trip.pass_m > 0:
-        # Near enough to the crossing to get past it within the log.
+        # Close enough to the crossing to pass it within the log.
         low = max(low, high - 0.55 * cruise_mps * (last - first) * FRAME_S)
     start_m = float(rng.uniform(low, max(low + 0.1, high)))
     path = make_path(rng, trip, start_m, cruise_mps)
@@ -173,7 +172,7 @@ def plan_car(
         path, length_m, width_m, edges, min(path.length_m, 1.2 * cruise_mps * last * FRAME_S)
     ):
         return None
-    stops = blocked(path, length_m, width_m, cars)
+    stops = blocked_cells(path, length_m, width_m, cars)
     if stops[first // SAMPLE_FRAMES, 0]:
         return None
     s_m = choose_profile(path, speed_mps, cruise_mps, stops, last - first, first)
@@ -206,8 +205,9 @@ def draw_size(rng: np.random.Generator) -> tuple[float, float, float]:
 def make_path(
     rng: np.random.Generator, trip: Trip, start_m: float, cruise_mps: float
 ) -> Path | None:
-    """Return the trip from a starting point on, perhaps with a lane change, resampled and smoothed;
-    None if it is too short.
+    """Return the trip from a starting point on, resampled and smoothed; None if it is too short.
+
+    It may contain a lane change.
     """
     points = trip.path_m
     where = arc_length(points)
@@ -243,8 +243,9 @@ def change_lane(
     start_m: float,
     cruise_mps: float,
 ) -> Floats:
-    """Move the line to a neighbouring lane within one of the spans in which that is allowed;
-    unchanged if there is no room.
+    """Move the line to a neighbouring lane within one of the spans in which that is allowed.
+
+    The line is unchanged if there is no room.
     """
     length_m = max(22.0, cruise_mps * rng.uniform(2.6, 3.6))
     low, high = trip.shift_spans_m[int(rng.integers(len(trip.shift_spans_m)))]
@@ -266,9 +267,7 @@ def change_lane(
 
 
 def edge_segments(layout: Layout) -> tuple[Floats, Floats]:
-    """Return starts and ends of the road edges, (S, 2) each, with every fourth point where they are
-    straight enough.
-    """
+    """Return starts and ends of the road edges, (S, 2) each, simplified to 2 cm."""
     edges = [simplify(piece.points_m, 0.02) for piece in layout.pieces if piece.type == "road_edge"]
     return np.concatenate([points[:-1] for points in edges]), np.concatenate(
         [points[1:] for points in edges]
@@ -286,8 +285,9 @@ def path_is_clear(
 
 
 def body_heading(path: Path, length_m: float) -> Floats:
-    """Return the heading of a car whose centre follows the path: the tangent minus the bicycle
-    model's slip angle.
+    """Return the heading of a car whose centre follows the path.
+
+    It is the tangent minus the bicycle model's slip angle.
     """
     slip = np.arcsin(np.clip(path.curvature * WHEELBASE_FACTOR * length_m / 2, -0.9, 0.9))
     return np.asarray(path.tangent_rad - slip)
@@ -303,9 +303,13 @@ def speed_limit(path: Path, cruise_mps: float) -> Floats:
     return np.asarray(np.sqrt(np.maximum(backward, 0.25)))
 
 
-def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDArray[np.bool_]:
-    """Return (frames / SAMPLE_FRAMES, samples) bool: True where a car on the path would touch one
-    of the cars.
+def blocked_cells(
+    path: Path, length_m: float, width_m: float, cars: list[Car]
+) -> NDArray[np.bool_]:
+    """Return when and where a car on the path would touch one of the cars.
+
+    Returns:
+        (frames / SAMPLE_FRAMES, samples) bool.
     """
     stride = round(SAMPLE_M / STEP_M)
     points, heading = path.points_m[::stride], body_heading(path, length_m)[::stride]
@@ -335,9 +339,7 @@ def blocked(path: Path, length_m: float, width_m: float, cars: list[Car]) -> NDA
 def cars_of(
     cars: list[Car], times: NDArray[np.int64], moving: bool
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_], tuple[Floats, Floats]]:
-    """Return x, y, heading and presence (C, times) and sizes (C, 1) of the moving or the parked
-    cars.
-    """
+    """Return x, y, heading, presence (C, times) and sizes (C, 1) of moving or parked cars."""
     chosen = [car for car in cars if (car.turn != PARKED) == moving]
     shape = (len(chosen), len(times))
     x, y, heading = (
@@ -352,8 +354,10 @@ def cars_of(
 
 
 def profiles(cruise_mps: float) -> Floats:
-    """Return speed profiles, (M, 6): first speed, time of braking, lower speed, time of going on,
-    last speed, deceleration.
+    """Return speed profiles, (M, 6).
+
+    Columns: first speed, time of braking, lower speed, time of accelerating, last speed,
+    deceleration.
     """
     rows = [(share * cruise_mps, 99.0, 0.0, 99.0, 0.0, 2.0) for share in (1.0, 0.85, 0.7, 0.55)]
     rows += [
@@ -374,11 +378,12 @@ def choose_profile(
     frames: int,
     first: int,
 ) -> Floats | None:
-    """Return the arc length in each frame of the free profile that gets farthest, or None if all
-    are blocked.
+    """Return the arc length in each frame of the free profile that gets farthest.
+
+    None if all are blocked.
 
     Args:
-        taken: see `blocked`.
+        taken: see `blocked_cells`.
         frames: number of steps to plan.
         first: frame in which the car appears.
     """
@@ -386,20 +391,20 @@ def choose_profile(
     before, begin, low, resume, after, brake = table.T
     limit = speed_limit(path, cruise_mps)
     t = FRAME_S * np.arange(frames + 1)[:, None]
-    wanted = np.where(t < begin, before, np.where(t < resume, low, after))
+    target = np.where(t < begin, before, np.where(t < resume, low, after))
     samples = STEP_M * np.arange(len(limit))
     furthest = path.length_m - 1.0
     s, v = np.zeros(len(table)), np.full(len(table), speed_mps)
     track = np.zeros((frames + 1, len(table)))
     slower, faster = brake * FRAME_S, PICK_UP_MPS2 * FRAME_S
     for frame in range(frames):
-        v = np.minimum(np.maximum(wanted[frame], v - slower), v + faster)
+        v = np.minimum(np.maximum(target[frame], v - slower), v + faster)
         v = np.minimum(v, np.interp(s + v * FRAME_S, samples, limit))
         s = np.minimum(s + v * FRAME_S, furthest)
         track[frame + 1] = s
-    looked = np.flatnonzero((first + np.arange(frames + 1)) % SAMPLE_FRAMES == 0)
-    column = np.minimum(np.rint(track[looked] / SAMPLE_M).astype(int), taken.shape[1] - 1)
-    free = ~taken[((first + looked) // SAMPLE_FRAMES)[:, None], column].any(axis=0)
+    sampled = np.flatnonzero((first + np.arange(frames + 1)) % SAMPLE_FRAMES == 0)
+    column = np.minimum(np.rint(track[sampled] / SAMPLE_M).astype(int), taken.shape[1] - 1)
+    free = ~taken[((first + sampled) // SAMPLE_FRAMES)[:, None], column].any(axis=0)
     if not free.any():
         return None
     cost = -track[-1] + 0.4 * brake + np.where(free, 0.0, np.inf)
@@ -417,9 +422,8 @@ def car_on_path(
     all_s = np.interp(np.arange(FRAMES), np.arange(first, last + 1), s_m)
     x, y = path.at(all_s, path.points_m[:, 0]), path.at(all_s, path.points_m[:, 1])
     speed = np.gradient(all_s, FRAME_S)
-    speed[last] = (
-        all_s[last] - all_s[last - 1]
-    ) / FRAME_S  # the frame after the last one is not in the log
+    # The frame after the last one is not in the log.
+    speed[last] = (all_s[last] - all_s[last - 1]) / FRAME_S
     speed[first] = (all_s[first + 1] - all_s[first]) / FRAME_S
     tangent = path.at(all_s, path.tangent_rad)
     heading = path.at(all_s, body_heading(path, size_m[0]))
@@ -438,9 +442,7 @@ def car_on_path(
 
 
 def touches(car: Car, cars: list[Car]) -> bool:
-    """Return whether a car's log comes within CAR_MARGIN_M of another's in a frame in which both
-    are present.
-    """
+    """Return whether a car's log comes within CAR_MARGIN_M of another's in some common frame."""
     half = (np.array(car.length_m / 2 + CAR_MARGIN_M), np.array(car.width_m / 2 + CAR_MARGIN_M))
     for other in cars:
         span = slice(max(car.first, other.first), min(car.last, other.last) + 1)

@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 the puffervec authors
 # SPDX-License-Identifier: MIT
-"""Pedestrians of generated scenes: on pavements, on crosswalks, and in groups that stand. Runs in
-the learner.
+"""Plans pedestrians of generated scenes: on pavements, on crosswalks, and in standing groups.
 
-They are planned before the cars, which give way. At lights they cross while the traffic across has
-red.
+Runs in the learner. They are planned before the cars, which yield. At lights they cross while the
+traffic that they cross has red.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ import dataclasses
 import numpy as np
 from numpy.typing import NDArray
 
-from drive_env.generate.flow import Actor, still
+from drive_env.generate.flow import Actor, standing_actor
 from drive_env.generate.layouts import arc_length
 from drive_env.generate.network import Crossing, Streets
 from drive_env.generate.traffic import FRAMES
 from drive_env.scenes.schema import FRAME_S, PEDESTRIAN, Floats
 
-WALK, ACROSS = "walk", "across"  # Car.turn of those on a pavement, and of those who cross a road
-CLEAR_FRAMES = 6  # that a pedestrian is off the road before cars have green
+WALK, ACROSS = "walk", "across"  # Car.turn of pedestrians on a pavement, and crossing a road
+CLEAR_FRAMES = 6  # frames between a pedestrian leaving the road and green for cars
 
 
 def draw_walkers(
@@ -32,8 +31,12 @@ def draw_walkers(
     centre_m: Floats,
     crossing: float,
 ) -> list[Actor]:
-    """Draw pedestrians near a place. crossing: share of those who cross a road."""
-    found: list[Actor] = []
+    """Draw pedestrians near a place.
+
+    Args:
+        crossing: share of them who cross a road.
+    """
+    walkers: list[Actor] = []
     for _ in range(count):
         if streets.crossings and rng.random() < crossing:
             near = [
@@ -42,14 +45,14 @@ def draw_walkers(
             ]
             weights = np.exp(-np.array(near) / 30.0) + 1e-6
             choice = streets.crossings[int(rng.choice(len(near), p=weights / weights.sum()))]
-            walker = across(rng, choice, red)
-        elif found and rng.random() < 0.35:
-            walker = beside(rng, found[int(rng.integers(len(found)))])
+            walker = walk_across(rng, choice, red)
+        elif walkers and rng.random() < 0.35:
+            walker = walk_beside(rng, walkers[int(rng.integers(len(walkers)))])
         else:
-            walker = along(rng, streets, centre_m)
+            walker = walk_along(rng, streets, centre_m)
         if walker is not None:
-            found.append(walker)
-    return found
+            walkers.append(walker)
+    return walkers
 
 
 def size(rng: np.random.Generator) -> tuple[float, float, float]:
@@ -62,7 +65,7 @@ def size(rng: np.random.Generator) -> tuple[float, float, float]:
 
 
 def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) -> Actor:
-    """Return a pedestrian who is at arc length at_m[t] of a line in frame t, (FRAMES,)."""
+    """Return a pedestrian at arc length at_m[t] of a line in frame t, (FRAMES,)."""
     where = arc_length(line)
     x, y = (np.interp(at_m, where, axis) for axis in line.T)
     ahead = np.minimum(at_m + 0.5, where[-1])
@@ -87,8 +90,8 @@ def walker_on(line: Floats, at_m: Floats, size_m: tuple[float, float, float]) ->
     )
 
 
-def along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> Actor | None:
-    """Return who walks on a pavement, or stands there."""
+def walk_along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> Actor | None:
+    """Return a pedestrian who walks on a pavement, or stands there."""
     lines = [line for line in streets.walks if arc_length(line)[-1] > 6.0]
     if not lines:
         return None
@@ -99,7 +102,7 @@ def along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> Actor
     at = rng.uniform(1.0, length - 1.0)
     if rng.random() < 0.15:
         point = line[min(len(line) - 1, int(at / length * len(line)))]
-        return still(
+        return standing_actor(
             (float(point[0]), float(point[1]), float(rng.uniform(-np.pi, np.pi))),
             size(rng),
             PEDESTRIAN,
@@ -109,8 +112,8 @@ def along(rng: np.random.Generator, streets: Streets, centre_m: Floats) -> Actor
     return walker_on(line, where, size(rng))
 
 
-def beside(rng: np.random.Generator, other: Actor) -> Actor:
-    """Return who walks or stands beside another."""
+def walk_beside(rng: np.random.Generator, other: Actor) -> Actor:
+    """Return a pedestrian who walks or stands next to another."""
     far, angle = rng.uniform(0.9, 1.3), other.heading_rad[0] + np.pi / 2 * rng.choice([-1.0, 1.0])
     shift = far * np.array([np.cos(angle), np.sin(angle)])
     length, width, height = size(rng)
@@ -124,16 +127,18 @@ def beside(rng: np.random.Generator, other: Actor) -> Actor:
     )
 
 
-def across(
+def walk_across(
     rng: np.random.Generator,
     crossing: Crossing,
     red: NDArray[np.bool_],
     start_s: float | None = None,
 ) -> Actor | None:
-    """Return who crosses a road, and waits at the kerb before that where it must; None where there
-    is no time for it.
+    """Return a pedestrian who crosses a road, and waits at the kerb before where necessary.
 
-    start_s: when to leave the kerb, where no light says so; None: drawn.
+    None if there is not enough time.
+
+    Args:
+        start_s: time at which to leave the kerb if no light decides; None: drawn.
     """
     line = crossing.ends_m if rng.random() < 0.5 else crossing.ends_m[::-1]
     length = float(np.hypot(*(line[1] - line[0])))

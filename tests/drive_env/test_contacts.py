@@ -24,7 +24,7 @@ from drive_env.config import DriveConfig
 from drive_env.drawing.drawing import drawing
 from drive_env.drawing.events import gap_m
 from drive_env.evaluate.causes import causes_of, contacts_of
-from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, end_met, rule_of_lanes
+from drive_env.evaluate.contacts import Body, Roads, _body, angle_of, contact_side, rule_of_lanes
 from drive_env.evaluate.evaluate import evaluate
 from drive_env.evaluate.failures import cause_of
 from puffervec.commands import cli
@@ -332,7 +332,10 @@ def car(x: float, y: float, heading_deg: float, speed: float = 5.0) -> Body:
     ],
 )
 def test_angles(other: Body, angle: str, part: str) -> None:
-    assert (angle_of(car(0.0, 0.0, 0), other), end_met(car(0.0, 0.0, 0), other)) == (angle, part)
+    assert (angle_of(car(0.0, 0.0, 0), other), contact_side(car(0.0, 0.0, 0), other)) == (
+        angle,
+        part,
+    )
 
 
 def test_the_first_event_is_the_cause() -> None:

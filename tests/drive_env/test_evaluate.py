@@ -26,7 +26,7 @@ from drive_env.evaluate.evaluate import (
     held_out,
     summarise,
 )
-from drive_env.evaluate.intervals import clustered, wilson
+from drive_env.evaluate.intervals import cluster_interval, wilson
 from puffervec.errors import ConfigError, SceneError
 
 MakeTree = Callable[..., dict[str, Any]]
@@ -85,7 +85,7 @@ def test_known_outcomes(folder: Path) -> None:
     assert result.scenes[2].mean_return == pytest.approx(0.5)
     assert result.scenes[4].mean_return == pytest.approx(-0.5)
     assert result.scenes[1].mean_length == 39 and result.scenes[0].mean_length < 39
-    assert total.intervals["score"] == clustered(
+    assert total.intervals["score"] == cluster_interval(
         np.array([2.0, 1, 0, 0, 0]), np.array([2.0, 2, 1, 0, 1])
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from drive_env.generate import flow
-from drive_env.generate.flow import Route, Wish, plan_actor, still
+from drive_env.generate.flow import Route, Wish, plan_actor, standing_actor
 from drive_env.generate.layouts import line
 from drive_env.generate.traffic import FRAMES
 from drive_env.scenes.schema import VEHICLE
@@ -61,7 +61,7 @@ def test_a_free_road_is_driven_at_the_speed_aimed_at() -> None:
 
 
 def test_cars_queue_behind_one_that_stands() -> None:
-    first = still((60.0, 0.0, 0.0), SIZE)
+    first = standing_actor((60.0, 0.0, 0.0), SIZE)
     second = planned(wish(at_m=20.0), [first])
     third = planned(wish(at_m=8.0, cruise=12.0), [first, second])
     assert speed(second)[-1] < 0.3 and speed(third)[-1] < 0.3
@@ -111,7 +111,7 @@ def test_who_crosses_is_given_way() -> None:
 
 
 def test_other_levels_do_not_meet() -> None:
-    above = flow.Actor(**{**still((40.0, 0.0, 0.0), SIZE).__dict__, "level": 1})
+    above = flow.Actor(**{**standing_actor((40.0, 0.0, 0.0), SIZE).__dict__, "level": 1})
     from drive_env.generate.network import Streets
 
     found = flow.plan_traffic(
@@ -132,7 +132,7 @@ def test_who_is_in_front_is_planned_first_and_then_who_has_priority() -> None:
         wish(lane=2, route=route(rank=-8)),
     )
     for seed in range(5):
-        found = flow.in_order(np.random.default_rng(seed), [minor, behind, front])
+        found = flow.sort_wishes(np.random.default_rng(seed), [minor, behind, front])
         assert found.index(front) < found.index(behind) and found[-1] is minor
 
 
@@ -144,7 +144,7 @@ def test_cyclists_keep_right() -> None:
 def test_positions_between_the_steps_of_the_plan_lie_on_the_motion() -> None:
     t = np.arange(0.0, 5.0, 0.2)
     s = 3.0 * t + 0.8 * t**2
-    fine = flow.refined(s, 3.0 + 1.6 * t)
+    fine = flow.refine(s, 3.0 + 1.6 * t)
     np.testing.assert_allclose(
         fine, 3.0 * np.arange(len(fine)) * 0.1 + 0.8 * (np.arange(len(fine)) * 0.1) ** 2, atol=1e-9
     )

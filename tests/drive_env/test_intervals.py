@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 
-from drive_env.evaluate.intervals import clustered, mean_interval, wilson
+from drive_env.evaluate.intervals import cluster_interval, mean_interval, wilson
 
 
 def test_wilson_against_published_values() -> None:
@@ -39,17 +39,17 @@ def test_clusters_that_agree_within_widen_the_interval() -> None:
     counts = np.full(40, 10.0)
     alike = np.where(np.arange(40) % 2 == 0, 10.0, 0.0)  # scenes succeed as a whole or not at all
     mixed = np.full(40, 5.0)
-    wide, narrow = clustered(alike, counts), clustered(mixed, counts)
+    wide, narrow = cluster_interval(alike, counts), cluster_interval(mixed, counts)
     assert narrow == pytest.approx(wilson(200, 400))
     # All agents of a scene together count as about one.
     assert wide == pytest.approx(wilson(20, 40), abs=0.01)
 
 
 def test_one_scene_none_and_all() -> None:
-    assert clustered(np.array([7.0]), np.array([10.0])) == wilson(7, 10)
-    assert clustered(np.array([7.0, 0.0]), np.array([10.0, 0.0])) == wilson(7, 10)
-    assert clustered(np.zeros(3), np.zeros(3)) == (0.0, 1.0)
-    assert clustered(np.full(5, 8.0), np.full(5, 8.0)) == wilson(40, 40)
+    assert cluster_interval(np.array([7.0]), np.array([10.0])) == wilson(7, 10)
+    assert cluster_interval(np.array([7.0, 0.0]), np.array([10.0, 0.0])) == wilson(7, 10)
+    assert cluster_interval(np.zeros(3), np.zeros(3)) == (0.0, 1.0)
+    assert cluster_interval(np.full(5, 8.0), np.full(5, 8.0)) == wilson(40, 40)
 
 
 def test_coverage_with_dependent_agents() -> None:
@@ -60,7 +60,7 @@ def test_coverage_with_dependent_agents() -> None:
         hits = rng.binomial(counts.astype(int), rng.beta(1.4, 0.6, 60)).astype(
             float
         )  # mean 0.7, scenes differ a lot
-        low, high = clustered(hits, counts)
+        low, high = cluster_interval(hits, counts)
         covered += low <= 0.7 <= high
         low, high = wilson(hits.sum(), counts.sum())
         naive += low <= 0.7 <= high
@@ -72,9 +72,9 @@ def test_seeds_that_are_alike_say_nothing_new() -> None:
     rng = np.random.default_rng(1)
     counts = rng.integers(1, 9, 30).astype(float)
     hits = np.floor(counts * rng.random(30))
-    alone = clustered(hits, counts)
-    assert clustered(hits[None], counts[None]) == alone
-    assert clustered(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(
+    alone = cluster_interval(hits, counts)
+    assert cluster_interval(hits[None], counts[None]) == alone
+    assert cluster_interval(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(
         alone, abs=1e-3
     )
     assert mean_interval(np.tile(hits, (3, 1)), np.tile(counts, (3, 1))) == pytest.approx(
@@ -88,9 +88,9 @@ def test_intervals_cover_the_spread_of_seeds_and_scenes() -> None:
     for _ in range(300):
         rates = 0.6 + 0.1 * rng.standard_normal((5, 1)) + 0.12 * rng.standard_normal((1, 40))
         hits = rng.binomial(6, np.clip(rates, 0, 1)).astype(float)
-        low, high = clustered(hits, counts)
+        low, high = cluster_interval(hits, counts)
         covered += low <= 0.6 <= high
-        low, high = clustered(hits.sum(axis=0), counts.sum(axis=0))
+        low, high = cluster_interval(hits.sum(axis=0), counts.sum(axis=0))
         naive += low <= 0.6 <= high
     assert covered >= 0.8 * 300  # five seeds are few for a normal approximation
     assert naive < 0.75 * 300

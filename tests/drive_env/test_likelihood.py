@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combined, likelihood, log_probability
+from drive_env.evaluate.likelihood import ESTIMATORS, GROUPS, combine, likelihood, log_probability
 from tests.twins import wosac
 
 TIMED = [name for name, estimator in ESTIMATORS.items() if estimator.bins > 2]
@@ -85,7 +85,7 @@ def test_probabilities_sum_to_one() -> None:
 def test_weights() -> None:
     assert sum(estimator.weight for estimator in ESTIMATORS.values()) == pytest.approx(1.0)
     assert {estimator.group for estimator in ESTIMATORS.values()} == set(GROUPS)
-    found = combined({name: float(name in ("collision", "offroad")) for name in ESTIMATORS})
+    found = combine({name: float(name in ("collision", "offroad")) for name in ESTIMATORS})
     assert found["realism"] == pytest.approx(0.5) and found["kinematic"] == 0
     assert found["interaction"] == pytest.approx(0.25 / 0.45) and found["map"] == pytest.approx(
         0.25 / 0.35
@@ -96,7 +96,7 @@ def test_what_is_nowhere_valid_is_left_out() -> None:
     assert math.isnan(
         likelihood("linear_speed", np.zeros((1, 3)), np.zeros((2, 1, 3)), np.zeros((1, 3), bool))
     )
-    found = combined(
+    found = combine(
         {name: float("nan") if name.startswith("angular") else 0.5 for name in ESTIMATORS}
     )
     assert found["realism"] == pytest.approx(0.5) and found["kinematic"] == pytest.approx(0.5)

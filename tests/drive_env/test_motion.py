@@ -15,7 +15,7 @@ import pytest
 
 from drive_env.config import DriveConfig
 from drive_env.evaluate.observation import ObservationReader
-from drive_env.motion import Body, expert_actions, main, move, tracked
+from drive_env.motion import Body, count_tracked, expert_actions, main, move
 from drive_env.scenes.check import wrapped
 from drive_env.scenes.sceneset import SceneSet
 from puffervec.errors import ConfigError
@@ -186,7 +186,7 @@ def test_real_logs_are_followed_within_half_a_metre(
     real_scenes: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch, dynamics: str
 ) -> None:
     monkeypatch.setenv("PUFFERVEC_CACHE", str(shared_cache))
-    found = tracked(config_of(dynamics, scenes=str(real_scenes)))
+    found = count_tracked(config_of(dynamics, scenes=str(real_scenes)))
     print(f"{dynamics}: {found}")
     assert found.close >= 0.95 * found.vehicles and found.close_moving >= 0.9 * found.moving > 90
 

@@ -20,8 +20,8 @@ from drive_env.evaluate import realism
 from drive_env.evaluate.baselines import baseline
 from drive_env.evaluate.evaluate import EVALUATION
 from drive_env.evaluate.features import Boxes, edges_of
-from drive_env.evaluate.likelihood import ESTIMATORS, combined
-from drive_env.evaluate.realism import HISTORY, Driven, evaluate_realism, likelihoods
+from drive_env.evaluate.likelihood import ESTIMATORS, combine
+from drive_env.evaluate.realism import HISTORY, SceneRollouts, evaluate_realism, likelihoods
 from puffervec.errors import ConfigError
 from tests.twins import wosac
 
@@ -66,7 +66,7 @@ def test_chance_is_less_like_the_log(folder: Path) -> None:
     assert report.to_json() == again.to_json()
 
 
-def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> Driven:
+def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> SceneRollouts:
     """Cars that drive about between two edges, and roll-outs that stray from their log."""
     rng = np.random.default_rng(seed)
     speed, heading = (
@@ -94,10 +94,10 @@ def driven(seed: int, objects: int = 6, times: int = 26, rollouts: int = 4) -> D
         np.array([[-90.0, -7], [90, 7]]), np.array([[90.0, -7], [-90, 7]]), np.array([0, 1])
     )
     sim, vehicles = Boxes(*poses, length, width, there), np.array([True, False, True])
-    return Driven(log, sim, np.arange(3), vehicles, edges, 0.1)
+    return SceneRollouts(log, sim, np.arange(3), vehicles, edges, 0.1)
 
 
-def plain(found: Driven, boxes: Boxes) -> dict[str, np.ndarray]:
+def plain(found: SceneRollouts, boxes: Boxes) -> dict[str, np.ndarray]:
     """Features of the evaluated objects by the twin, (N, T)."""
     count, times = len(found.evaluated), boxes.x.shape[1]
     out = {name: np.full((count, times), np.nan) for name in ESTIMATORS}
@@ -135,7 +135,7 @@ def plain(found: Driven, boxes: Boxes) -> dict[str, np.ndarray]:
 def test_scores_equal_the_twin(seed: int) -> None:
     found = driven(seed)
     log = plain(found, found.log)
-    each = [plain(found, realism.one(found.rollouts, number)) for number in range(4)]
+    each = [plain(found, realism.pick(found.rollouts, number)) for number in range(4)]
     there = found.log.valid[:3].copy()
     there[:, : HISTORY + 1] = False
     speed = np.zeros_like(there)
@@ -162,7 +162,7 @@ def test_scores_equal_the_twin(seed: int) -> None:
         expected[name] = wosac.likelihood(ours, theirs, valid, estimator)
     actual = likelihoods(found)
     assert actual == pytest.approx(expected, rel=1e-9)
-    assert 0.05 < combined(actual)["realism"] < 0.99 and actual["linear_speed"] < 0.9
+    assert 0.05 < combine(actual)["realism"] < 0.99 and actual["linear_speed"] < 0.9
 
 
 def test_a_scene_without_edges_has_no_map_likelihoods() -> None:

@@ -21,8 +21,15 @@ import pytest
 from drive_env.config import DriveConfig
 from drive_env.evaluate import realism
 from drive_env.evaluate.features import Boxes, Edges, edges_of
-from drive_env.evaluate.likelihood import ESTIMATORS, combined, log_probability
-from drive_env.evaluate.realism import HISTORY, STEPS, Driven, likelihoods, log_of, road_edges
+from drive_env.evaluate.likelihood import ESTIMATORS, combine, log_probability
+from drive_env.evaluate.realism import (
+    HISTORY,
+    STEPS,
+    SceneRollouts,
+    likelihoods,
+    log_of,
+    road_edges,
+)
 from drive_env.prepare import prepare_scenes
 from drive_env.scenes.schema import VEHICLE
 from tests.needs import OFFICIAL_PYTHON
@@ -58,7 +65,7 @@ def official(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
         return dict(file)
 
 
-def of_scene(folder: Path, found: Driven, kind: np.ndarray) -> dict[str, Any]:
+def of_scene(folder: Path, found: SceneRollouts, kind: np.ndarray) -> dict[str, Any]:
     """What the challenge's code makes of a scene."""
     assert found.edges is not None
     log, sim = found.log, found.rollouts
@@ -119,7 +126,7 @@ def strayed(log: Boxes, evaluated: np.ndarray, rng: np.random.Generator, rollout
     return Boxes(*poses, log.length, log.width, valid)
 
 
-def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[Driven, np.ndarray]:
+def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[SceneRollouts, np.ndarray]:
     """Columns of objects on a bend; two of the four evaluated ones are no cars.
 
     All but the evaluated cars have gaps in their logs.
@@ -157,7 +164,7 @@ def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[Driven, np.n
     start = rounded(np.concatenate([line[:-1] for line in lines]))
     end = rounded(np.concatenate([line[1:] for line in lines]))
     edges = edges_of(start, end, np.repeat([0, 1, 2], [39, 29, 49]))
-    return Driven(
+    return SceneRollouts(
         log,
         strayed(log, evaluated, rng, rollouts),
         evaluated,
@@ -167,7 +174,7 @@ def made(seed: int, objects: int = 10, rollouts: int = 32) -> tuple[Driven, np.n
     ), kind
 
 
-def from_file(path: Path, count: int, rollouts: int) -> tuple[Driven, np.ndarray]:
+def from_file(path: Path, count: int, rollouts: int) -> tuple[SceneRollouts, np.ndarray]:
     """The objects of a real scene at the current time.
 
     Evaluated are some that move, of the cars only those whose log lasts to the end.
@@ -183,13 +190,13 @@ def from_file(path: Path, count: int, rollouts: int) -> tuple[Driven, np.ndarray
     evaluated = np.flatnonzero((np.nanmax(far, axis=1) > 3) & lasts)[:count]
     sim = strayed(log, evaluated, np.random.default_rng(0), rollouts)
     edges, vehicles = road_edges(head, arrays), kind[evaluated] == VEHICLE
-    return Driven(log, sim, evaluated, vehicles, edges, 0.1), kind
+    return SceneRollouts(log, sim, evaluated, vehicles, edges, 0.1), kind
 
 
-def assert_equal(found: Driven, theirs: dict[str, Any]) -> None:
+def assert_equal(found: SceneRollouts, theirs: dict[str, Any]) -> None:
     """Compare features, likelihoods and weighted sums."""
     log = realism.series_of(found, found.log)
-    rollouts = [realism.one(found.rollouts, number) for number in range(len(found.rollouts.x))]
+    rollouts = [realism.pick(found.rollouts, number) for number in range(len(found.rollouts.x))]
     each = [realism.series_of(found, rollout) for rollout in rollouts]
     there = found.log.valid[found.evaluated][:, HISTORY + 1 :]
     likely = likelihoods(found)
@@ -210,7 +217,7 @@ def assert_equal(found: Driven, theirs: dict[str, Any]) -> None:
         for year in ("2024", "2025"):
             of = f"{year}_{INDICATION.get(name, name)}_likelihood"
             assert likely[name] == pytest.approx(float(theirs[of]), abs=EQUAL_LIKELIHOOD), of
-    score = combined(likely)
+    score = combine(likely)
     assert score["realism"] == pytest.approx(float(theirs["2024_metametric"]), abs=EQUAL_LIKELIHOOD)
     for group, name in GROUPS.items():
         assert score[group] == pytest.approx(float(theirs[f"2024_{name}"]), abs=EQUAL_LIKELIHOOD)
@@ -308,7 +315,7 @@ def test_differences(tmp_path: Path) -> None:
     edges = edges_of(start, end, np.repeat([0, 1], [3, 8]))
     evaluated = np.array([0, 2, 4])
     sim = strayed(log, np.array([], np.int64), np.random.default_rng(0), 2)
-    found = Driven(log, sim, evaluated, np.ones(3, np.bool_), edges, 0.1)
+    found = SceneRollouts(log, sim, evaluated, np.ones(3, np.bool_), edges, 0.1)
     theirs, ours = of_scene(tmp_path, found, np.zeros(5, np.int64)), realism.series_of(found, log)
     mine, other = ours["time_to_collision"], theirs["log_time_to_collision"]
     assert (mine[0, :20] < 5).all() and (other[0, :20] == 5).all()

@@ -9,7 +9,7 @@ import numpy as np
 from drive_env.generate.layouts import line
 from drive_env.generate.network import Crossing, Streets
 from drive_env.generate.traffic import FRAMES
-from drive_env.generate.walkers import ACROSS, across, draw_walkers
+from drive_env.generate.walkers import ACROSS, draw_walkers, walk_across
 from drive_env.scenes.schema import PEDESTRIAN
 
 ENDS = np.array([[0.0, -6.0], [0.0, 6.0]])
@@ -18,7 +18,7 @@ NONE = np.zeros((0, FRAMES), dtype=bool)
 
 def test_they_cross_from_kerb_to_kerb_at_walking_speed() -> None:
     for seed in range(10):
-        walker = across(np.random.default_rng(seed), Crossing(ENDS), NONE, start_s=1.0)
+        walker = walk_across(np.random.default_rng(seed), Crossing(ENDS), NONE, start_s=1.0)
         assert walker is not None and walker.kind == PEDESTRIAN and walker.turn == ACROSS
         assert (
             abs(walker.y_m[0]) == 6.0
@@ -36,11 +36,11 @@ def test_they_cross_at_lights_while_the_traffic_has_red() -> None:
     red = np.zeros((1, FRAMES), dtype=bool)
     red[0, 10:] = True
     for seed in range(20):
-        walker = across(np.random.default_rng(seed), Crossing(ENDS, group=0), red)
+        walker = walk_across(np.random.default_rng(seed), Crossing(ENDS, group=0), red)
         assert walker is not None
         on_road = np.abs(walker.y_m) < 5.9
         assert not (on_road & ~red[0]).any()
-    waits = across(
+    waits = walk_across(
         np.random.default_rng(0), Crossing(ENDS, group=0), ~np.ones((1, FRAMES), dtype=bool)
     )
     assert waits is not None and np.ptp(waits.y_m) == 0
@@ -55,7 +55,7 @@ def test_they_are_off_the_road_before_cars_have_green() -> None:
     slow = Crossing(np.array([[0.0, -1.5], [0.0, 1.5]]), group=0)
     begins, ends = [], []
     for seed in range(100):
-        walker = across(np.random.default_rng(seed), slow, red)
+        walker = walk_across(np.random.default_rng(seed), slow, red)
         assert walker is not None
         walking = np.flatnonzero(np.diff(walker.y_m))
         begins.append(walking[0])
@@ -63,7 +63,7 @@ def test_they_are_off_the_road_before_cars_have_green() -> None:
     assert min(begins) == 20 and max(ends) <= 60 - 6
     red[0, 59 - 20 :] = False  # The red lasts 19 frames: nobody of the slowest has time.
     for seed in range(100):
-        walker = across(np.random.default_rng(seed), Crossing(ENDS, group=0), red)
+        walker = walk_across(np.random.default_rng(seed), Crossing(ENDS, group=0), red)
         assert walker is not None and np.ptp(walker.y_m) == 0
 
 
